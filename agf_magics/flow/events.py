@@ -55,6 +55,11 @@ def format_path(at: StepPath) -> str:
     return text
 
 
+def seconds_between(start: float | None, end: float | None) -> float | None:
+    """None: it has not started or not ended."""
+    return None if start is None or end is None else end - start
+
+
 def is_part(id: str, outer: str) -> bool:
     """Whether the step with this id is the step ``outer`` or inside it: a branch ``a`` is not part
     of a branch ``ab``."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from types import ModuleType
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..text.late_imports import installed_only
 from .schemas import JSON_TYPES as JSON_TYPES
 from .schemas import TYPE_NAMES as TYPE_NAMES
-from .schemas import pointed, shown_value
+from .schemas import identity, pointed, shown_value
 from .values import Value
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def judge(
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
         # The library's own registry would open a connection for a remote reference (decision A20).
-        of_root = _validator()(whole, registry=REGISTRY)
-        return of_root if root is None else of_root.evolve(schema=schema)
+        return _validator()(whole, registry=REGISTRY).evolve(schema=schema)
 
     def violations(value: Value) -> list[Violation]:
         with installed_only():
@@ -103,8 +103,7 @@ def judge(
 
 
 def _reason(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
@@ -138,11 +137,11 @@ def _library() -> Any:
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:
-        try:
+        with suppress(ImportError):  # the library does not check this format then
             import rfc3987_syntax  # type: ignore[import-untyped]
-        except ImportError:  # the library does not check this format then
-            return True
-        return bool(rfc3987_syntax.is_valid_syntax(term, text))
+
+            return bool(rfc3987_syntax.is_valid_syntax(term, text))
+        return True
 
     name = "rfc3987_syntax"
     with installed_only():
@@ -588,22 +587,6 @@ def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str,
         and len({identity(element) for element in value}) < len(value)
     ):
         yield _error("has an element twice")
-
-
-def identity(value: Value) -> object:
-    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
-    texts, because an attacker could choose numbers with the same hash."""
-    if type(value) is str:
-        return value
-    if type(value) is int or (type(value) is float and value.is_integer()):
-        return ("number", hex(int(value)))
-    if type(value) is float and value == value:
-        return ("number", value.hex())
-    if type(value) is list:
-        return ("array", tuple(map(identity, value)))
-    if type(value) is dict:
-        return ("object", frozenset((key, identity(part)) for key, part in value.items()))
-    return value if value is None or type(value) is bool else ("opaque", id(value))
 
 
 def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:

@@ -157,7 +157,7 @@ class Progress:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.when is None or self.ended is None else self.ended - self.when
+        return ev.seconds_between(self.when, self.ended)
 
 
 def _fold_step(p: Progress, event: ev.Event) -> None:
@@ -171,8 +171,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.finished += 1
             row.ended = when
-            if row.reports:
-                row.reports.pop(at, None)
+            row.reports.pop(at, None)
             if not row.many:
                 row.value = value
         case ev.StepReplayed(at):
@@ -194,7 +193,6 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             _excuse(p, row)
         case ev.Progressed(at, _, done, _, text):
             row = p.row(at)
-            row.reports = row.reports or {}
             row.reports[at] = event
             if done is None and not text:
                 del row.reports[at]
@@ -284,8 +282,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
 def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
     row = p.row(at)
     row.ended = when
-    if row.reports:
-        row.reports.pop(at, None)
+    row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True
     return row

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from .events import Progressed, StepPath
+from .events import Progressed, StepPath, seconds_between
 from .steps import (
     Branches,
     Dag,
@@ -65,7 +65,7 @@ class Usage(NamedTuple):
         """Both together."""
         models = dict(self.by_model)
         for name, used in other.by_model.items():
-            models[name] = models[name].plus(used) if name in models else used
+            models[name] = models.get(name, Usage()).plus(used)
         return Usage(
             self.requests + other.requests,
             self.input + other.input,
@@ -157,8 +157,6 @@ class Row:
     arriving: Arriving | None = None
     """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
     several concurrent requests has one of them."""
-    reports: dict[StepPath, Progressed] | None = None
-    """What its running calls have reported last, the longest running one first."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
@@ -191,6 +189,8 @@ class Row:
             self.around = around
         if step.rescue is not None:
             self.rescues = True
+        self.reports: dict[StepPath, Progressed] = {}
+        """What its running calls have reported last, the longest running one first."""
         self.started = self.finished = 0
         self.value: Value = None
         self.when: float | None = None
@@ -248,7 +248,7 @@ class Row:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.when is None or self.ended is None else self.ended - self.when
+        return seconds_between(self.when, self.ended)
 
     @property
     def times(self) -> int:

@@ -110,11 +110,11 @@ class FrameRows(Rows):
         frame: Any,
         columns: Sequence[Any],
         records: Callable[..., Any],
-        about: Mapping[str, Value] | None = None,
+        about: Mapping[str, Value] = {},
     ) -> None:
         """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
         super().__init__()
-        self.about = about or {}
+        self.about = about
         self.frame, self.records, self.length = frame, records, len(frame)
         self.columns = tuple(map(str, columns))
 
@@ -201,7 +201,7 @@ class CsvFile(FileRows):
                         self._lines.append(line)
                     self.length += 1
                     for number, text in enumerate(row[: len(possible)]):
-                        if text and possible[number]:
+                        if text:
                             possible[number] = [
                                 kind for kind in possible[number] if kind[0].fullmatch(text)
                             ]

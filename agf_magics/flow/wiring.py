@@ -336,16 +336,11 @@ class Outcomes:
         rest = read.ref.path[len(read.key) :]
         if any(write.again for write in read.writes):  # it depends on itself
             return None, None
-        if len(read.writes) == 1:
-            (write,) = read.writes
-            return (
-                descend(self._written(write), rest[1:])
-                if write.part
-                else descend(self._written(write), rest)
-            )
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._written(write) for write in read.writes}
             return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        if len(read.writes) == 1:
+            return descend(self._written(read.writes[0]), rest)
         return None, None
 
     def _written(self, write: Write) -> Shape | None:
@@ -461,23 +456,22 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(move, Read):
             read.update(write.key for write in move.writes)
         elif move.lasting:
-            before, name = last.get(move.key), move.store
-            if before is not None and move.key in read:
-                message, related = (
-                    f"{name!r} is written a second time",
-                    _place("first written here", before.ref.span),
-                )
-                yield Diagnostic(
-                    "flow.written-twice", message, move.ref.span, None, "note", related
-                )
-            elif before is not None:
-                message = f"{name!r} is overwritten before a step reads it"
-                related = _place("overwritten here", move.ref.span)
-                yield Diagnostic(
-                    "flow.overwritten", message, before.ref.span, None, "note", related
-                )
+            before = last.get(move.key)
+            if before is not None:
+                yield _written_again(before, move, move.key in read)
             last[move.key] = move
             read.discard(move.key)
+
+
+def _written_again(first: Write, second: Write, is_read: bool) -> Diagnostic:
+    """``is_read``: whether a step reads what was written first."""
+    name, (here, there) = second.store, (first.ref.span, second.ref.span)
+    if is_read:
+        message, related = f"{name!r} is written a second time", _place("first written here", here)
+        return Diagnostic("flow.written-twice", message, there, None, "note", related)
+    message = f"{name!r} is overwritten before a step reads it"
+    related = _place("overwritten here", there)
+    return Diagnostic("flow.overwritten", message, here, None, "note", related)
 
 
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -531,8 +525,10 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
     """flow.label: a case that no value selects. flow.no-case: a value without a case and without a
     default."""
     for step in facts.steps:
-        shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
-        if not isinstance(step, Choose) or shape is None or shape.values is None:
+        if not isinstance(step, Choose):
+            continue
+        shape = facts.outcomes.expression(step, step.pick)
+        if shape is None or shape.values is None:
             continue
         possible = [step.labels(value) for value in shape.values]
         texts = list(dict.fromkeys(label for labels in possible for label in labels))
@@ -591,8 +587,10 @@ def _same_stem(a: str, b: str) -> bool:
 
 def _word(span: Span | None, name: str) -> Span | None:
     """The place of ``name`` in a path."""
-    start = span.text.find(name) if span else -1
-    return span.locate(start, start + len(name)) if span and start >= 0 else span
+    if span is None or name not in span.text:
+        return span
+    start = span.text.index(name)
+    return span.locate(start, start + len(name))
 
 
 def _place(what: str, span: Span | None) -> tuple[tuple[str, Span], ...]:
