@@ -23,7 +23,7 @@ from .call_rows import IN_PIECES, StartedCall
 from .codec import checker, encode
 from .file import JournalError
 from .records import (
-    COLUMNS,
+    RECORDS,
     Record,
     RecordedArguments,
     decoded,
@@ -34,8 +34,6 @@ from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 """The calls of a run; marks have no kind, and a row of a table is not a call."""
-
-RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
 ORDERS = {
     "ended": "line",
@@ -294,11 +292,11 @@ def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | 
     return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
 
 
-def _path(at: object) -> StepPath:
+def _path(at: Any) -> StepPath:
     """A stored path; empty if it is damaged."""
     try:
-        path = json.loads(at) if isinstance(at, str) else []
-    except (ValueError, RecursionError):
+        path = json.loads(at)
+    except (ValueError, TypeError, RecursionError):
         return ()
     return tuple(path) if isinstance(path, list) else ()
 

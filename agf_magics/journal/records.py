@@ -71,6 +71,9 @@ COLUMNS = (
 )
 
 
+RECORDS = f"SELECT {COLUMNS}, crc FROM records"
+
+
 class CallKey(NamedTuple):
     """The name of one execution of a step in the journal."""
 
@@ -138,11 +141,7 @@ class Record(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        return (
-            self.ended - self.started
-            if self.ended is not None and self.started is not None
-            else None
-        )
+        return ev.seconds_between(self.started, self.ended)
 
     @property
     def message(self) -> str | None:
@@ -252,25 +251,22 @@ def value_of(record: Record) -> Value:
     return unpickled[0] if unpickled is not None else decode_value(form or "again", data)
 
 
-def error_json(error: BaseException, secrets: Secrets) -> str:
+def error_json(error: BaseException | None, secrets: Secrets) -> str | None:
     """A failure as JSON: its messages and its place."""
-    stored: dict[str, Any] = {
-        "at": error.path if isinstance(error, StepError) else None,
-        "said": [],
-    }
+    if error is None:
+        return None
+    diagnostics: Iterable[Diagnostic] = [
+        Diagnostic("step.tool-failed", f"{type(error).__name__}: {error}")
+    ]
     if isinstance(error, AgfError):
-        for diagnostic in map(secrets.diagnostic, error.diagnostics[:20]):
-            span = (
-                (diagnostic.span.source.name, diagnostic.span.start, diagnostic.span.end)
-                if diagnostic.span is not None
-                else None
-            )
-            stored["said"].append(
-                [diagnostic.code, diagnostic.message, diagnostic.hint, span, diagnostic.severity]
-            )
-    else:
-        message = secrets.text(f"{type(error).__name__}: {error}")
-        stored["said"].append(["step.tool-failed", message, None, None, "error"])
+        diagnostics = error.diagnostics[:20]
+    said = []
+    for masked in map(secrets.diagnostic, diagnostics):
+        span = masked.span
+        place = (span.source.name, span.start, span.end) if span is not None else None
+        said.append([masked.code, masked.message, masked.hint, place, masked.severity])
+    at = error.path if isinstance(error, StepError) else None
+    stored: dict[str, Any] = {"at": at, "said": said}
     # The whole chain is searched, because a traceback shows the whole chain.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         stored["cause"] = _cause_json(error.__cause__)
@@ -301,7 +297,8 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     stored = json.loads(text)
     if not _is_failure(stored):
         raise ValueError("a failure consists of errors, their places and a cause")
-    by_name, at = {source.name: source for source in sources}, stored["at"]
+    by_name: dict[str | None, Source] = {source.name: source for source in sources}
+    at = stored["at"]
     error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
     if at is not None:
         error.path = tuple(at)
@@ -311,28 +308,26 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
 
 
 def _diagnostic(
-    sources: Mapping[str, Source],
+    sources: Mapping[str | None, Source],
     code: str,
     message: str,
     hint: str | None,
     place: tuple[str, int, int] | None,
     severity: Any,
 ) -> Diagnostic:
-    name, start, end = place or ("", 0, 0)
-    source = sources.get(name) if place is not None else None
+    name, start, end = place or (None, 0, 0)
+    source, span = sources.get(name), None
     # The text may be another one now, and then a caret would point at anything.
-    is_there = source is not None and 0 <= start <= end <= len(source.text)
-    span = Span(source, start, end) if source is not None and is_there else None
+    if source is not None and 0 <= start <= end <= len(source.text):
+        span = Span(source, start, end)
     return Diagnostic(code, message, span, hint, severity)
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
-    try:
+    text, args = "", list[Value]()
+    with contextlib.suppress(Exception):  # code of a user's class runs here
         text, args = str(cause), list(cause.args)
-    # Code of a user's class runs here.
-    except Exception:
-        text, args = "", []
     return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 

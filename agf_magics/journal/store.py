@@ -287,12 +287,10 @@ class Store:
 
     def checkpoint(self) -> bool:
         """Move the log into the file and truncate it; whether that succeeded."""
-        try:
-            with self._connected() as (connection, _):
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                return not busy
-        except JournalError:
-            return False
+        with contextlib.suppress(JournalError), self._connected() as (connection, _):
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        return False
 
     def with_room(self, do: Callable[[], T]) -> T:
         """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises

@@ -36,12 +36,11 @@ Identity = tuple[int, int]
 
 def identity(path: Path | str) -> Identity | None:
     """The file at ``path``, or the link itself; None if there is none."""
-    try:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         # Not `stat`: a link that replaced the file must count as another file.
         facts = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return facts.st_dev, facts.st_ino
+        return facts.st_dev, facts.st_ino
+    return None
 
 
 def log_of(path: Path) -> Path:
@@ -452,7 +451,6 @@ def _nothing() -> None:
 
 
 def _first(queue: deque[PendingWrite]) -> PendingWrite | None:
-    try:
+    with contextlib.suppress(IndexError):
         return queue[0]
-    except IndexError:
-        return None
+    return None
