@@ -119,17 +119,18 @@ class Agent:
         the input's field of its name if an input_mapping has that field, else the input. Raises
         StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
+        fields = input if isinstance(input, dict) else {}
         if prompt is None and (
             "prompt" in self.handed or alone == "prompt"
         ):  # only if it is needed: it may be long
-            own = input.get("prompt") if isinstance(input, dict) else None
+            own = fields.get("prompt")
             prompt = own if isinstance(own, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
         if system is not None and prompt is not None and not own_system:
             prompt = f"{system}\n\n{prompt}"
         if self.only is not None:
-            if alone == "field" and isinstance(input, dict) and self.only in input:
-                return {self.only: input[self.only]}
+            if alone == "field" and self.only in fields:
+                return {self.only: fields[self.only]}
             return {self.only: prompt if alone == "prompt" else input}
         has = {
             "prompt": prompt,
@@ -139,7 +140,6 @@ class Agent:
             "identity": identity,
         }
         given: dict[str, Value] = {name: has[name] for name in self.handed}
-        fields = input if isinstance(input, dict) else {}
         if own_system:
             fields = {**fields, "system": system}
         for name in fields if self.takes.more else self.fields:

@@ -287,19 +287,16 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
 def write_file(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
     """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError
     ``tool.file-…``."""
-    if not isinstance(content, str) and not is_json(content):
-        message = (
-            f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
-            f"text nor JSON"
-        )
-        raise StepError(Diagnostic("tool.file-write", message))
-    text = (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    )
+    if not isinstance(content, str):
+        if not is_json(content):
+            message = (
+                f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
+                f"text nor JSON"
+            )
+            raise StepError(Diagnostic("tool.file-write", message))
+        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     try:
-        written = text.encode("utf-8")
+        written = content.encode("utf-8")
         parts = _names(root, path, protected)
         refuse_runnable(path, parts, root)
         with opened(root, path, parts, "write") as file:

@@ -46,11 +46,7 @@ MOST_ANSWER = 64_000_000
 
 
 class BrokenOff(Exception):
-    """A reply ended before its end. ``error``: what the library raised."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
+    """A reply ended before its end. Its argument is what the library raised."""
 
 
 class Sent(NamedTuple):

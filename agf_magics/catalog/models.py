@@ -164,14 +164,14 @@ message and the hint. The first one counts."""
 def _too_large(error: BaseException | None) -> str:
     """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
     while error is not None and type(error).__name__ != "AnswerTooLarge":
-        error = getattr(error, "error", None) or error.__cause__ or error.__context__
+        error = error.__cause__ or error.__context__
     return str(error or "")
 
 
 def _broken_off(error: Exception, model: str) -> ModelFault:
     """A reply that ended in the middle. It is not asked for again without the user: its tokens are
     already paid."""
-    inner: Exception = getattr(error, "error", error)
+    (inner,) = error.args
     hint = (
         "the row of the step shows what arrived; run again, or %resume the run to repeat only "
         "this request"

@@ -242,9 +242,9 @@ class Gate:
     def _wake(self) -> None:
         while True:
             with self._lock:
-                turn = self._waiting.popleft() if self._waiting else None
-            if turn is None:
-                return
+                if not self._waiting:
+                    return
+                turn = self._waiting.popleft()
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 turn.get_loop().call_soon_threadsafe(_give, turn)
                 return

@@ -523,13 +523,12 @@ def _evaluated(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[
 
 def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The schemas that ``schema`` applies to the same value, and to which it conforms."""
-    for word in ("$ref", "$dynamicRef"):
-        if word in schema:
-            resolved = validator._resolver.lookup(schema[word])
-            yield (
-                validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
-                resolved.contents,
-            )
+    for word in schema.keys() & {"$ref", "$dynamicRef"}:
+        resolved = validator._resolver.lookup(schema[word])
+        yield (
+            validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
+            resolved.contents,
+        )
     for word in ("allOf", "anyOf", "oneOf"):
         yield from (
             (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
@@ -549,13 +548,13 @@ def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[
 
 
 def _own_keys(validator: Any, value: dict[str, Any], schema: Mapping[str, Any]) -> set[str]:
-    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+    if schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
         return set(value)  # these keywords evaluate all other keys
     return set(value) - set(unnamed(value, schema))
 
 
 def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) -> set[int]:
-    if "items" in schema or "unevaluatedItems" in schema:
+    if schema.keys() & {"items", "unevaluatedItems"}:
         return set(range(len(value)))
     reached = set(range(len(schema.get("prefixItems", ()))))
     if "contains" in schema:

@@ -163,8 +163,6 @@ class Row:
     """Of a step that asks an agent or a model: who answers, and with which tools."""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
-    around: Row | None = None
-    """The fan-out that runs it once for each element, if one does."""
     rescues = False
     """Whether the run continues after its failure."""
 
@@ -185,8 +183,8 @@ class Row:
         self.loops = loops
         """Whether it may run several times in order: an iteration, a visit of a node, an
         instance."""
-        if around is not None:
-            self.around = around
+        self.around = around
+        """The fan-out that runs it once for each element, if one does."""
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, Progressed] = {}
@@ -307,7 +305,7 @@ class Tree:
         key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
-        if callee is not None and (asked := _asked(step, callee, before in self._sessions)):
+        if asked := _asked(step, callee, before in self._sessions):
             row.asked = asked
         hidden = isinstance(step, Sequence)
         if hidden:

@@ -152,7 +152,7 @@ FORMATS: Mapping[str, str] = {
 
 def _text(schema: Mapping[str, Any]) -> str:
     text = FORMATS.get(schema.get("format", ""), "text")
-    least = schema.get("minLength", 0)
+    least: int = schema.get("minLength", 0)
     longer = text * (least // len(text) + 1)
     return longer[: max(least, len(text))][: schema.get("maxLength")]
 

@@ -489,7 +489,7 @@ class LargeValues:
     def follow(self, before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
         """The last call's arguments were checked, and are now ``after``: pydantic copies a list and
         keeps its parts."""
-        for name, part in after.items() if self._fresh else ():
+        for name, part in after.items():
             copied = before.get(name)
             fresh = self._fresh.get(id(copied))
             if fresh is None or type(copied) is not list or type(part) is not list:

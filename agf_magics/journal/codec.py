@@ -271,9 +271,6 @@ class DecodeError(Exception):
 class SignatureError(DecodeError):
     """A stored value is not signed with the key of this user."""
 
-    def __init__(self, message: str = "it is not signed with your key") -> None:
-        super().__init__(message)
-
 
 def _text(value: Value, most: int) -> tuple[str | None, int]:
     """``value`` as JSON, and what it weighs. None: it is no JSON, it weighs more than ``most``, or
@@ -298,10 +295,14 @@ def encode_value(value: Value, most: int) -> EncodedValue:
     text, size = _text(value, most)
     if text is not None and len(text) <= most:
         return EncodedValue("json", text)
-    if size > most or text is not None:
-        why = f"it has more than {_bytes(most)}"
-        return EncodedValue("again", None, encode(preview(value)), why)
-    return _pickled(value, most)
+    shown, why = encode(preview(value)), f"it has more than {_bytes(most)}"
+    if text is None and size <= most:
+        try:
+            with contextlib.suppress(PickleTooLarge):
+                return EncodedValue("pickle", pickled(value, most), shown)
+        except NotPicklable as error:
+            why = f"it cannot be pickled ({error})"
+    return EncodedValue("again", None, shown, why)
 
 
 def weigh(value: Value, room: int = DEEPEST) -> int:
@@ -378,16 +379,6 @@ def _extent(value: Any, kind: type) -> str:
         else None
     )
     return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
-
-
-def _pickled(value: Value, most: int) -> EncodedValue:
-    shown = encode(preview(value))
-    try:
-        return EncodedValue("pickle", pickled(value, most), shown)
-    except PickleTooLarge:
-        return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
-    except NotPicklable as error:
-        return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
 
 
 def decode_value(form: str, data: str | bytes | None) -> Value:

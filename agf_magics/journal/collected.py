@@ -103,9 +103,6 @@ class CollectingJournal(Journal):
         # An element with a record of an earlier session runs in the kernel.
         return None
 
-    async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
-        return value
-
     def _place(self, at: ev.StepPath) -> ev.StepPath:
         return at[self._id] + at[self._inside]
 

@@ -173,7 +173,7 @@ class Record(NamedTuple):
         if form == "pickle" and not trust:
             signed = (run_id, encode(self.at), self.tries, data or b"")
             if not is_signed(user_key(), signature, *signed):
-                raise SignatureError
+                raise SignatureError("it is not signed with your key")
         return decode_value(form or "again", data)
 
 
@@ -187,8 +187,8 @@ class SequenceRow(NamedTuple):
     """None: its elements are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
-        both_known = self.digest is not None and other.digest is not None
-        return self[:2] != other[:2] or (both_known and self.digest != other.digest)
+        digests = (self.digest, other.digest)
+        return self[:2] != other[:2] or (None not in digests and self.digest != other.digest)
 
 
 def sequence_row(record: Record) -> SequenceRow:

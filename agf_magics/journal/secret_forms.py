@@ -332,7 +332,7 @@ class _Inspector(pickle.Pickler):
 
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
-            self.readable = self.readable and _is_text(bytes(part))
+            self.readable &= _is_text(bytes(part))
         # A date is pickled as raw bytes, which are no text and yet can be searched.
         return True if isinstance(part, datetime.date | datetime.time) else None
 
@@ -340,7 +340,7 @@ class _Inspector(pickle.Pickler):
         """The memory of an array: numbers and texts can be searched, single bytes may be
         anything."""
         with memoryview(buffer) as view:
-            self.readable = self.readable and (
+            self.readable &= (
                 view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw()))
             )
 

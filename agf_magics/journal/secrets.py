@@ -126,8 +126,6 @@ class Secrets:
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
         searched = frozenset(text for text in texts if len(text) >= LEAST)
-        if not searched:  # nearly always
-            return
         more = forms_of(SecretParts(searched))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)
@@ -146,8 +144,8 @@ class Secrets:
             self._known.add(parts)
             self._learn(forms_of(parts))
         unknown = parts.short or parts.opaque
-        self._unsearchable = self._unsearchable or unknown
-        self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST_SECRETS
+        self._unsearchable |= unknown
+        self.blind |= (unknown and not parts.found) or len(self._known) > MOST_SECRETS
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
@@ -161,7 +159,7 @@ class Secrets:
         which are stored."""
         if not self.too_many:
             parts, before = parts_of(value), self._returned
-            self._unsearchable = self._unsearchable or parts.opaque
+            self._unsearchable |= parts.opaque
             self._returned = SecretParts(
                 before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
             )

@@ -314,7 +314,7 @@ class Writer:
                 # because who
                 # adds a row looks at `_sleeps` after that: so no row is left behind.
                 self._sleeps = commits == self._commits
-                self._sleeps = self._sleeps and not self._queue
+                self._sleeps &= not self._queue
                 commits = self._commits
             else:
                 if done is None:
