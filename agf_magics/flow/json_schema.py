@@ -270,17 +270,16 @@ def place(path: Iterable[str | int]) -> str:
 def leaves(violation: Violation) -> Iterator[Violation]:
     """The violations to describe: those of the most likely alternative, else the violation
     itself."""
-    if violation.keyword in ("anyOf", "oneOf"):
-        ways = [
-            way
-            for way in violation.within
-            if not any(m.keyword == "type" and m.path == violation.path for m in way)
-        ]
-        if ways:  # else it has none of the types
-            for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
-                yield from leaves(inner)
-            return
-    yield violation
+    ways = [
+        way
+        for way in violation.within
+        if not any(m.keyword == "type" and m.path == violation.path for m in way)
+    ]
+    if not ways:  # it is no choice, or has none of the types
+        yield violation
+        return
+    for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+        yield from leaves(inner)
 
 
 def missing(violation: Violation) -> list[str]:
