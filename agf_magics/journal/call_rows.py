@@ -436,7 +436,7 @@ class CallRows:
             None,
             None,
             shown,
-            error_json(error, self.secret),
+            error_json(error, self.secret) if error is not None else None,
             None,
             None,
         )

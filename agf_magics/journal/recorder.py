@@ -298,6 +298,7 @@ class Journal:
         # What could not be written is not there to refer to.
         is_whole = self.broken is None
         text = self.rows.stores(kept) if is_whole else secret.to_show(kept, self.most).text
+        failure = error_json(error, secret) if error is not None else None
         # Without a tree, that of the calls is shown.
         tree = None if secret.too_many else encode(self.summary())
         end = (
@@ -305,7 +306,7 @@ class Journal:
             packed.data,
             packed.shown,
             text,
-            error_json(error, secret),
+            failure,
             signature,
             tree,
         )

@@ -251,10 +251,8 @@ def value_of(record: Record) -> Value:
     return unpickled[0] if unpickled is not None else decode_value(form or "again", data)
 
 
-def error_json(error: BaseException | None, secrets: Secrets) -> str | None:
+def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
-    if error is None:
-        return None
     diagnostics: Iterable[Diagnostic] = [
         Diagnostic("step.tool-failed", f"{type(error).__name__}: {error}")
     ]

@@ -126,6 +126,8 @@ class Secrets:
     def surround(self, texts: Iterable[str]) -> None:
         """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
         searched = frozenset(text for text in texts if len(text) >= LEAST)
+        if not searched:  # nearly always
+            return
         more = forms_of(SecretParts(searched))
         self._surrounding = self._surrounding.joined(more)
         self._forms = self._forms.joined(more)

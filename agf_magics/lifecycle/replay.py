@@ -197,7 +197,7 @@ class Replay:
         packed = run.secrets.pack(value, current.settings.journal_value, secret=is_secret)
         is_json = packed.form == "json"
         outcome = outcome_line(
-            error_json(error, run.secrets),
+            error_json(error, run.secrets) if error is not None else None,
             is_json,
             not is_json and (is_secret or packed.why == HELD),
             json.loads((packed.data if is_json else packed.shown) or "null"),
