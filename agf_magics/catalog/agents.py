@@ -6,7 +6,6 @@ Agents that are a model: an identity like any other, with a session instead of a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,8 +14,8 @@ from typing import Any, Literal, NoReturn
 
 from ..flow.patterns import unusable
 from ..flow.schemas import Schema, conform
-from ..flow.session import STEPS, format_prompt, unfenced
-from ..flow.values import TooDeep, Value, is_json, isolate
+from ..flow.session import STEPS, format_for_model, format_prompt, read_json, unfenced
+from ..flow.values import Value, isolate
 from ..text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
 from .models import Model
 from .tools import (
@@ -71,13 +70,12 @@ class Agent:
 
     def __post_init__(self) -> None:  # once: an agent is called far more often than made
         parameters = self.takes.parameters
-        alone = [
-            name
-            for name, one in parameters.items()
-            if name not in HANDED and one.annotation is one.empty
-        ]
-        found = alone[0] if alone and len(parameters) == 1 and not self.takes.more else None
-        object.__setattr__(self, "only", found)
+        only = None
+        if len(parameters) == 1 and not self.takes.more:
+            ((name, parameter),) = parameters.items()
+            if name not in HANDED and parameter.annotation is parameter.empty:
+                only = name
+        object.__setattr__(self, "only", only)
         object.__setattr__(self, "handed", tuple(name for name in HANDED if name in parameters))
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
@@ -121,29 +119,27 @@ class Agent:
         the input's field of its name if an input_mapping has that field, else the input. Raises
         StepError ``agent.arguments`` with everything that is missing or does not fit.
         """
+        fields = input if isinstance(input, dict) else {}
         if prompt is None and (
             "prompt" in self.handed or alone == "prompt"
         ):  # only if it is needed: it may be long
-            own = input.get("prompt") if isinstance(input, dict) else None
+            own = fields.get("prompt")
             prompt = own if isinstance(own, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
         if system is not None and prompt is not None and not own_system:
             prompt = f"{system}\n\n{prompt}"
         if self.only is not None:
-            if alone == "field" and isinstance(input, dict) and self.only in input:
-                return {self.only: input[self.only]}
+            if alone == "field" and self.only in fields:
+                return {self.only: fields[self.only]}
             return {self.only: prompt if alone == "prompt" else input}
-        given: dict[str, Value] = {}
-        if self.handed:
-            has = {
-                "prompt": prompt,
-                "input": input,
-                "schema": schema,
-                "tools": tools or {},
-                "identity": identity,
-            }
-            given = {name: has[name] for name in self.handed}
-        fields = input if isinstance(input, dict) else {}
+        has = {
+            "prompt": prompt,
+            "input": input,
+            "schema": schema,
+            "tools": tools or {},
+            "identity": identity,
+        }
+        given: dict[str, Value] = {name: has[name] for name in self.handed}
         if own_system:
             fields = {**fields, "system": system}
         for name in fields if self.takes.more else self.fields:
@@ -185,10 +181,9 @@ class Agent:
                     and self.takes.parameters[last].default is not Parameter.empty
                 ):
                     nulls[last] = given.pop(last)
-        try:
+        with suppress(Exception):  # the first error is the one to report
             return {**self.takes.validate(given), **nulls}
-        except Exception:  # the first error is the one to report
-            return None
+        return None
 
     @property
     def accepts(self) -> Mapping[str, Any] | None:
@@ -279,15 +274,7 @@ def make_agent(
 def parse_json_reply(text: str) -> Value:
     """The JSON in a reply, with or without a code fence. Raises StepError
     ``agent.reply-not-json``."""
-    try:
-        read = isolate(json.loads(unfenced(text)))
-        why = "" if is_json(read) else "a number in it is not finite"
-    except json.JSONDecodeError as error:
-        why = f"{error.msg[:1].lower()}{error.msg[1:]} at line {error.lineno}, column {error.colno}"
-    except (TooDeep, RecursionError):
-        why = "it is nested too deep"
-    except ValueError:
-        why = "a number in it is too long"
+    read, why = read_json(unfenced(text))
     if not why:
         return read
     raise StepError(
@@ -298,14 +285,8 @@ def parse_json_reply(text: str) -> Value:
 
 
 def _short(value: Value) -> str:
-    try:
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError):
-        text = repr(value)
-    text = text.strip()
-    return (
-        text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
-    ) or "empty text"
+    text = format_for_model(value).strip() or "empty text"
+    return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
 
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
@@ -327,7 +308,7 @@ class ModelAgent:
     gives: Mapping[str, Any] | None = None
     """JSON Schema of its answer if the step has none; None: text."""
     steps: int = STEPS
-    settings: Mapping[str, Value] | None = None
+    settings: Mapping[str, Value] = field(default_factory=dict)
     read: Callable[[Value], Value] | None = None
     """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
     decides."""
@@ -341,9 +322,9 @@ class ModelAgent:
                 f"{USER!r} is the person in the notebook, who may use all tools: choose another "
                 f"name"
             )
-        if unknown := next((key for key in self.settings or () if key not in SETTINGS), None):
+        if unknown := [key for key in self.settings if key not in SETTINGS]:
             raise TypeError(
-                f"model_agent has no parameter {unknown!r}; settings are {', '.join(SETTINGS)}"
+                f"model_agent has no parameter {unknown[0]!r}; settings are {', '.join(SETTINGS)}"
             )
         if type(self.steps) is not int or self.steps < 1:
             raise ValueError(f"max_steps must be a whole number, 1 or more, got {self.steps!r}")

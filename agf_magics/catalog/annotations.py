@@ -26,6 +26,7 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
+from ..flow.json_schema import place as path_text
 from ..flow.schemas import shown_value
 from ..flow.values import Value, is_json, settle, type_name
 
@@ -176,19 +177,13 @@ def _modern(annotation: Any) -> Any:
         return annotation
     if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
         hints = typing.get_type_hints(annotation, include_extras=True)
-        fields = {}
-        for key, hint in hints.items():
-            origin = typing.get_origin(hint)  # with string annotations, __required_keys__ misses it
-            known = origin in (typing.Required, typing.NotRequired)
-            required = origin is typing.Required if known else key in annotation.__required_keys__
-            bare = _modern(typing.get_args(hint)[0] if known else hint)
-            fields[key] = typing.Required[bare] if required else typing.NotRequired[bare]
-        return _typed_dict(annotation.__name__, fields)
+        modern = _typed_dict(annotation.__name__, {key: _modern(hints[key]) for key in hints})
+        # Of the class, as ``total=False`` counts for a part of its keys only.
+        modern.__required_keys__ = annotation.__required_keys__
+        return modern
     arguments = typing.get_args(annotation)
-    if not any(typing.is_typeddict(a) or typing.get_args(a) for a in arguments):
-        return annotation
-    fresh = tuple(_modern(a) for a in arguments)
-    if fresh == arguments:
+    fresh = tuple(map(_modern, arguments))
+    if all(map(operator.is_, fresh, arguments)):
         return annotation
     if isinstance(annotation, type(int | None)):
         return functools.reduce(operator.or_, fresh)
@@ -305,18 +300,15 @@ def faults(
     phrases: list[str] = []
     expected: dict[str, list[str]] = {}
     got: dict[str, str] = {}
-    deep = _deepest(found, given)
-    for error in deep:
+    for error in _deepest(found, given):
         loc, kind = error["loc"], error["type"]
-        path, tail = _follow(given, loc)
         hidden = loc[0] in secret
-        if hidden:  # no keys of a secret either
-            path, tail = str(loc[0]), ()
+        place = _follow(given, loc[:1] if hidden else loc)  # no keys of a secret either
+        path = path_text(place)
         if kind == "extra_forbidden":
             phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
         elif kind == "missing":
-            name = tail[-1] if tail else loc[-1]
-            phrases.append(f"needs {_join(path, name)!r}")
+            phrases.append(f"needs {path_text((*place, loc[-1]))!r}")
         elif kind in EXPECTED:
             word = EXPECTED[kind].format(**error.get("ctx") or {})
             expected.setdefault(path, []).append(word)
@@ -346,45 +338,24 @@ def _deepest(
     found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
     """The errors without those of a union's other members if one member matched further."""
-    places = [_follow(given, error["loc"])[0] for error in found]
-    tagged = {p for p, error in zip(places, found, strict=True) if _tags(given, error["loc"])}
-    return [
-        error
-        for place, error in zip(places, found, strict=True)
-        if not (
-            place in tagged
-            and any(p != place and p.startswith((place + ".", place + "[")) for p in tagged)
-        )
-    ]
+    places = [_follow(given, error["loc"]) for error in found]
+    tagged = {p for p, error in zip(places, found, strict=True) if p != error["loc"]}
+    outer = {place[:size] for place in tagged for size in range(len(place))}
+    less = tagged & outer
+    return [error for place, error in zip(places, found, strict=True) if place not in less]
 
 
-def _follow(given: Value, loc: Sequence[str | int]) -> tuple[str, Sequence[str | int]]:
-    """The path of ``loc`` in the value, and the rest. pydantic adds the names of a union's members,
-    which are neither keys nor indices of the value."""
-    path, rest = "", list(loc)
+def _follow(given: Value, loc: tuple[Any, ...]) -> tuple[str | int, ...]:
+    """The path of ``loc`` in the value. pydantic adds the names of a union's members, which are
+    neither keys nor indices of the value."""
+    path: list[str | int] = []
     value: Any = given
-    for index, bit in enumerate(loc):
-        if (isinstance(value, dict) and bit in value) or (
-            isinstance(value, (list, tuple)) and isinstance(bit, int) and 0 <= bit < len(value)
-        ):
-            value = value[bit]  # type: ignore[index]
-            path = _join(path, bit)
-            rest = list(loc[index + 1 :])
-    return path, rest
-
-
-def _tags(given: Value, loc: Sequence[str | int]) -> bool:
-    path, _ = _follow(given, loc)
-    plain = ""
     for bit in loc:
-        plain = _join(plain, bit)
-    return plain != path
-
-
-def _join(path: str, bit: str | int) -> str:
-    if isinstance(bit, int):
-        return f"{path}[{bit}]"
-    return f"{path}.{bit}" if path else bit
+        if isinstance(value, dict | list | tuple):
+            with contextlib.suppress(KeyError, IndexError, TypeError):
+                value = value[bit]
+                path.append(bit)
+    return tuple(path)
 
 
 def _otherwise(path: str, error: Mapping[str, Any]) -> str:

@@ -150,7 +150,7 @@ def _wait(
     printed: tuple[BinaryIO, BinaryIO],
 ) -> None:
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    while process.returncode is None:
+    while True:
         left = deadline - time.monotonic()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(min(max(left, 0), 0.1))
@@ -159,11 +159,13 @@ def _wait(
             raise StepError(
                 Diagnostic("tool.shell-output", message, hint="write the output to a file")
             )
-        if process.returncode is None and left <= 0:
+        if process.returncode is not None:
+            return
+        if left <= 0:
             raise StepError(
                 Diagnostic("tool.shell-timeout", f"{name!r} did not end within {timeout:g} s")
             )
-        if process.returncode is None and stopped():
+        if stopped():
             raise StepError(Diagnostic("tool.shell-stopped", f"{name!r} was stopped"))
 
 
@@ -173,9 +175,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
     try:
         _signal(process, signal.SIGTERM)
-        process.wait(GRACE)
-    except subprocess.TimeoutExpired:
-        pass
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
     finally:  # also after a second interrupt
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))
         process.wait()
@@ -286,19 +287,16 @@ def _read(root: Path, path: str, protected: Collection[Path]) -> str:
 def write_file(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
     """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError
     ``tool.file-…``."""
-    if not isinstance(content, str) and not is_json(content):
-        message = (
-            f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
-            f"text nor JSON"
-        )
-        raise StepError(Diagnostic("tool.file-write", message))
-    text = (
-        content
-        if isinstance(content, str)
-        else json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    )
+    if not isinstance(content, str):
+        if not is_json(content):
+            message = (
+                f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
+                f"text nor JSON"
+            )
+            raise StepError(Diagnostic("tool.file-write", message))
+        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     try:
-        written = text.encode("utf-8")
+        written = content.encode("utf-8")
         parts = _names(root, path, protected)
         refuse_runnable(path, parts, root)
         with opened(root, path, parts, "write") as file:
@@ -333,12 +331,10 @@ def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> No
 
 
 def _near(place: Path) -> str | None:
-    try:
-        with os.scandir(place.parent) as entries:
-            seen = (entry.name for entry in itertools.islice(entries, 1000))
-            return suggest(place.name, [name for name in seen if not is_protected(fold(name))])
-    except OSError:
-        return None
+    with suppress(OSError), os.scandir(place.parent) as entries:
+        seen = (entry.name for entry in itertools.islice(entries, 1000))
+        return suggest(place.name, [name for name in seen if not is_protected(fold(name))])
+    return None
 
 
 MEMORY = 1_000_000_000
@@ -470,10 +466,10 @@ def _numbers(column: Any, pyarrow: Any) -> Any:
     """A column of decimals as whole numbers, if they are and fit, else as floats."""
     if not pyarrow.types.is_decimal(column.type):
         return column
-    try:
-        return column.cast("int64" if column.type.scale == 0 else "float64")
-    except pyarrow.ArrowInvalid:
-        return column.cast("float64")
+    if column.type.scale == 0:
+        with suppress(pyarrow.ArrowInvalid):
+            return column.cast("int64")
+    return column.cast("float64")
 
 
 def _pandas(table: Any, pandas: Any, pyarrow: Any) -> Any:

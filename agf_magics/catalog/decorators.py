@@ -331,7 +331,7 @@ def model_agent(
         default=bool(default),
         gives=gives,
         steps=max_steps,
-        settings=settings or None,
+        settings=settings,
     )
     registry_or_default(registry).agents.add(made)
     return made

@@ -21,6 +21,7 @@ import re
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -223,11 +224,9 @@ def digest_function(function: Callable[..., Any], most: int | None = None) -> Fu
 def digest_value(value: Any, most: int | None = None) -> str | None:
     """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
     digests mean equal values."""
-    try:
+    with suppress(ValueError, RecursionError):  # a number of 5,000 digits
         if is_json(value):  # nearly always
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
-    except (ValueError, RecursionError):  # a number of 5,000 digits
-        pass
     digest = _digest(value, most)
     return digest.hash.hexdigest() if digest is not None else None
 

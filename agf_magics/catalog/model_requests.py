@@ -14,6 +14,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +31,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
-from ..flow.values import TooDeep, Value, is_json, isolate
+from ..flow.session import read_json
+from ..flow.values import Value
 from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall, UserMessage
 
 _MARKS_END = frozenset({"server", "openai", "ollama"})
@@ -44,11 +46,7 @@ MOST_ANSWER = 64_000_000
 
 
 class BrokenOff(Exception):
-    """A reply ended before its end. ``error``: what the library raised."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
+    """A reply ended before its end. Its argument is what the library raised."""
 
 
 class Sent(NamedTuple):
@@ -82,22 +80,15 @@ async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelR
                     arrived = True
                     listen(delta)
             response = stream.get()
-    except (NotImplementedError, AssertionError):  # a model object without a stream
-        if arrived:
-            raise
-        return None
     except ContentFilterError:
         raise
-    except (
-        UnexpectedModelBehavior
-    ) as error:  # a server that replies in one piece, and whatever else has no events
-        if not arrived:
-            return None
-        raise BrokenOff(error) from None
     except Exception as error:
-        if not arrived:
-            raise
-        raise BrokenOff(error) from None
+        if arrived:
+            raise BrokenOff(error) from None
+        # A model object without a stream; a server that replies in one piece.
+        if isinstance(error, NotImplementedError | AssertionError | UnexpectedModelBehavior):
+            return None
+        raise
     return response
 
 
@@ -117,20 +108,16 @@ class _Parts:
 
     def deltas(self, event: Any) -> list[Delta]:
         match event:
-            case ai.PartStartEvent(part=ai.TextPart(content=text)):
-                return [Delta("text", text)]
-            case ai.PartStartEvent(part=ai.ThinkingPart(content=text)):
-                return [Delta("thinking", text)]
+            case ai.PartStartEvent(part=ai.TextPart() | ai.ThinkingPart() as part):
+                return [Delta(part.part_kind, part.content)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
                 tool = self._calls[index] = self._name_of(sent)
                 return [
                     Delta("call", f"{tool or 'answer'}(", ""),
                     Delta("call", _as_text(args), tool),
                 ]
-            case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
-                return [Delta("text", text)]
-            case ai.PartDeltaEvent(delta=ai.ThinkingPartDelta(content_delta=text)):
-                return [Delta("thinking", text or "")]
+            case ai.PartDeltaEvent(delta=ai.TextPartDelta() | ai.ThinkingPartDelta() as delta):
+                return [Delta(delta.part_delta_kind, delta.content_delta or "")]
             case ai.PartDeltaEvent(index=index, delta=ai.ToolCallPartDelta(args_delta=args)):
                 return [Delta("call", _as_text(args), self._calls.get(index))]
             case ai.PartEndEvent(index=index) if index in self._calls:
@@ -283,11 +270,11 @@ def _sent(model: Made, request: Request) -> tuple[Sent, _Names]:
 
 async def _only_streamed(sent: Sent) -> ai.ModelResponse | None:
     """The reply of a server that only streams; None if it has another fault."""
-    try:
+    with suppress(BrokenOff, UnexpectedModelBehavior, ModelAPIError):
         response = await stream_reply(sent, lambda delta: None)
-    except (BrokenOff, UnexpectedModelBehavior, ModelAPIError):
-        return None
-    return response if response is not None and response.parts else None
+        if response is not None and response.parts:
+            return response
+    return None
 
 
 class _Names:
@@ -352,10 +339,9 @@ def _parameters(model: Made, request: Request, names: _Names) -> ModelRequestPar
 
 
 def _profile(model: Made) -> Mapping[str, Any]:
-    try:
+    with suppress(NotImplementedError):  # a model that wraps several
         return model.profile
-    except NotImplementedError:  # a model that wraps several
-        return {}
+    return {}
 
 
 def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -469,22 +455,11 @@ def _plain(part: Any) -> bool:
 
 def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
     tool = names.tool_of(part.tool_name)
-    read = part.args if part.args is not None else {}
-    try:
-        read = json.loads(read or "{}") if isinstance(read, str) else read
-        found = isolate(read)
-        why = "" if isinstance(found, dict) and is_json(found) else "are not a JSON object"
-    except json.JSONDecodeError as error:
-        why = f"are not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-    except (TooDeep, RecursionError, ValueError):
-        why = "nest too deep or have a number that is too long"
-    call: ToolCall = {
-        "id": part.tool_call_id,
-        "tool": tool,
-        "arguments": part.args if why else found,
-    }
-    if why:
-        call["fault"] = why
+    read, why = read_json(_as_text(part.args) or "{}")
+    call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": read}
+    if why or not isinstance(read, dict):
+        call["arguments"] = part.args
+        call["fault"] = f"are not JSON: {why}" if why else "are not a JSON object"
     return call
 
 
@@ -492,15 +467,11 @@ def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
     """A structured answer that is text, without the object that wraps it."""
     if schema is None or schema.get("type") == "object" or _WRAPPED not in text:
         return text
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    return (
-        json.dumps(found[_WRAPPED], ensure_ascii=False)
-        if isinstance(found, dict) and {*found} == {_WRAPPED}
-        else text
-    )
+    with suppress(ValueError, RecursionError):
+        whole = json.loads(text)
+        if isinstance(whole, dict) and {*whole} == {_WRAPPED}:
+            return json.dumps(whole[_WRAPPED], ensure_ascii=False)
+    return text
 
 
 def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
@@ -519,10 +490,10 @@ def price(provider: str, model: str, used: Tokens) -> Decimal | None:
         cache_read_tokens=used.get("cache_read"),
         cache_write_tokens=used.get("cache_write"),
     )
-    try:
+    # An unknown model; tokens that the table has no price for.
+    with suppress(LookupError, ValueError):
         return calc_price(usage, model, provider_id=provider).total_price
-    except (LookupError, ValueError):  # an unknown model; tokens that the table has no price for
-        return None
+    return None
 
 
 Said = list[Value]
@@ -582,13 +553,15 @@ def _said(messages: list[ai.ModelMessage], info: AgentInfo) -> Said:
                     texts = [content] if isinstance(content, str) else content
                     text = "\n\n".join(each for each in texts if isinstance(each, str))
                     _add(said, "user", text)
-                case ai.ToolReturnPart(tool_name=name):
-                    name = "" if name in answers else name
-                    _add(said, f"tool {name}", part.model_response_str())
                 case ai.RetryPromptPart(tool_name=None):
                     _add(said, "user", part.model_response())
-                case ai.RetryPromptPart(tool_name=name):
-                    _add(said, f"tool {'' if name in answers else name}", part.model_response())
+                case ai.ToolReturnPart(tool_name=name) | ai.RetryPromptPart(tool_name=name):
+                    text = (
+                        part.model_response()
+                        if isinstance(part, ai.RetryPromptPart)
+                        else part.model_response_str()
+                    )
+                    _add(said, f"tool {'' if name in answers else name}", text)
     return said
 
 

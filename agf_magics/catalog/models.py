@@ -16,6 +16,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from decimal import Decimal
 from importlib.util import find_spec
 from typing import Any, Protocol
@@ -163,14 +164,14 @@ message and the hint. The first one counts."""
 def _too_large(error: BaseException | None) -> str:
     """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
     while error is not None and type(error).__name__ != "AnswerTooLarge":
-        error = getattr(error, "error", None) or error.__cause__ or error.__context__
+        error = error.__cause__ or error.__context__
     return str(error or "")
 
 
 def _broken_off(error: Exception, model: str) -> ModelFault:
     """A reply that ended in the middle. It is not asked for again without the user: its tokens are
     already paid."""
-    inner: Exception = getattr(error, "error", error)
+    (inner,) = error.args
     hint = (
         "the row of the step shows what arrived; run again, or %resume the run to repeat only "
         "this request"
@@ -185,13 +186,12 @@ def timeout_fault(model: str, seconds: float | None) -> ModelFault:
     return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 
 
-def without_keys(text: str, known: Collection[str] = ()) -> str:
-    """``text`` without keys: secrets of the environment, ``known`` ones, and what looks like a
-    key."""
+def without_keys(text: str) -> str:
+    """``text`` without keys: secrets of the environment, and what looks like a key."""
     secrets = {
         value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
     }
-    for word in sorted(secrets | set(known), key=len, reverse=True):
+    for word in sorted(secrets, key=len, reverse=True):
         text = text.replace(word, MASK)
     return _SECRET.sub(MASK, text)
 
@@ -372,12 +372,11 @@ class Model:
 
         if self._base_url:
             return None
-        try:
+        with suppress(ModelFault):
             provider, model = _split(self.name, False)
-        except ModelFault:
-            return None
-        # openai-chat and openai-responses are two ways to ask the same provider.
-        return price("openai" if provider.startswith("openai-") else provider, model, used)
+            # openai-chat and openai-responses are two ways to ask the same provider.
+            return price("openai" if provider.startswith("openai-") else provider, model, used)
+        return None
 
     async def _reply(
         self, made: Any, request: Request, listen: Callable[[Delta], None] | None
@@ -499,14 +498,12 @@ def _split(name: str, served: bool) -> tuple[str, str]:
 
 
 def _address(made: Any) -> str:
-    try:
+    with suppress(Exception):  # a user's own model
         return str(made.base_url or "")
-    except Exception:  # a user's own model
-        return ""
+    return ""
 
 
 def _absent(package: str) -> bool:
-    try:
+    with suppress(ModuleNotFoundError):  # its parent package is missing
         return find_spec(package) is None
-    except ModuleNotFoundError:  # its parent package is missing
-        return True
+    return True

@@ -240,10 +240,9 @@ def _open(name: str, flags: int, folder: int, path: str) -> int:
 
 
 def _is_link(name: str, folder: int) -> bool:
-    try:
+    with suppress(OSError):
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
+    return False
 
 
 def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
@@ -377,6 +376,11 @@ _SIGNATURES: tuple[tuple[bytes, str, Callable[[bytes], bool]], ...] = (
     (b"GIF87a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
     (b"GIF89a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
     (b"%PDF-", "application/pdf", lambda data: b"%%EOF" in data[-2048:]),
+    (
+        b"RIFF",
+        "image/webp",
+        lambda data: data[8:12] == b"WEBP" and len(data) >= int.from_bytes(data[4:8], "little") + 8,
+    ),
 )
 """The first bytes of a file, its media type, and whether its end is there."""
 
@@ -386,10 +390,7 @@ def _media_type(data: bytes) -> str | None:
     for begin, media_type, is_whole in _SIGNATURES:
         if data.startswith(begin):
             return media_type if is_whole(data) else None
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp" if len(data) >= int.from_bytes(data[4:8], "little") + 8 else None
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
-    return "text/plain" if b"\0" not in data else None
+    with suppress(UnicodeDecodeError):
+        if "\0" not in data.decode("utf-8"):
+            return "text/plain"
+    return None

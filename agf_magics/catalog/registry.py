@@ -65,9 +65,6 @@ class Shelf(Mapping[str, T]):
     def __getitem__(self, name: str) -> T:
         return self._held[name]
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._held
-
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
 

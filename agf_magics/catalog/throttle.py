@@ -174,10 +174,11 @@ class Gate:
         if written is None:
             forms = '"20/s", "100/min" or "1000/h", with a number from 1'
             raise ValueError(f"rate must be written {forms}, got {rate!r}")
-        if at_once is not None and not is_number(at_once, int):
-            raise TypeError(f"at_once must be a number, got {at_once!r}")
-        if at_once is not None and at_once < 1:
-            raise ValueError(f"at_once must be at least 1, got {at_once!r}")
+        if at_once is not None:
+            if not is_number(at_once, int):
+                raise TypeError(f"at_once must be a number, got {at_once!r}")
+            if at_once < 1:
+                raise ValueError(f"at_once must be at least 1, got {at_once!r}")
         with self._lock:
             self.at_once = at_once
             self._rate, self._per = (int(written[1]), _SECONDS[written[2]]) if rate else (0, 0.0)
@@ -242,9 +243,9 @@ class Gate:
     def _wake(self) -> None:
         while True:
             with self._lock:
-                turn = self._waiting.popleft() if self._waiting else None
-            if turn is None:
-                return
+                if not self._waiting:
+                    return
+                turn = self._waiting.popleft()
             with contextlib.suppress(RuntimeError):  # its loop is closed
                 turn.get_loop().call_soon_threadsafe(_give, turn)
                 return

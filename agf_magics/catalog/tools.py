@@ -14,6 +14,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
@@ -86,19 +87,16 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     """None for a builtin without one (``math.log``)."""
-    try:
+    with suppress(ValueError):
         return inspect.signature(function)
-    except ValueError:
-        return None
+    return None
 
 
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals that its annotations use."""
     inner = inspect.unwrap(_inner(function))
     if inspect.isclass(inner):
-        return vars(sys.modules[inner.__module__]) if inner.__module__ in sys.modules else {}
-    if inspect.ismethod(inner):
-        inner = inner.__func__
+        return getattr(sys.modules.get(inner.__module__), "__dict__", {})
     if not hasattr(inner, "__globals__"):
         inner = inspect.unwrap(type(inner).__call__)
     found = getattr(inner, "__globals__", {})

@@ -194,7 +194,7 @@ async def call(
         decided = await _begin_effect(site, journal, started)
         if decided is not None:
             return await journal.durable(
-                journal.returned(started, decided[0], site.is_secret), decided[0]
+                journal.outcome(started, decided[0], None, site.is_secret), decided[0]
             )
     journal.running[started.key] = started
     try:
@@ -204,12 +204,13 @@ async def call(
         raise
     except StepError as error:
         # Before the step continues: a resumed run must know the failure that a later step has seen.
-        await journal.durable(journal.raised(started, error))
+        await journal.durable(journal.outcome(started, None, error))
         raise
     finally:
         journal.running.pop(started.key, None)
     alone = not site.scope.concurrent
-    return await journal.durable(journal.returned(started, value, site.is_secret, alone), value)
+    done = journal.outcome(started, value, None, site.is_secret, alone)
+    return await journal.durable(done, value)
 
 
 async def _replay(

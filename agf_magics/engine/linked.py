@@ -23,7 +23,14 @@ from ..catalog import (
 )
 from ..flow.json_schema import describe_all, judge
 from ..flow.schemas import Schema, json_schema
-from ..flow.session import Offer, Session, format_for_model, format_prompt, react
+from ..flow.session import (
+    Offer,
+    RequestOptions,
+    Session,
+    format_for_model,
+    format_prompt,
+    react,
+)
 from ..flow.step import FlowResult, Frame, Name, Outcome, Ref, Step
 from ..flow.steps import (
     Branches,
@@ -104,19 +111,21 @@ def session_flow(
     model = None if asking.wins else agent.model
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
-        made=model,
         prompt=Computed(span, _prompt),
         files=Computed(span, lambda frame: frame["given"].get("attach")),
         system=Computed(span, lambda frame: frame["given"].get("system")),
-        instructions=agent.instructions,
+        options=RequestOptions(
+            agent.instructions,
+            settings={**agent.settings, **asking.settings},
+            # A model is asked with all fields required (decision P7).
+            schema=json_schema(wanted, schemas, all_required=True)
+            if wanted is not None
+            else asking.schema or agent.gives,
+            made=model,
+        ),
         tools=None
         if agent.tools is None
         else tuple(Offer(Name(tool, span)) for tool in agent.tools),
-        settings={**(agent.settings or {}), **asking.settings},
-        # A model is asked with all fields required (decision P7).
-        schema=json_schema(wanted, schemas, all_required=True)
-        if wanted is not None
-        else asking.schema or agent.gives,
         read=agent.read or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,

@@ -55,6 +55,31 @@ def format_path(at: StepPath) -> str:
     return text
 
 
+def seconds_between(start: float | None, end: float | None) -> float | None:
+    """None: it has not started or not ended."""
+    return None if start is None or end is None else end - start
+
+
+def is_part(id: str, outer: str) -> bool:
+    """Whether the step with this id is the step ``outer`` or inside it: a branch ``a`` is not part
+    of a branch ``ab``."""
+    return id == outer or id.startswith((f"{outer}.", f"{outer}["))
+
+
+def is_within(inner: StepPath, outer: StepPath) -> bool:
+    """Whether the path ``inner`` is ``outer`` or inside it. Both may be without numbers.
+
+    >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
+    (True, False)
+    """
+    place = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
+    step, *index = outer[place:]
+    if inner[:place] != outer[:place] or len(inner) == place:
+        return False
+    inside, *numbers = inner[place:]
+    return numbers[: len(index)] == index and is_part(str(inside), str(step))
+
+
 class RunStarted(NamedTuple):
     name: str
     when: float

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from types import ModuleType
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..text.late_imports import installed_only
 from .schemas import JSON_TYPES as JSON_TYPES
 from .schemas import TYPE_NAMES as TYPE_NAMES
-from .schemas import pointed, shown_value
+from .schemas import identity, pointed, shown_value
 from .values import Value
 
 if TYPE_CHECKING:
@@ -74,8 +75,7 @@ def judge(
             from jsonschema_specifications import REGISTRY  # type: ignore[import-untyped]
 
         # The library's own registry would open a connection for a remote reference (decision A20).
-        of_root = _validator()(whole, registry=REGISTRY)
-        return of_root if root is None else of_root.evolve(schema=schema)
+        return _validator()(whole, registry=REGISTRY).evolve(schema=schema)
 
     def violations(value: Value) -> list[Violation]:
         with installed_only():
@@ -103,8 +103,7 @@ def judge(
 
 
 def _reason(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0][:200] if lines else type(error).__name__
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200]
 
 
 def schema_violations(schema: Mapping[str, Any]) -> list[Violation]:
@@ -138,11 +137,11 @@ def _library() -> Any:
     """
 
     def is_valid_syntax(term: str, text: str) -> bool:
-        try:
+        with suppress(ImportError):  # the library does not check this format then
             import rfc3987_syntax  # type: ignore[import-untyped]
-        except ImportError:  # the library does not check this format then
-            return True
-        return bool(rfc3987_syntax.is_valid_syntax(term, text))
+
+            return bool(rfc3987_syntax.is_valid_syntax(term, text))
+        return True
 
     name = "rfc3987_syntax"
     with installed_only():
@@ -271,17 +270,16 @@ def place(path: Iterable[str | int]) -> str:
 def leaves(violation: Violation) -> Iterator[Violation]:
     """The violations to describe: those of the most likely alternative, else the violation
     itself."""
-    if violation.keyword in ("anyOf", "oneOf"):
-        ways = [
-            way
-            for way in violation.within
-            if not any(m.keyword == "type" and m.path == violation.path for m in way)
-        ]
-        if ways:  # else it has none of the types
-            for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
-                yield from leaves(inner)
-            return
-    yield violation
+    ways = [
+        way
+        for way in violation.within
+        if not any(m.keyword == "type" and m.path == violation.path for m in way)
+    ]
+    if not ways:  # it is no choice, or has none of the types
+        yield violation
+        return
+    for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+        yield from leaves(inner)
 
 
 def missing(violation: Violation) -> list[str]:
@@ -524,13 +522,12 @@ def _evaluated(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[
 
 def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
     """The schemas that ``schema`` applies to the same value, and to which it conforms."""
-    for word in ("$ref", "$dynamicRef"):
-        if word in schema:
-            resolved = validator._resolver.lookup(schema[word])
-            yield (
-                validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
-                resolved.contents,
-            )
+    for word in schema.keys() & {"$ref", "$dynamicRef"}:
+        resolved = validator._resolver.lookup(schema[word])
+        yield (
+            validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
+            resolved.contents,
+        )
     for word in ("allOf", "anyOf", "oneOf"):
         yield from (
             (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
@@ -550,13 +547,13 @@ def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[
 
 
 def _own_keys(validator: Any, value: dict[str, Any], schema: Mapping[str, Any]) -> set[str]:
-    if "additionalProperties" in schema or "unevaluatedProperties" in schema:
+    if schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
         return set(value)  # these keywords evaluate all other keys
     return set(value) - set(unnamed(value, schema))
 
 
 def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) -> set[int]:
-    if "items" in schema or "unevaluatedItems" in schema:
+    if schema.keys() & {"items", "unevaluatedItems"}:
         return set(range(len(value)))
     reached = set(range(len(schema.get("prefixItems", ()))))
     if "contains" in schema:
@@ -588,22 +585,6 @@ def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str,
         and len({identity(element) for element in value}) < len(value)
     ):
         yield _error("has an element twice")
-
-
-def identity(value: Value) -> object:
-    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
-    texts, because an attacker could choose numbers with the same hash."""
-    if type(value) is str:
-        return value
-    if type(value) is int or (type(value) is float and value.is_integer()):
-        return ("number", hex(int(value)))
-    if type(value) is float and value == value:
-        return ("number", value.hex())
-    if type(value) is list:
-        return ("array", tuple(map(identity, value)))
-    if type(value) is dict:
-        return ("object", frozenset((key, identity(part)) for key, part in value.items()))
-    return value if value is None or type(value) is bool else ("opaque", id(value))
 
 
 def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:

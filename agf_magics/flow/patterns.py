@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -97,10 +98,10 @@ def _options(re2: Any) -> Any:
 
 
 def _encoded(text: str) -> bytes:
-    try:
+    with suppress(UnicodeEncodeError):
         return text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair: an unknown character
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+    # Half of a surrogate pair: an unknown character.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
 def _refused(pattern: str, error: Exception) -> BadPattern:

@@ -157,7 +157,7 @@ class Progress:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.when is None or self.ended is None else self.ended - self.when
+        return ev.seconds_between(self.when, self.ended)
 
 
 def _fold_step(p: Progress, event: ev.Event) -> None:
@@ -171,8 +171,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.finished += 1
             row.ended = when
-            if row.reports:
-                row.reports.pop(at, None)
+            row.reports.pop(at, None)
             if not row.many:
                 row.value = value
         case ev.StepReplayed(at):
@@ -194,7 +193,6 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             _excuse(p, row)
         case ev.Progressed(at, _, done, _, text):
             row = p.row(at)
-            row.reports = row.reports or {}
             row.reports[at] = event
             if done is None and not text:
                 del row.reports[at]
@@ -284,8 +282,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
 def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
     row = p.row(at)
     row.ended = when
-    if row.reports:
-        row.reports.pop(at, None)
+    row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True
     return row
@@ -326,18 +323,8 @@ def _excuse(p: Progress, body: Row) -> None:
 def _within(p: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
-        *before, step = outer.key
-        outer.within = frozenset(
-            row
-            for row in p.rows.values()
-            if row.key[: len(before)] == tuple(before) and _is_in(row.key[len(before) :], step)
-        )
+        outer.within = frozenset(row for row in p.rows.values() if ev.is_within(row.key, outer.key))
     return outer.within
-
-
-def _is_in(key: Key, step: str) -> bool:
-    # The key is empty for the call around the step. A branch `a` is not part of a branch `ab`.
-    return bool(key) and key[0].startswith(step) and key[0][len(step) :][:1] in ("", ".", "[")
 
 
 AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from .events import Progressed, StepPath
+from .events import Progressed, StepPath, seconds_between
 from .steps import (
     Branches,
     Dag,
@@ -65,7 +65,7 @@ class Usage(NamedTuple):
         """Both together."""
         models = dict(self.by_model)
         for name, used in other.by_model.items():
-            models[name] = models[name].plus(used) if name in models else used
+            models[name] = models.get(name, Usage()).plus(used)
         return Usage(
             self.requests + other.requests,
             self.input + other.input,
@@ -157,16 +157,12 @@ class Row:
     arriving: Arriving | None = None
     """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
     several concurrent requests has one of them."""
-    reports: dict[StepPath, Progressed] | None = None
-    """What its running calls have reported last, the longest running one first."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
     """Of a step that asks an agent or a model: who answers, and with which tools."""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
-    around: Row | None = None
-    """The fan-out that runs it once for each element, if one does."""
     rescues = False
     """Whether the run continues after its failure."""
 
@@ -187,10 +183,12 @@ class Row:
         self.loops = loops
         """Whether it may run several times in order: an iteration, a visit of a node, an
         instance."""
-        if around is not None:
-            self.around = around
+        self.around = around
+        """The fan-out that runs it once for each element, if one does."""
         if step.rescue is not None:
             self.rescues = True
+        self.reports: dict[StepPath, Progressed] = {}
+        """What its running calls have reported last, the longest running one first."""
         self.started = self.finished = 0
         self.value: Value = None
         self.when: float | None = None
@@ -248,7 +246,7 @@ class Row:
 
     @property
     def seconds(self) -> float | None:
-        return None if self.when is None or self.ended is None else self.ended - self.when
+        return seconds_between(self.when, self.ended)
 
     @property
     def times(self) -> int:
@@ -307,7 +305,7 @@ class Tree:
         key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
-        if callee is not None and (asked := _asked(step, callee, before in self._sessions)):
+        if asked := _asked(step, callee, before in self._sessions):
             row.asked = asked
         hidden = isinstance(step, Sequence)
         if hidden:

@@ -151,9 +151,9 @@ FORMATS: Mapping[str, str] = {
 
 def _text(schema: Mapping[str, Any]) -> str:
     text = FORMATS.get(schema.get("format", ""), "text")
-    least, most = schema.get("minLength", 0), schema.get("maxLength")
-    text = (text * (least // len(text) + 1))[:least] if len(text) < least else text
-    return text if most is None else text[:most]
+    least: int = schema.get("minLength", 0)
+    longer = text * (least // len(text) + 1)
+    return longer[: max(least, len(text))][: schema.get("maxLength")]
 
 
 _BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
@@ -170,11 +170,12 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
     bounds = {word: schema[word] for word in _BOUNDS if schema.get(word) is not None}
     if bounds.get("multipleOf") == 0:
         del bounds["multipleOf"]
-    step, above, below = map(bounds.get, ("multipleOf", "exclusiveMinimum", "exclusiveMaximum"))
+    step = bounds.get("multipleOf")
+    above, below = bounds.get("exclusiveMinimum", 0), bounds.get("exclusiveMaximum", 0)
     near: list[int | float] = [1, *bounds.values(), 0]
     for bound in bounds.values():
         near += [math.floor(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
-    near += [(above + below) / 2] if above is not None and below is not None else []
+    near.append((above + below) / 2)
     near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
     fits = (
         n
@@ -325,11 +326,24 @@ def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
 
 
 def same(value: Value, choice: Value) -> bool:
-    """JSON's equality: 1 is 1.0, true is not 1."""
-    # For Python `True == 1`.
-    if isinstance(value, bool) or isinstance(choice, bool):
-        return value is choice
-    return type(value) in (str, int, float, type(None)) and bool(value == choice)
+    """JSON's equality."""
+    return identity(value) == identity(choice)
+
+
+def identity(value: Value) -> object:
+    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
+    texts, because an attacker could choose numbers with the same hash."""
+    if type(value) is str:
+        return value
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return ("number", hex(int(value)))
+    if type(value) is float and value == value:
+        return ("number", value.hex())
+    if type(value) is list:
+        return ("array", tuple(map(identity, value)))
+    if type(value) is dict:
+        return ("object", frozenset((key, identity(part)) for key, part in value.items()))
+    return value if value is None or type(value) is bool else ("opaque", id(value))
 
 
 def _step(path: str, name: str) -> str:
@@ -345,7 +359,7 @@ def shown_value(value: Value) -> str:
             f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
         )
     if type(value) is bool:
-        return "true" if value else "false"
+        return str(value).lower()
     if type(value) is int:
         return f"the number {value}" if value.bit_length() < 200 else "a very large number"
     if type(value) is float:
@@ -363,17 +377,13 @@ def json_schema(
 ) -> dict[str, Any]:
     """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
     P7)."""
-    named = {**schemas, schema.name: schema}
-    defs: dict[str, Any] = {}
-    waiting = [schema]
-    for referring in waiting:  # grows as schemas refer to others
-        for ref in references(referring.fields):
-            if ref.schema in defs:
-                continue
-            referred = named.get(ref.schema)
-            # No value conforms to an unknown reference.
-            defs[ref.schema] = _object_schema(referred.fields, all_required) if referred else False
-            waiting += [referred] if referred else []
+    referred, missing = resolve(schema.name, {**schemas, schema.name: schema})
+    del referred[schema.name]  # a schema cannot refer to itself
+    defs: dict[str, Any] = {
+        name: _object_schema(other.fields, all_required) for name, other in referred.items()
+    }
+    # No value conforms to an unknown reference.
+    defs |= dict.fromkeys((ref.schema for ref in missing), False)
     whole = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
     return {**whole, "$defs": defs} if defs else whole
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic, Span, StepError
@@ -59,6 +59,24 @@ def unfenced(text: str) -> str:
     return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
 
 
+def read_json(text: str) -> tuple[Value, str]:
+    """The JSON in a text, and why it cannot be used; empty: it can.
+
+    >>> read_json("[1]"), read_json("[1e999]")
+    (([1], ''), ([inf], 'a number in it is not finite'))
+    """
+    try:
+        read = isolate(json.loads(text))
+    except json.JSONDecodeError as error:
+        message = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return None, f"{message} at line {error.lineno}, column {error.colno}"
+    except (TooDeep, RecursionError):
+        return None, "it is nested too deep"
+    except ValueError:
+        return None, "a number in it is too long"
+    return read, "" if is_json(read) else "a number in it is not finite"
+
+
 MOST_STARTS = 100
 """Places of a reply at which JSON is looked for."""
 
@@ -93,30 +111,36 @@ class Offer(NamedTuple):
     """Empty: the tool's own."""
 
 
+class RequestOptions(NamedTuple):
+    """What each request of a session has, besides its messages and tools."""
+
+    instructions: str = ""
+    """The system prompt, unchanged."""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    settings: Mapping[str, Value] = {}
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that
+    are set."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; None: text."""
+    made: Value = None
+    """A model object, which the configured model does not replace."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """The configuration of a session."""
 
     model: Name
     """``provider:model``; empty text: the configured model."""
-    made: Value = None
-    """A model object, which the configured model does not replace."""
+    options: RequestOptions = field(default_factory=RequestOptions)
     prompt: Expr
     """The first message, a text."""
     files: Expr | None = None
     """The descriptions of the images and documents of the prompt."""
     system: Expr | None = None
-    """A message before it, in addition to ``instructions``; its value may be None."""
-    instructions: str = ""
-    """The system prompt, unchanged."""
+    """A message before it, in addition to the instructions; its value may be None."""
     tools: tuple[Offer, ...] | None = ()
     """The tools it is offered, if the invoker may use them; None: all that the invoker may use."""
-    tool_choice: Literal["auto", "required", "none"] = "auto"
-    settings: Mapping[str, Value] | None = None
-    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that
-    are set."""
-    schema: Mapping[str, Any] | None = None
-    """JSON Schema of the answer; None: text."""
     read: Callable[[Value], Value] = lambda answer: answer
     """The session's value from the text or the JSON of the answer; a StepError says why the answer
     is not valid."""
@@ -130,6 +154,11 @@ class Session:
     permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
     """Given a tool's name and its arguments: the question to a person before the call; None: no
     question."""
+
+    @property
+    def offered(self) -> tuple[Name, ...] | None:
+        """The names of its tools; None: all that the invoker may use."""
+        return None if self.tools is None else tuple(offer.name for offer in self.tools)
 
 
 class FailedCall(str):
@@ -167,7 +196,6 @@ class Conversation:
             "role": "model",
             **{name: reply[name] for name in ("text", "calls", "kept") if name in reply},
         }
-        # The last request allows no tool, so a reply that calls one all the same has no answer.
         last, messages, calls = (
             self.steps + 1 >= session.steps,
             (*self.messages, message),
@@ -177,10 +205,11 @@ class Conversation:
             self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None
         )
         answer_call = next((call for call in calls if call["tool"] == ""), None)
-        if calls and answer_call is None and last:
-            return replace(conversation, fault=StepError(session.over(session.steps)))
         if calls and answer_call is None:
-            return replace(conversation, verdict="tools")
+            if not last:
+                return replace(conversation, verdict="tools")
+            # The last request allows no tool, so a reply that calls one all the same has no answer.
+            return replace(conversation, fault=StepError(session.over(session.steps)))
         try:
             if answer_call is not None and "fault" in answer_call:
                 raise StepError(
@@ -220,23 +249,20 @@ class Conversation:
     def used_tools(self) -> list[Value]:
         """The tool calls so far, each with its result: ``{"tool", "args", "output",
         "success"}``."""
-        asked = {
-            call["id"]: call
+        arguments = {
+            call["id"]: call["arguments"]
             for message in self.messages
-            if message["role"] == "model"
-            for call in message["calls"]
+            for call in message.get("calls", ())
         }
-        results = [
-            message for message in self.messages if message["role"] == "tool" and message["tool"]
-        ]
         return [
             {
                 "tool": message["tool"],
-                "args": asked[message["id"]]["arguments"] if message["id"] in asked else None,
+                "args": arguments.get(message["id"]),
                 "output": message["text"],
                 "success": not message["failed"],
             }
-            for message in results
+            for message in self.messages
+            if message.get("tool")
         ]
 
     @property
@@ -325,14 +351,10 @@ def react(
 def _ask(state: _State, id: str, span: Span) -> Step:
     session = state.session
     config: dict[str, Value] = {
-        "instructions": session.instructions,
-        "tool_choice": session.tool_choice,
-        "settings": dict(session.settings or {}),
-        "schema": session.schema,
+        **session.options._asdict(),
         "descriptions": {
             offer.name.text: offer.description for offer in session.tools or () if offer.description
         },
-        "made": session.made,
     }
     return Invoke(
         id=id,
@@ -342,7 +364,7 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         kind="model",
         name=session.model,
         args=Computed(span, state.request, session.prompt.reads(), names=()),
-        tools=None if session.tools is None else tuple(offer.name for offer in session.tools),
+        tools=session.offered,
         lookup=Lookup(registered=_registered(session)),
         asking=Asking(config=config),
         target=Stored(state.replied),
@@ -384,7 +406,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         name=Name("the model's choice", span),
         pick=Pick(
             Computed(span, lambda frame: frame[state.call]["tool"]),
-            None if session.tools is None else tuple(offer.name for offer in session.tools),
+            session.offered,
         ),
         lookup=Lookup(registered=_registered(session)),
         args=Computed(span, state.arguments, names=()),
@@ -458,14 +480,14 @@ class _State:
 
     def answer(self, frame: Frame) -> Value:
         conversation = self.of(frame)
-        if conversation.fault is None and self.session.with_calls:
+        if conversation.fault is not None:
+            diagnostic = conversation.fault.diagnostic
+            if diagnostic.span is not None:
+                raise conversation.fault
+            raise StepError(replace(diagnostic, span=self.session.model.span))
+        if self.session.with_calls:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
-        if conversation.fault is None:
-            return conversation.answer
-        diagnostic = conversation.fault.diagnostic
-        if diagnostic.span is not None:
-            raise conversation.fault
-        raise StepError(replace(diagnostic, span=self.session.model.span))
+        return conversation.answer
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]

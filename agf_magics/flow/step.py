@@ -131,14 +131,8 @@ class Binding(Target, Protocol):
     def bind(self, frame: Frame, value: Value) -> Frame: ...
 
 
-class Dropped:
-    """The value of a dropped element in `FanOutResult.values`."""
-
-    def __repr__(self) -> str:
-        return "DROPPED"
-
-
-DROPPED = Dropped()
+DROPPED = object()
+"""The value of a dropped element in `FanOutResult.values`."""
 
 
 class FanOutResult(NamedTuple):

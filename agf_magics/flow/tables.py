@@ -117,11 +117,11 @@ class FrameRows(Rows):
         frame: Any,
         columns: Sequence[Any],
         records: Callable[..., Any],
-        about: Mapping[str, Value] | None = None,
+        about: Mapping[str, Value] = {},
     ) -> None:
         """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
         super().__init__()
-        self.about = about or {}
+        self.about = about
         self.frame, self.records, self.length = frame, records, len(frame)
         self.columns = tuple(map(str, columns))
 
@@ -179,8 +179,8 @@ class JsonLines(FileRows):
     def read(self, page: int) -> list[Cells | StepError]:
         with self.path.open("rb") as file:
             file.seek(self._starts[page])
-            lines = ((n, line) for n, line in enumerate(_lines(file), self._lines[page]))
-            full = ((n, line) for n, line in lines if line.strip())
+            numbered = enumerate(_lines(file), self._lines[page])
+            full = ((number, line) for number, line in numbered if line.strip())
             return [_object(line, number) for number, line in islice(full, PAGE)]
 
 
@@ -192,7 +192,7 @@ class CsvFile(FileRows):
         self._starts, self._lines = array("Q"), array("Q")
         with self.path.open("rb") as file:
             reader = _CsvReader(file, 0, 1)
-            header = next(reader.rows, None) or []
+            header = next(reader.rows, [])
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
             hint = "its first line has the names of the columns, separated by commas"
             _refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
@@ -208,7 +208,7 @@ class CsvFile(FileRows):
                         self._lines.append(line)
                     self.length += 1
                     for number, text in enumerate(row[: len(possible)]):
-                        if text and possible[number]:
+                        if text:
                             possible[number] = [
                                 kind for kind in possible[number] if kind[0].fullmatch(text)
                             ]
@@ -267,15 +267,15 @@ class Parquet(FileRows):
         about = self._file.metadata
         self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
-        self._ends = list(accumulate(group.num_rows for group in groups))
+        self._starts = [0, *accumulate(group.num_rows for group in groups)]
 
     def read(self, page: int) -> list[Cells | StepError]:
         start, rows = page * PAGE, list[Cells | StepError]()
         while len(rows) < PAGE and start + len(rows) < self.length:
             here = start + len(rows)
-            group = bisect_right(self._ends, here)
-            before = self._ends[group - 1] if group else 0
-            part = self._file.read_row_group(group).slice(here - before, PAGE - len(rows))
+            group = bisect_right(self._starts, here) - 1
+            place = here - self._starts[group]
+            part = self._file.read_row_group(group).slice(place, PAGE - len(rows))
             rows += [{n: cell(v) for n, v in row.items()} for row in part.to_pylist()]
         return rows
 
@@ -380,10 +380,10 @@ def cell(value: Value) -> Value:
     """
     if type(value) in (str, int, bool, type(None)):
         return value
-    if isinstance(value, datetime | date | time):  # NaT is one, and no other differs from itself
-        return value.isoformat() if value == value else None
     if type(value).__name__ in ("NAType", "NaTType"):
         return None
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
     plain = settle(value)

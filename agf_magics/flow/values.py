@@ -30,6 +30,7 @@ subclass. So each call has a copy of its own, which its function may change.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import datetime
 import decimal
@@ -138,20 +139,24 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
             else parts
         )
     # The exact type: a subclass has methods of its own, which expressions would call.
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
+    for base, plain in _PLAIN:
+        if isinstance(value, base):
+            return plain(value)
     if (
         kind.__module__ == "numpy"
         and getattr(value, "shape", None) == ()
         and hasattr(value, "item")
     ):
-        plain = value.item()  # a numpy scalar; numpy may not be installed
-        return plain if type(plain) in ATOMS else value
+        number = value.item()  # a numpy scalar; numpy may not be installed
+        return number if type(number) in ATOMS else value
     return value
+
+
+_PLAIN: tuple[tuple[type, Callable[[Any], Value]], ...] = (
+    (str, str.__str__),
+    (int, int),
+    (float, float),
+)
 
 
 def is_json(value: Value) -> bool:
@@ -187,8 +192,6 @@ def type_name(value: Value) -> str:
 
 def is_true(value: Value) -> bool:
     """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
-    if value is True or value is False:  # nearly always
-        return value
     kind = type(value)
     return bool(value) if kind in ATOMS or kind is list or kind is dict else True
 
@@ -270,7 +273,7 @@ def describe_scalar(value: Any) -> str | None:
             else f"{value[:LONGEST_BYTES]!r}… {len(value):,} bytes"
         )
     timestamp = getattr(sys.modules.get("pandas"), "Timestamp", None)
-    return str(value) if timestamp is not None and kind is timestamp else None
+    return str(value) if kind is timestamp else None
 
 
 def describe_array(value: Any) -> str | None:
@@ -278,8 +281,7 @@ def describe_array(value: Any) -> str | None:
 
     >>> describe_array([1, 2])
     """
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(value) is not numpy.ndarray:
+    if type(value) is not getattr(sys.modules.get("numpy"), "ndarray", None):
         return None
     shape = " × ".join(f"{size:,}" for size in value.shape) or "scalar"
     head = f"ndarray · {shape} · {value.dtype}"
@@ -294,17 +296,15 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     for anything else."""
     kind = type(value)
     model = getattr(sys.modules.get("pydantic"), "BaseModel", None)
-    if model is not None and model in kind.__mro__:
+    if model in kind.__mro__:
         names = [name for name, field in kind.model_fields.items() if field.repr]
         # Past the properties of the class, which may run any code.
         held = object.__getattribute__(value, "__dict__")
         return {name: held[name] for name in names if name in held}
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind) if field.repr]
-        try:
+        with contextlib.suppress(Exception):  # a field that was never set
             return {name: object.__getattribute__(value, name) for name in names}
-        except Exception:  # a field that was never set
-            return None
     return None
 
 
@@ -478,8 +478,6 @@ class LargeValues:
         self._fresh.clear()
         if type(value) is not dict:
             return isolate(value)
-        if ATOMS.issuperset(map(type, value.values())):
-            return value.copy()  # most arguments are flat
         left = [LARGEST]
         return {name: self._copied(part, left, True) for name, part in value.items()}
 
@@ -491,7 +489,7 @@ class LargeValues:
     def follow(self, before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
         """The last call's arguments were checked, and are now ``after``: pydantic copies a list and
         keeps its parts."""
-        for name, part in after.items() if self._fresh else ():
+        for name, part in after.items():
             copied = before.get(name)
             fresh = self._fresh.get(id(copied))
             if fresh is None or type(copied) is not list or type(part) is not list:

@@ -19,11 +19,14 @@ A certain failure is an error, a legal text that looks wrong a warning, other in
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain, starmap
 from typing import Literal, NamedTuple
 
 from ..text.diagnostics import Diagnostic, Span, nearest, spend_comparisons, suggest
+from .events import is_part
 from .shapes import Found, SchemaShapes, Shape, descend, list_of
 from .step import Args, Expr, Ref, Target
 from .steps import (
@@ -114,7 +117,7 @@ class Accesses(NamedTuple):
 
 def wires(flow: Flow) -> tuple[Wire, ...]:
     """The data edges of ``flow``, in the order of the reads."""
-    edges: dict[Wire, None] = {}
+    edges: list[Wire] = []
     steps = list(every(flow.body))
     fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
     for read in follow(flow).reads:
@@ -122,15 +125,15 @@ def wires(flow: Flow) -> tuple[Wire, ...]:
         if read.step.id in fed:
             continue
         if read.unwritten:
-            edges[Wire(None, read.step.id, _name(read, read.key[-1]))] = None
-        for write in read.writes:
-            edges[Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))] = (
-                None
-            )
+            edges.append(Wire(None, read.step.id, _name(read, read.key[-1])))
+        edges += [
+            Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))
+            for write in read.writes
+        ]
     for step in steps:
         if isinstance(step, Dag | Walk):
-            edges.update(dict.fromkeys(Wire(*feed) for feed in step.feeds))
-    return tuple(edges)
+            edges += starmap(Wire, step.feeds)
+    return tuple(dict.fromkeys(edges))
 
 
 def _name(read: Read, name: str) -> str:
@@ -148,39 +151,13 @@ def follow(flow: Flow, pipes: bool = False) -> Accesses:
     """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
     pipe, which the flow may or may not read."""
     walk = _Walk(flow.dialect.stores, pipes)
-    walk.step(flow.body, _View(), True)
+    walk.step(flow.body, View(), True)
     return walk.trace
 
 
-class _View:
-    """The writes that a step can read. Writes in an inner view are not visible outside of it."""
-
-    __slots__ = ("outer", "written")
-
-    def __init__(self, outer: _View | None = None) -> None:
-        self.outer = outer
-        self.written: dict[StoreKey, tuple[Write, ...]] = {}
-
-    def at(self, key: StoreKey) -> tuple[Write, ...]:
-        view: _View | None = self
-        while view is not None:
-            if key in view.written:
-                return view.written[key]
-            view = view.outer
-        return ()
-
-    def under(self, key: StoreKey) -> tuple[Write, ...]:
-        """All writes below ``key``, for a step that reads a whole mapping."""
-        views = [self]
-        while views[-1].outer is not None:
-            views.append(views[-1].outer)
-        seen = {
-            at: writes
-            for view in reversed(views)
-            for at, writes in view.written.items()
-            if at[: len(key)] == key
-        }
-        return tuple(write for writes in seen.values() for write in writes)
+View = ChainMap[StoreKey, tuple[Write, ...]]
+"""The writes that a step can read, the innermost place first: writes in an inner place are not
+visible outside of it."""
 
 
 class _Walk:
@@ -189,7 +166,7 @@ class _Walk:
         self.trace = Accesses([], [], [], set())
         self.repeated = False
 
-    def step(self, step: Step, view: _View, sure: bool) -> None:
+    def step(self, step: Step, view: View, sure: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes."""
         if self.repeated:
             self.trace.repeated.add(step.id)
@@ -204,7 +181,7 @@ class _Walk:
             case Choose():
                 self.read(step, own_reads(step), view, sure)
                 for case in children(step):
-                    self.step(case, _View(view), False)
+                    self.step(case, view.new_child(), False)
             case Branches():
                 self.branches(step, view, sure)
             case Each():
@@ -217,85 +194,91 @@ class _Walk:
             case Walk():
                 # Each alone: which nodes ran before is known only while the graph runs.
                 for node in step.nodes.values():
-                    self.step(node, _View(view), False)
+                    self.step(node, view.new_child(), False)
                 self.read(step, own_reads(step), view, False)
         self.leave(step, view)
 
-    def branches(self, step: Branches, view: _View, sure: bool) -> None:
+    def branches(self, step: Branches, view: View, sure: bool) -> None:
         for branch in step.branches.values():
-            self.step(branch, _View(view), sure)
+            self.step(branch, view.new_child(), sure)
         if step.join is None or step.collect is None:
             return
-        inside = _View(view)
+        inside = view.new_child()
         for ref in step.join.writes():
             parts = [
                 Write(ref.path, "", branch, ref, part=name)
                 for name, branch in step.branches.items()
             ]
-            inside.written[ref.path] = tuple(parts)
+            inside[ref.path] = tuple(parts)
         self.step(step.collect, inside, sure)
 
-    def each(self, step: Each, view: _View, sure: bool) -> None:
+    def each(self, step: Each, view: View, sure: bool) -> None:
         self.read(step, own_reads(step), view, sure)
-        inside = _View(view)
+        inside = view.new_child()
         self.bind(step, step.element, "element", inside)
         self.repeat(step.body, inside, sure)
         if step.join is None or step.collect is None:
             return
-        inside = _View(view)
+        inside = view.new_child()
         for number, ref in enumerate(step.join.writes()):  # what follows tells of failures
             role: Role = "failures" if number else "results"
-            inside.written[ref.path] = (Write(ref.path, "", step.body, ref, role),)
+            inside[ref.path] = (Write(ref.path, "", step.body, ref, role),)
         self.step(step.collect, inside, sure)
 
-    def fold(self, step: Fold, view: _View, sure: bool) -> None:
+    def fold(self, step: Fold, view: View, sure: bool) -> None:
         self.read(step, own_reads(step), view, sure)
-        inside = _View(view)
+        inside = view.new_child()
         self.bind(step, step.element, "element", inside)
         self.bind(step, step.acc, "acc", inside)
         # The next iteration reads the writes of this one.
         left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
         for ref in left:
             write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)
-            inside.written[ref.path] = (*inside.at(ref.path), write)
+            inside[ref.path] = (*inside.get(ref.path, ()), write)
         self.repeat(step.body, inside, sure)
 
-    def repeat(self, body: Step, view: _View, sure: bool) -> None:
+    def repeat(self, body: Step, view: View, sure: bool) -> None:
         outer, self.repeated = self.repeated, True
         self.step(body, view, sure)
         self.repeated = outer
 
-    def bind(self, step: Step, target: Target, role: Role, view: _View) -> None:
+    def bind(self, step: Step, target: Target, role: Role, view: View) -> None:
         for ref in target.writes():
-            view.written[ref.path] = (Write(ref.path, "", step, ref, role),)
+            view[ref.path] = (Write(ref.path, "", step, ref, role),)
 
-    def leave(self, step: Step, view: _View) -> None:
+    def leave(self, step: Step, view: View) -> None:
         for ref in step.target.writes() if step.target else ():
             store = self.store(ref.path)
-            write = Write(ref.path, store, step, ref, "outcome", None, False, view.outer is None)
-            view.written[ref.path] = (write,)
+            write = Write(ref.path, store, step, ref, "outcome", None, False, len(view.maps) == 1)
+            view[ref.path] = (write,)
             if store:
                 self.trace.writes.append(write)
                 self.trace.order.append(write)
 
-    def read(self, step: Step, refs: Iterable[Ref], view: _View, sure: bool) -> None:
+    def read(self, step: Step, refs: Iterable[Ref], view: View, sure: bool) -> None:
         stores, depth = self.stores, len(self.stores)
         for ref in refs:
             path = ref.path
             key = path[: depth + 1] if path[:depth] == stores else path[:1]
-            writes = view.under(key) if key == stores else view.at(key)
+            writes = _under(key, view) if key == stores else view.get(key, ())
             if len(path) > len(key):
                 # Of branches that write one value, only the one whose field is read.
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
-            read = Read(key, self.store(key), step, ref, writes, unwritten, sure, view.written)
+            read = Read(key, self.store(key), step, ref, writes, unwritten, sure, view.maps[0])
             self.trace.reads.append(read)
             self.trace.order.append(read)
 
     def store(self, key: StoreKey) -> str:
         depth = len(self.stores)
         return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""
+
+
+def _under(key: StoreKey, view: View) -> tuple[Write, ...]:
+    """All writes below ``key``, for a step that reads a whole mapping."""
+    below = (writes for at, writes in view.items() if at[: len(key)] == key)
+    return tuple(chain.from_iterable(below))
 
 
 class Outcomes:
@@ -352,16 +335,11 @@ class Outcomes:
         rest = read.ref.path[len(read.key) :]
         if any(write.again for write in read.writes):  # it depends on itself
             return None, None
-        if len(read.writes) == 1:
-            (write,) = read.writes
-            return (
-                descend(self._written(write), rest[1:])
-                if write.part
-                else descend(self._written(write), rest)
-            )
         if read.writes and all(write.part for write in read.writes):
             fields = {str(write.part): self._written(write) for write in read.writes}
             return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        if len(read.writes) == 1:
+            return descend(self._written(read.writes[0]), rest)
         return None, None
 
     def _written(self, write: Write) -> Shape | None:
@@ -455,7 +433,7 @@ def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
                 f"{name!r} does not exist for the first item",
                 "write it in a step before, or in the input",
             )
-        elif later is not None and not _is_inside(read.step, later.step):
+        elif later is not None and not is_part(read.step.id, later.step.id):
             message = f"{name!r} is read before it is written"
             hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
         else:
@@ -477,23 +455,22 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
         if isinstance(move, Read):
             read.update(write.key for write in move.writes)
         elif move.lasting:
-            before, name = last.get(move.key), move.store
-            if before is not None and move.key in read:
-                message, related = (
-                    f"{name!r} is written a second time",
-                    _place("first written here", before.ref.span),
-                )
-                yield Diagnostic(
-                    "flow.written-twice", message, move.ref.span, None, "note", related
-                )
-            elif before is not None:
-                message = f"{name!r} is overwritten before a step reads it"
-                related = _place("overwritten here", move.ref.span)
-                yield Diagnostic(
-                    "flow.overwritten", message, before.ref.span, None, "note", related
-                )
+            before = last.get(move.key)
+            if before is not None:
+                yield _written_again(before, move, move.key in read)
             last[move.key] = move
             read.discard(move.key)
+
+
+def _written_again(first: Write, second: Write, is_read: bool) -> Diagnostic:
+    """``is_read``: whether a step reads what was written first."""
+    name, (here, there) = second.store, (first.ref.span, second.ref.span)
+    if is_read:
+        message, related = f"{name!r} is written a second time", _place("first written here", here)
+        return Diagnostic("flow.written-twice", message, there, None, "note", related)
+    message = f"{name!r} is overwritten before a step reads it"
+    related = _place("overwritten here", there)
+    return Diagnostic("flow.overwritten", message, here, None, "note", related)
 
 
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -547,8 +524,10 @@ def labels(facts: Facts) -> Iterator[Diagnostic]:
     """flow.label: a case that no value selects. flow.no-case: a value without a case and without a
     default."""
     for step in facts.steps:
-        shape = facts.outcomes.expression(step, step.pick) if isinstance(step, Choose) else None
-        if not isinstance(step, Choose) or shape is None or shape.values is None:
+        if not isinstance(step, Choose):
+            continue
+        shape = facts.outcomes.expression(step, step.pick)
+        if shape is None or shape.values is None:
             continue
         possible = [step.labels(value) for value in shape.values]
         texts = list(dict.fromkeys(label for labels in possible for label in labels))
@@ -605,14 +584,12 @@ def _same_stem(a: str, b: str) -> bool:
     return a[:most] == b[:most]
 
 
-def _is_inside(step: Step, other: Step) -> bool:
-    return step.id == other.id or step.id.startswith((f"{other.id}.", f"{other.id}["))
-
-
 def _word(span: Span | None, name: str) -> Span | None:
     """The place of ``name`` in a path."""
-    start = span.text.find(name) if span else -1
-    return span.locate(start, start + len(name)) if span and start >= 0 else span
+    if span is None or name not in span.text:
+        return span
+    start = span.text.index(name)
+    return span.locate(start, start + len(name))
 
 
 def _place(what: str, span: Span | None) -> tuple[tuple[str, Span], ...]:

@@ -338,15 +338,9 @@ class CallRows:
         pieces = _Pieces(self.most, lambda value: None)
         return pieces.text if pieces.add(given) else encode(given)
 
-    def reused(self, call: StartedCall, value: Value, text: str | None) -> Insert:
-        """The row of a call whose result in another run is reused. ``text``: that result as JSON,
-        if it is JSON."""
-        if text is None or len(text) > self.most:
-            packed = self.secret.pack(value, self.most, call.received)
-        else:
-            packed = EncodedValue("json", text)
-            if self.secret.active:
-                packed = self.secret.packed(packed, value, call.received)
+    def reused(self, call: StartedCall, value: Value) -> Insert:
+        """The row of a call whose result in another run is reused."""
+        packed = self.secret.pack(value, self.most, call.received)
         if packed.form == "again":
             self._not_stored(call, packed.why)
         return self.outcome("finished", call, packed)
@@ -429,7 +423,6 @@ class CallRows:
         shown: str | None = None,
         error: BaseException | None = None,
     ) -> Insert:
-        why = error_json(error, self.secret) if error is not None else None
         return self.row(
             what,
             encode(key.at),
@@ -443,7 +436,7 @@ class CallRows:
             None,
             None,
             shown,
-            why,
+            error_json(error, self.secret) if error is not None else None,
             None,
             None,
         )
@@ -465,12 +458,8 @@ _Stored = str | tuple[Record, str]
 """A JSON text; or any other result with the id of its run."""
 
 
-def _result(record: Record, run_id: str) -> tuple[bytes | None, _Stored | None]:
-    """The digest of a call and its result, if that can be reused."""
-    if record.what != "finished" or record.form == "again":
-        return None, None
-    is_text = record.form == "json" and type(record.value) is str
-    return record.digest, record.value if is_text else (record, run_id)  # type: ignore[return-value]  # it is a text
+def _is_reusable(record: Record) -> bool:
+    return record.what == "finished" and record.result.form != "again" and bool(record.digest)
 
 
 class Reuse:
@@ -488,38 +477,37 @@ class Reuse:
         that cannot be used."""
         self.run_id = source
         self._read = read
-        self._left: dict[bytes, list[_Stored]] = {}
+        self._left: dict[bytes | None, list[_Stored]] = {}
         """Lists, although they are taken from the front: most digests have one result, and a deque
         would take ten times the memory."""
         for run_id, records in runs:
             self.add(run_id, self._missing(records))
 
-    def count(self, digest: bytes) -> int:
+    def count(self, digest: bytes | None) -> int:
         """How many results of this digest are known."""
         return len(self._left.get(digest, ()))
 
     def add(self, run_id: str, records: Iterable[Record]) -> None:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer
         run has so many."""
-        for record in records:
-            digest, stored = _result(record, run_id)
-            if digest and stored is not None:
-                self._left.setdefault(digest, []).append(stored)
+        for record in filter(_is_reusable, records):
+            form, data, *_ = record.result
+            is_text = form == "json" and isinstance(data, str)
+            stored: Any = data if is_text else (record, run_id)
+            self._left.setdefault(record.digest, []).append(stored)
 
     def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
         """The results in ``records`` that no newer run has."""
-        numbers = Counter[bytes]()
-        for record in records:
-            digest, stored = _result(record, "")
-            if digest and stored is not None:
-                numbers[digest] += 1
-                if numbers[digest] > self.count(digest):
-                    yield record
+        numbers = Counter[bytes | None]()
+        for record in filter(_is_reusable, records):
+            numbers[record.digest] += 1
+            if numbers[record.digest] > self.count(record.digest):
+                yield record
 
     def take(self, digest: bytes | None, most: int | None = None) -> ReusedResult | None:
         """The next result of an identical call. ``most``: only a JSON text of at most so many
         characters; any other result is left. None: every result."""
-        left = self._left.get(digest or b"")
+        left = self._left.get(digest)
         while left:
             stored = left[0]
             if most is not None and (not isinstance(stored, str) or len(stored) > most):

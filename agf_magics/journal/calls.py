@@ -12,23 +12,28 @@ import sqlite3
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ..flow.events import StepPath
+from ..flow.events import StepPath, is_within
 from ..flow.rows import Key, Row, key_of
 from ..flow.values import Value
 from .call_rows import IN_PIECES, StartedCall
 from .codec import checker, encode
 from .file import JournalError
-from .records import COLUMNS, Record, decoded, is_within, large_parts, read_records
+from .records import (
+    RECORDS,
+    Record,
+    RecordedArguments,
+    decoded,
+    large_parts,
+    read_records,
+)
 from .store import ROOM, Store
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 """The calls of a run; marks have no kind, and a row of a table is not a call."""
-
-RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 
 ORDERS = {
     "ended": "line",
@@ -160,14 +165,12 @@ class RunCalls(_OfRun):
 
     def _begun(self, call: StartedCall, connection: sqlite3.Connection) -> Record:
         at, tries = call.key
-        names = (at, tries, call.kind, call.name, call.started, None, call.given, call.whole)
-        record = Record(self._num, "begun", *names)
-        if call.whole != IN_PIECES:
-            return record
-        try:
-            return record._replace(large=large_parts(connection, self._num, call.given))
-        except ValueError:  # it is not in the file yet
-            return record
+        given = RecordedArguments(call.given, call.whole)
+        if call.whole == IN_PIECES:
+            with suppress(ValueError):  # it is not in the file yet
+                given = given._replace(large=large_parts(connection, self._num, call.given))
+        names = (call.kind, call.name, call.started, None)
+        return Record(self._num, "begun", at, tries, *names, given)
 
     def number_attempts(self, calls: Sequence[Record]) -> list[int]:
         """Which attempt of its path each of these calls is. A resumed run continues to count."""
@@ -289,11 +292,11 @@ def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | 
     return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
 
 
-def _path(at: object) -> StepPath:
+def _path(at: Any) -> StepPath:
     """A stored path; empty if it is damaged."""
     try:
-        path = json.loads(at) if isinstance(at, str) else []
-    except (ValueError, RecursionError):
+        path = json.loads(at)
+    except (ValueError, TypeError, RecursionError):
         return ()
     return tuple(path) if isinstance(path, list) else ()
 
@@ -378,7 +381,7 @@ class RowRecords(_OfRun):
                 records = {one.line: one for one in read_records(connection.execute(sql, lines))}
             for number in some:
                 use = records.get(self._uses[number])
-                stored: Any = decoded(use.shown) if use is not None else None
+                stored: Any = decoded(use.result.shown) if use is not None else None
                 tokens, cost = stored if _is_use(stored) else (None, None)
                 yield RowOutcome(records.get(self._places[number]), tokens, cost)
 

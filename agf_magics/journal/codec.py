@@ -236,10 +236,9 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
 
 def text_of(error: BaseException) -> str:
     """The text of a user's error, whose code may fail."""
-    try:
+    with contextlib.suppress(BaseException):
         return str(error)[:300]
-    except BaseException:
-        return "(its text cannot be read)"
+    return "(its text cannot be read)"
 
 
 Form = Literal["json", "pickle", "again"]
@@ -272,9 +271,6 @@ class DecodeError(Exception):
 class SignatureError(DecodeError):
     """A stored value is not signed with the key of this user."""
 
-    def __init__(self, message: str = "it is not signed with your key") -> None:
-        super().__init__(message)
-
 
 def _text(value: Value, most: int) -> tuple[str | None, int]:
     """``value`` as JSON, and what it weighs. None: it is no JSON, it weighs more than ``most``, or
@@ -299,10 +295,14 @@ def encode_value(value: Value, most: int) -> EncodedValue:
     text, size = _text(value, most)
     if text is not None and len(text) <= most:
         return EncodedValue("json", text)
-    if size > most or text is not None:
-        why = f"it has more than {_bytes(most)}"
-        return EncodedValue("again", None, encode(preview(value)), why)
-    return _pickled(value, most)
+    shown, why = encode(preview(value)), f"it has more than {_bytes(most)}"
+    if text is None and size <= most:
+        try:
+            with contextlib.suppress(PickleTooLarge):
+                return EncodedValue("pickle", pickled(value, most), shown)
+        except NotPicklable as error:
+            why = f"it cannot be pickled ({error})"
+    return EncodedValue("again", None, shown, why)
 
 
 def weigh(value: Value, room: int = DEEPEST) -> int:
@@ -345,7 +345,7 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
     classes."""
     left = [PREVIEWED] if left is None else left
     left[0] -= 1
-    kind = type(value)
+    kind, is_open = type(value), room and left[0] > 0
     if kind is str:
         return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
     # Python refuses to write it in decimal digits, or takes minutes.
@@ -353,14 +353,13 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
         return f"⟨int of {value.bit_length():,} bits⟩"
     if kind in ATOMS:
         return value
-    if kind is list and room and left[0] > 0:
+    if kind is list and is_open:
         return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
-    if kind is dict and room and left[0] > 0 and TEXT.issuperset(map(type, value)):
+    if kind is dict and is_open and TEXT.issuperset(map(type, value)):
         return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
     if (text := describe_scalar(value) or describe_array(value)) is not None:
         return text[:2_000]
-    fields = fields_of(value) if room and left[0] > 0 else None
-    if fields is not None:
+    if is_open and (fields := fields_of(value)) is not None:
         return preview(fields, room, left)
     return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
 
@@ -380,16 +379,6 @@ def _extent(value: Any, kind: type) -> str:
         else None
     )
     return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
-
-
-def _pickled(value: Value, most: int) -> EncodedValue:
-    shown = encode(preview(value))
-    try:
-        return EncodedValue("pickle", pickled(value, most), shown)
-    except PickleTooLarge:
-        return EncodedValue("again", None, shown, f"it has more than {_bytes(most)}")
-    except NotPicklable as error:
-        return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
 
 
 def decode_value(form: str, data: str | bytes | None) -> Value:
@@ -450,10 +439,9 @@ def key_file() -> Path:
 
 def user_key() -> bytes | None:
     """This user's key, created if there is none; None if it cannot be read or written."""
-    try:
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home
         return _key(key_file())
-    except (OSError, RuntimeError):  # RuntimeError: there is no home
-        return None
+    return None
 
 
 @cache
@@ -467,9 +455,8 @@ def _key(path: Path) -> bytes:
         try:
             # Atomic: another process sees no key or a complete one. A browser has one process, and
             # no links.
-            getattr(os, "link", os.replace)(new, path)
-        except FileExistsError:
-            pass
+            with contextlib.suppress(FileExistsError):
+                getattr(os, "link", os.replace)(new, path)
         finally:
             new.unlink(missing_ok=True)
     key = path.read_bytes()
@@ -489,15 +476,5 @@ def row_crc(row: tuple[Any, ...]) -> int:
 
 
 def checksum(*cells: Any) -> int:
-    """A CRC-32 over cells, each with its type and length."""
-    crc = 0
-    for cell in cells:
-        if isinstance(cell, str):
-            # A text of user code may have a lone surrogate, which plain UTF-8 refuses.
-            raw, kind = cell.encode("utf-8", "surrogatepass"), "text"
-        elif isinstance(cell, bytes):
-            raw, kind = cell, "blob"
-        else:
-            raw, kind = repr(cell).encode("ascii"), type(cell).__name__
-        crc = zlib.crc32(raw, zlib.crc32(f"{kind} {len(raw)} ".encode("ascii"), crc))
-    return crc
+    """`row_crc` of these cells."""
+    return row_crc(cells)

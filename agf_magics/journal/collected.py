@@ -65,8 +65,6 @@ MOST_PLACES = 1_000
 class CollectingJournal(Journal):
     """A journal on a worker: it keeps its records in a list."""
 
-    waits = False
-
     def __init__(self, most: int, dump: Callable[[Any], bytes], before: int, index: int) -> None:
         """``most``: bytes of one value; ``dump``: pickles arguments that are not JSON; ``before``:
         the length of the path around the fan-out; ``index``: how many numbers an element has."""
@@ -105,41 +103,26 @@ class CollectingJournal(Journal):
         # An element with a record of an earlier session runs in the kernel.
         return None
 
-    def returned(
-        self, call: StartedCall, value: Value, secret: bool = False, alone: bool = False
-    ) -> asyncio.Future[None] | None:
-        self._add(*self.rows.encoded(call, value, None))
-        return None
-
-    def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
-        self._add(*self.rows.encoded(call, None, error))
-        return None
-
-    async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
-        return value
-
     def _place(self, at: ev.StepPath) -> ev.StepPath:
         return at[self._id] + at[self._inside]
 
-    def _add(self, what: str, call: StartedCall, packed: EncodedValue, error: str | None) -> None:
+    def outcome(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+        alone: bool = False,
+    ) -> asyncio.Future[None] | None:
+        what, _, packed, failure = self.rows.encoded(call, value, error)
         at, tries = call.key
+        times = (call.started, time.time())
+        given = (call.given, bool(call.whole))
+        arguments = self._arguments.pop(call.key, None)
         self.found.append(
-            (
-                what,
-                self._place(at),
-                tries,
-                call.started,
-                time.time(),
-                call.given,
-                bool(call.whole),
-                packed.form,
-                packed.data,
-                packed.shown,
-                packed.why,
-                error,
-                self._arguments.pop(call.key, None),
-            )
+            (what, self._place(at), tries, *times, *given, *packed, failure, arguments)
         )
+        return None
 
 
 class KnownCall(NamedTuple):
@@ -153,11 +136,10 @@ class KnownCall(NamedTuple):
 
 
 def _is_json(text: str) -> bool:
-    try:
+    with contextlib.suppress(ValueError, RecursionError):
         json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        return True
+    return False
 
 
 _Json = Annotated[str, _is_json]
@@ -224,10 +206,10 @@ class CollectedRecords:
                 place, tries = self._place(record[1]), record[2]
                 if tries:
                     check_tries(tries)
-                # The kernel would write both, and a resumed run would take the second one.
-                if len(record) > 3 and (place.call is None or record[1:3] in ended):
-                    raise ValueError("a record of an unknown call, or its second outcome")
                 if len(record) > 3:
+                    # The kernel would write both, and a resumed run would take the second one.
+                    if place.call is None or record[1:3] in ended:
+                        raise ValueError("a record of an unknown call, or its second outcome")
                     self._check_outcome(record[0], record[7], record[8], record[11])
                 ended.add(record[1:3])
         except UNREADABLE as error:

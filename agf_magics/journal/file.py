@@ -120,10 +120,11 @@ def not_journaled(error: JournalError) -> Diagnostic:
 
 R = TypeVar("R")
 
-FORMAT = 6
+FORMAT = 7
 """Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
 record includes the types of its cells; a run has its cost. 5: the messages of a context are
-parts; an index finds the last runs of a name. 6: large arguments are stored once for each run."""
+parts; an index finds the last runs of a name. 6: large arguments are stored once for each run. 7:
+all checksums are of one kind."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
@@ -162,9 +163,6 @@ CREATE TABLE large (
 ) WITHOUT ROWID;
 """
 
-OLD_TABLES = (b"CREATE TABLE runs (", b"CREATE TABLE records (")
-"""In the first page of a journal of format 1 or 2, which has no application id."""
-
 
 def is_private(path: Path) -> bool:
     """Whether the file or folder belongs to the user, and others cannot write to it. On Windows the
@@ -185,14 +183,12 @@ def refuse_links(path: Path) -> None:
     # SQLite opens the files next to the journal by name, and follows a link there.
     beside = [Path(f"{path}{end}") for end in ("-wal", "-shm", "-journal")]
     for place in (*folders, path, *beside):
-        try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             mode = os.lstat(place).st_mode
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        if stat.S_ISLNK(mode):
-            raise JournalError("journal.foreign", f"{place} is a symbolic link")
-        if place not in folders and not stat.S_ISREG(mode):
-            raise JournalError("journal.unwritable", f"{place} is not a plain file")
+            if stat.S_ISLNK(mode):
+                raise JournalError("journal.foreign", f"{place} is a symbolic link")
+            if place not in folders and not stat.S_ISREG(mode):
+                raise JournalError("journal.unwritable", f"{place} is not a plain file")
 
 
 def check_header(path: Path) -> None:
@@ -218,8 +214,6 @@ def check_header(path: Path) -> None:
     # Before the numbers are checked: another process may be between two writes of them.
     if _is_begun(data):
         return
-    if application == 0 and version in (1, 2) and all(table in data for table in OLD_TABLES):
-        application = APPLICATION
     _check_numbers(path, application, version)
 
 
@@ -259,10 +253,8 @@ def create_file(path: Path) -> None:
     """Create an empty file for this user only, unless there is one. Never follows a link."""
     # O_EXCL: SQLite would create the file readable for everybody.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    try:
+    with contextlib.suppress(FileExistsError):
         os.close(os.open(path, flags, 0o600))
-    except FileExistsError:
-        return
 
 
 def create_reserve(path: Path) -> None:
@@ -272,11 +264,8 @@ def create_reserve(path: Path) -> None:
     with contextlib.suppress(OSError):
         descriptor = os.open(place, flags, 0o600)
         try:
-            # A file with a hole reserves nothing.
-            if hasattr(os, "posix_fallocate"):
-                os.posix_fallocate(descriptor, 0, RESERVE)
-            else:
-                os.write(descriptor, bytes(RESERVE))
+            # Written: a file with a hole reserves nothing.
+            os.write(descriptor, bytes(RESERVE))
         except OSError:
             place.unlink()
         finally:
@@ -388,7 +377,6 @@ def _schema() -> frozenset[tuple[Any, ...]]:
 
 def _text(raw: bytes) -> Any:
     """A text; if it is not UTF-8, bytes, which fail the checks of every column of texts."""
-    try:
+    with contextlib.suppress(UnicodeDecodeError):
         return raw.decode()
-    except UnicodeDecodeError:
-        return raw
+    return raw

@@ -22,7 +22,7 @@ from .calls import read_columns, write_column
 from .codec import checker, checksum, encode, part_digest, row_crc
 from .file import JournalError, create_reserve
 from .records import (
-    COLUMNS,
+    RECORDS,
     Count,
     Moment,
     Raw,
@@ -39,7 +39,10 @@ LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
 
 SLICE = 500
-"""Rows that are deleted in one commit, or read by their numbers in one statement."""
+"""Rows that are deleted in one commit."""
+
+LISTED_VALUES = "SELECT value FROM json_each(?)"
+"""The values of a list in JSON: a statement may have only so many parameters."""
 
 PAGES = 1024
 """Pages that are released in one commit, if the disk has room for its log."""
@@ -276,9 +279,7 @@ _is_end = checker(
 def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
     """The records of a run, in order. ``is_shown``: see `read_records`. Raises JournalError."""
     with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
-        cursor.execute(
-            f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} ORDER BY line", (num, num + ROOM)
-        )
+        cursor.execute(f"{RECORDS} WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
         yield from read_records(cursor, is_shown)
 
 
@@ -295,11 +296,8 @@ def missing_results(
         numbers[digest] += 1
         if numbers[digest] > count(digest):
             lines.append(line)
-    for start in range(0, len(lines), SLICE):
-        some = lines[start : start + SLICE]
-        these = ",".join("?" * len(some))
-        sql = f"SELECT {COLUMNS}, crc FROM records WHERE line IN ({these}) ORDER BY line"
-        yield from read_records(connection.execute(sql, some), is_shown=False)
+    sql = f"{RECORDS} WHERE line IN ({LISTED_VALUES}) ORDER BY line"
+    yield from read_records(connection.execute(sql, (encode(lines),)), is_shown=False)
 
 
 @contextmanager
@@ -311,21 +309,13 @@ def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterator[Record]:
+def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterable[Record]:
     """The last record of each of these steps, which run once. Raises JournalError."""
-    wanted = [encode(at) for at in ats]
-    last: dict[str, Record] = {}
+    where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
+    cells = (num, num + ROOM, encode([encode(at) for at in ats]))
     with store.reading() as connection:
-        for start in range(0, len(wanted), 500):
-            some = wanted[start : start + 500]
-            these = ",".join("?" * len(some))
-            sql = (
-                f"SELECT {COLUMNS}, crc FROM records WHERE {OF_RUN} AND kind!='' AND at IN "
-                f"({these}) ORDER BY line"
-            )
-            for record in read_records(connection.execute(sql, (num, num + ROOM, *some))):
-                last[encode(record.at)] = record
-    yield from last.values()
+        rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
+        return {record.at: record for record in read_records(rows)}.values()
 
 
 def claim(store: Store, head: RunHead) -> bool:
@@ -488,14 +478,14 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
 
 
 def _cells(record: Record) -> list[Any]:
-    given, whole, form, value = record.given, record.whole, record.form, record.value
+    (given, whole, _), (form, value, shown, *_) = record.given, record.result
     if whole == 2:
         given, whole = encode(record.given_shown), 1
     if form == "pickle":
         form, value = "again", None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),
-        *(record.started, record.ended, given, whole, form, value, record.shown, record.error),
+        *(record.started, record.ended, given, whole, form, value, shown, record.error),
     ]
 
 

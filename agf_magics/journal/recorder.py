@@ -54,10 +54,6 @@ class Journal:
     """The journal of one run. Rows are written in the order of the calls to it, so a mark is
     durable before anything that comes after it."""
 
-    waits = True
-    """Whether a step continues when the row of its call is durable: False if it continues at
-    once."""
-
     def __init__(
         self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
     ) -> None:
@@ -180,12 +176,17 @@ class Journal:
         outcome."""
         return self.rows.start(step, callee, key, given, tools, grant)
 
-    def returned(
-        self, call: StartedCall, value: Value, secret: bool = False, alone: bool = False
+    def outcome(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+        alone: bool = False,
     ) -> asyncio.Future[None] | None:
-        """Write the value of a call: see `durable`. ``alone``: no other call of the run can end at
-        the same time, so the row does not wait for others."""
-        return self._write(*self.rows.ended(call, value, None, secret), alone)
+        """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
+        run can end at the same time, so the row does not wait for others."""
+        return self._write(*self.rows.ended(call, value, error, secret), alone)
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
@@ -195,16 +196,12 @@ class Journal:
         """The value of a call in another run, written for this run without waiting: the call is not
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
-        value, text = result
-        self._later(*self.rows.reused(call, value, text), self.lose)
+        value, _ = result
+        self._later(*self.rows.reused(call, value), self.lose)
         if not self.is_open:
             self._lost += 1
             self.warn_broken()
         return value
-
-    def raised(self, call: StartedCall, error: StepError) -> asyncio.Future[None] | None:
-        """Write the failure of a call: see `durable`."""
-        return self._write(*self.rows.ended(call, None, error))
 
     async def ended(
         self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
@@ -304,7 +301,15 @@ class Journal:
         failure = error_json(error, secret) if error is not None else None
         # Without a tree, that of the calls is shown.
         tree = None if secret.too_many else encode(self.summary())
-        end = (packed.form, packed.data, packed.shown, text, failure, signature, tree)
+        end = (
+            packed.form,
+            packed.data,
+            packed.shown,
+            text,
+            failure,
+            signature,
+            tree,
+        )
         end_crc = checksum(self.num, *end)
         state = (status, time.time(), *self.used(), self._lost)
         return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)

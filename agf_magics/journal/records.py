@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 
 from ..flow import events as ev
+from ..flow.events import is_within
 from ..flow.values import Value
 from ..text.diagnostics import AgfError, Diagnostic, Source, Span, StepError
 from .codec import (
@@ -69,6 +70,9 @@ COLUMNS = (
 )
 
 
+RECORDS = f"SELECT {COLUMNS}, crc FROM records"
+
+
 class CallKey(NamedTuple):
     """The name of one execution of a step in the journal."""
 
@@ -76,6 +80,37 @@ class CallKey(NamedTuple):
     tries: str = ""
     """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second
     one of element 3."""
+
+
+class RecordedArguments(NamedTuple):
+    """The arguments of a call."""
+
+    text: str | None = None
+    """As JSON; secrets are `MASK`."""
+    whole: int = 0
+    """0: ``text`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
+    parts between them."""
+    large: Mapping[str, str] = {}
+    """The large parts as JSON, by their digests, where a person may look at them."""
+
+
+class StoredValue(NamedTuple):
+    """The value of a call."""
+
+    form: str | None = None
+    """One of `FORMS`."""
+    data: str | bytes | None = None
+    shown: str | None = None
+    """A preview as JSON, if the form is not JSON."""
+    sign: bytes | None = None
+    """The signature of a pickle."""
+    unpickled: tuple[Value] | None = None
+    """The value, once it was read for a resumed run."""
+
+    @property
+    def text(self) -> str | bytes | None:
+        """What is shown of it, as JSON; nothing is unpickled."""
+        return self.data if self.form == "json" else self.shown
 
 
 class Record(NamedTuple):
@@ -93,22 +128,11 @@ class Record(NamedTuple):
     started: float | None = None
     """Seconds since 1970, as is ``ended``."""
     ended: float | None = None
-    given: str | None = None
-    """The arguments as JSON; secrets are `MASK`."""
-    whole: int = 0
-    """0: ``given`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
-    parts between them."""
-    form: str | None = None
-    value: str | bytes | None = None
-    shown: str | None = None
+    given: RecordedArguments = RecordedArguments()
+    result: StoredValue = StoredValue()
     error: str | None = None
-    sign: bytes | None = None
     digest: bytes | None = None
     """A digest of the call, for a later run that makes an identical one: see `CallDigest`."""
-    unpickled: tuple[Value] | None = None
-    """The value, once it was read for a resumed run."""
-    large: Mapping[str, str] = {}
-    """The large parts of ``given`` as JSON, by their digests, where a person may look at them."""
 
     @property
     def key(self) -> CallKey:
@@ -116,11 +140,7 @@ class Record(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        return (
-            self.ended - self.started
-            if self.ended is not None and self.started is not None
-            else None
-        )
+        return ev.seconds_between(self.started, self.ended)
 
     @property
     def message(self) -> str | None:
@@ -132,25 +152,28 @@ class Record(NamedTuple):
 
     @property
     def value_shown(self) -> Value:
-        """Its value for display; nothing is unpickled. Raises JournalError."""
-        return decoded(self.value if self.form == "json" else self.shown)
+        """Its value for display. Raises JournalError."""
+        return decoded(self.result.text)
 
     @property
     def given_shown(self) -> Value:
-        if self.whole < 2:
-            return decoded(self.given)
-        pieces = decoded(self.given)
-        pieces[1::2] = [self.large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
+        """Its arguments for display. Raises JournalError."""
+        text, whole, large = self.given
+        if whole < 2:
+            return decoded(text)
+        pieces = decoded(text)
+        pieces[1::2] = [large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
         return decoded("".join(pieces))
 
     def read_value(self, run_id: str, trust: bool) -> Value:
         """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
         of another user unless ``trust``."""
-        if self.form == "pickle" and not trust:
-            signed = (run_id, encode(self.at), self.tries, self.value or b"")
-            if not is_signed(user_key(), self.sign, *signed):
-                raise SignatureError
-        return decode_value(self.form or "again", self.value)
+        form, data, _, signature, _ = self.result
+        if form == "pickle" and not trust:
+            signed = (run_id, encode(self.at), self.tries, data or b"")
+            if not is_signed(user_key(), signature, *signed):
+                raise SignatureError("it is not signed with your key")
+        return decode_value(form or "again", data)
 
 
 class SequenceRow(NamedTuple):
@@ -163,13 +186,13 @@ class SequenceRow(NamedTuple):
     """None: its elements are not compared."""
 
     def differs(self, other: SequenceRow) -> bool:
-        both_known = self.digest is not None and other.digest is not None
-        return self[:2] != other[:2] or (both_known and self.digest != other.digest)
+        digests = (self.digest, other.digest)
+        return self[:2] != other[:2] or (None not in digests and self.digest != other.digest)
 
 
 def sequence_row(record: Record) -> SequenceRow:
     """Raises JournalError for a damaged one."""
-    stored = decoded(record.shown)
+    stored = decoded(record.result.shown)
     if not _is_sequence(stored):
         raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
     return SequenceRow(record.name, *stored)
@@ -193,27 +216,6 @@ def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
         for cut in cuts:
             for end in range(place + 1, until + 1):
                 yield (*at[:place], bit[:cut], *at[place + 1 : end])
-
-
-def is_within(inner: ev.StepPath, outer: ev.StepPath) -> bool:
-    """Whether the path ``inner`` is ``outer`` or inside it.
-
-    >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
-    (True, False)
-    """
-    place = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
-    step, index = outer[place], outer[place + 1 :]
-    if inner[:place] != outer[:place] or len(inner) <= place:
-        return False
-    inside = inner[place]
-    assert isinstance(step, str)
-    if (
-        not isinstance(inside, str)
-        or not inside.startswith(step)
-        or inside[len(step) :][:1] not in ("", ".", "[")
-    ):
-        return False
-    return inner[place + 1 : place + 1 + len(index)] == index
 
 
 def check_tries(tries: str) -> None:
@@ -244,30 +246,24 @@ def decoded(text: str | bytes | None) -> Value:
 
 
 def value_of(record: Record) -> Value:
-    if record.unpickled is not None:
-        return record.unpickled[0]
-    return decode_value(record.form or "again", record.value)
+    form, data, _, _, unpickled = record.result
+    return unpickled[0] if unpickled is not None else decode_value(form or "again", data)
 
 
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
-    stored: dict[str, Any] = {
-        "at": error.path if isinstance(error, StepError) else None,
-        "said": [],
-    }
+    diagnostics: Iterable[Diagnostic] = [
+        Diagnostic("step.tool-failed", f"{type(error).__name__}: {error}")
+    ]
     if isinstance(error, AgfError):
-        for diagnostic in map(secrets.diagnostic, error.diagnostics[:20]):
-            span = (
-                (diagnostic.span.source.name, diagnostic.span.start, diagnostic.span.end)
-                if diagnostic.span is not None
-                else None
-            )
-            stored["said"].append(
-                [diagnostic.code, diagnostic.message, diagnostic.hint, span, diagnostic.severity]
-            )
-    else:
-        message = secrets.text(f"{type(error).__name__}: {error}")
-        stored["said"].append(["step.tool-failed", message, None, None, "error"])
+        diagnostics = error.diagnostics[:20]
+    said = []
+    for masked in map(secrets.diagnostic, diagnostics):
+        span = masked.span
+        place = (span.source.name, span.start, span.end) if span is not None else None
+        said.append([masked.code, masked.message, masked.hint, place, masked.severity])
+    at = error.path if isinstance(error, StepError) else None
+    stored: dict[str, Any] = {"at": at, "said": said}
     # The whole chain is searched, because a traceback shows the whole chain.
     if error.__cause__ is not None and not secrets.raised(error.__cause__):
         stored["cause"] = _cause_json(error.__cause__)
@@ -298,7 +294,8 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     stored = json.loads(text)
     if not _is_failure(stored):
         raise ValueError("a failure consists of errors, their places and a cause")
-    by_name, at = {source.name: source for source in sources}, stored["at"]
+    by_name: dict[str | None, Source] = {source.name: source for source in sources}
+    at = stored["at"]
     error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
     if at is not None:
         error.path = tuple(at)
@@ -308,28 +305,26 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
 
 
 def _diagnostic(
-    sources: Mapping[str, Source],
+    sources: Mapping[str | None, Source],
     code: str,
     message: str,
     hint: str | None,
     place: tuple[str, int, int] | None,
     severity: Any,
 ) -> Diagnostic:
-    name, start, end = place or ("", 0, 0)
-    source = sources.get(name) if place is not None else None
+    name, start, end = place or (None, 0, 0)
+    source, span = sources.get(name), None
     # The text may be another one now, and then a caret would point at anything.
-    is_there = source is not None and 0 <= start <= end <= len(source.text)
-    span = Span(source, start, end) if source is not None and is_there else None
+    if source is not None and 0 <= start <= end <= len(source.text):
+        span = Span(source, start, end)
     return Diagnostic(code, message, span, hint, severity)
 
 
 def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
-    try:
+    text, args = "", list[Value]()
+    with contextlib.suppress(Exception):  # code of a user's class runs here
         text, args = str(cause), list(cause.args)
-    # Code of a user's class runs here.
-    except Exception:
-        text, args = "", []
     return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 
@@ -360,12 +355,13 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
     try:
         for row in rows:
             record = _read(row)
-            if record.whole == 2 and is_shown:
+            text, whole, _ = record.given
+            if whole == 2 and is_shown:
                 # Of the last record alone: what calls share is read once, and a long run does not
                 # fill the memory.
                 num = record.line - record.line % ROOM
-                large = large_parts(rows.connection, num, record.given, large)
-                record = record._replace(large=large)
+                large = large_parts(rows.connection, num, text, large)
+                record = record._replace(given=RecordedArguments(text, whole, large))
             yield record
     except (*UNREADABLE, sqlite3.OperationalError) as error:
         raise _damage(row, error) from None
@@ -441,19 +437,20 @@ def _read(row: Row) -> Record:
     parts = row[:-1]
     if row_crc(parts) != row[-1] or not _is_row(parts):
         raise ValueError
-    at = tuple(json.loads(parts[2]))
-    record = Record._make((*parts[:2], at, *parts[3:], None, {}))
+    line, what, place, tries, kind, name, started, ended, given, whole, *rest = parts
+    form, value, shown, error, signature, digest = rest
+    at = tuple(json.loads(place))
     # A failed call has an error, a dropped element too; nothing else has.
-    has_error = record.what in ("failed", "dropped")
-    if not is_at(at) or not is_stored(record.form, record.value):
+    has_error = what in ("failed", "dropped")
+    if not is_at(at) or not is_stored(form, value) or has_error != (error is not None):
         raise ValueError
-    if has_error != (record.error is not None):
-        raise ValueError
-    if record.tries:
-        check_tries(record.tries)
-    if record.error is not None:
-        error_from(record.error, ())
-    return record
+    if tries:
+        check_tries(tries)
+    if has_error:
+        error_from(error, ())
+    arguments, result = RecordedArguments(given, whole), StoredValue(form, value, shown, signature)
+    when = (started, ended)
+    return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)
 
 
 class RecordedOutcome(NamedTuple):
@@ -501,7 +498,7 @@ class ReplayLog:
     def _add(self, record: Record) -> None:
         self.line, what, key = max(self.line, record.line), record.what, record.key
         if what == "answered":
-            if record.form != "again":
+            if record.result.form != "again":
                 self.answers[key] = record
         elif what == "sequence":
             self.sequences[key] = sequence_row(record)
@@ -517,7 +514,7 @@ class ReplayLog:
             elif what == "begun":
                 self.marks[what, key] = record.line
                 self.unknown.add(key)
-            elif record.form != "again":
+            elif record.result.form != "again":
                 self.values[key] = value_of(record)
             # It had an effect, and its result is not stored: only a person can decide.
             elif ("begun", key) in self.marks:

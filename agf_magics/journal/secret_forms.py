@@ -122,12 +122,12 @@ def _add(parts: set[T], part: T, size: int) -> bool:
 
 def _number(part: numbers.Real) -> int | float | None:
     """A plain number without its sign; None if it is not finite or too long to be written."""
-    try:
+    with contextlib.suppress(ValueError, OverflowError):
         number = abs(int(part)) if isinstance(part, numbers.Integral) else abs(float(part))
         repr(number)
-    except (ValueError, OverflowError):
-        return None
-    return number if math.isfinite(number) else None
+        if math.isfinite(number):
+            return number
+    return None
 
 
 def _members(part: Any) -> Iterable[Any] | None:
@@ -182,7 +182,7 @@ _WRITTEN = (
 
 def _fields(part: Any) -> list[Any] | None:
     """The fields of an object, and the value of a SecretStr; None if it has none."""
-    try:
+    with contextlib.suppress(Exception):  # a class of a user
         if callable(getattr(part, "get_secret_value", None)):
             return [part.get_secret_value()]
         values = list(vars(part).values()) if hasattr(part, "__dict__") else []
@@ -192,9 +192,8 @@ def _fields(part: Any) -> list[Any] | None:
             name for kind in type(part).__mro__ for name in _names(vars(kind).get("__slots__", ()))
         ]
         values += [getattr(part, name, None) for name in slots]
-    except Exception:  # a class of a user
-        return None
-    return values or None
+        return values or None
+    return None
 
 
 def _names(slots: Any) -> Iterable[str]:
@@ -333,7 +332,7 @@ class _Inspector(pickle.Pickler):
 
     def persistent_id(self, part: Any) -> Any:
         if isinstance(part, bytes | bytearray):
-            self.readable = self.readable and _is_text(bytes(part))
+            self.readable &= _is_text(bytes(part))
         # A date is pickled as raw bytes, which are no text and yet can be searched.
         return True if isinstance(part, datetime.date | datetime.time) else None
 
@@ -341,7 +340,7 @@ class _Inspector(pickle.Pickler):
         """The memory of an array: numbers and texts can be searched, single bytes may be
         anything."""
         with memoryview(buffer) as view:
-            self.readable = self.readable and (
+            self.readable &= (
                 view.itemsize > 1 or view.format == "?" or _is_text(bytes(buffer.raw()))
             )
 
@@ -366,8 +365,6 @@ def is_readable(value: Any) -> bool:
 
 
 def _is_text(raw: bytes) -> bool:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return all(letter.isprintable() or letter in "\r\n\t" for letter in text)
+    with contextlib.suppress(UnicodeDecodeError):
+        return all(letter.isprintable() or letter in "\r\n\t" for letter in raw.decode())
+    return False

@@ -20,6 +20,8 @@ import os
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -144,13 +146,14 @@ class Secrets:
             self._known.add(parts)
             self._learn(forms_of(parts))
         unknown = parts.short or parts.opaque
-        self._unsearchable = self._unsearchable or unknown
-        self.blind = self.blind or (unknown and not parts.found) or len(self._known) > MOST_SECRETS
+        self._unsearchable |= unknown
+        self.blind |= (unknown and not parts.found) or len(self._known) > MOST_SECRETS
         return Received(parts.found or unknown, unknown)
 
     def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
         received = [self.learn(given.get(name)) for name in tool.secret]
-        return Received(any(each.any for each in received), any(each.short for each in received))
+        # Whether any of them says so.
+        return Received(*map(any, zip(*received, strict=True)))
 
     def returned(self, value: Value) -> None:
         """Add a value that feeds a secret argument: it is masked in the end of the run, even if
@@ -158,7 +161,7 @@ class Secrets:
         which are stored."""
         if not self.too_many:
             parts, before = parts_of(value), self._returned
-            self._unsearchable = self._unsearchable or parts.opaque
+            self._unsearchable |= parts.opaque
             self._returned = SecretParts(
                 before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
             )
@@ -303,13 +306,11 @@ class Secrets:
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
         # Code of a user's class runs here; what cannot be searched counts as a secret.
-        try:
-            texts = f"{value!r} {value}"
-        except Exception:
-            return True
-        packed = encode_value(value, 1 << 30)
-        data = packed.data if isinstance(packed.data, bytes) else b""
-        return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
+        with suppress(Exception):
+            texts, packed = f"{value!r} {value}", encode_value(value, 1 << 30)
+            data = packed.data if isinstance(packed.data, bytes) else b""
+            return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
+        return True
 
     def text(self, text: str) -> str:
         forms = [form for form in self._forms.texts if form in text]
@@ -371,13 +372,8 @@ class Secrets:
         return any(self._in_text(text, True) for text in texts)
 
     def diagnostic(self, shown: Diagnostic) -> Diagnostic:
-        message, hint = (
-            self.text(shown.message),
-            self.text(shown.hint) if shown.hint else shown.hint,
-        )
-        if (message, hint) == (shown.message, shown.hint):
-            return shown
-        return Diagnostic(shown.code, message, shown.span, hint, shown.severity, shown.related)
+        hint = self.text(shown.hint) if shown.hint else shown.hint
+        return replace(shown, message=self.text(shown.message), hint=hint)
 
 
 _forms_of_all = lru_cache(maxsize=8)(forms_of)
@@ -386,11 +382,9 @@ _forms_of_all = lru_cache(maxsize=8)(forms_of)
 
 def hide(value: Value, names: Collection[str]) -> Value:
     """Arguments with a mask for these names."""
-    return (
-        {name: MASK if name in names else argument for name, argument in value.items()}
-        if isinstance(value, dict)
-        else value
-    )
+    if not isinstance(value, dict):
+        return value
+    return value | dict.fromkeys(value.keys() & names, MASK)
 
 
 def _arguments(error: BaseException) -> list[str]:
@@ -401,10 +395,8 @@ def _arguments(error: BaseException) -> list[str]:
         if id(raised) in seen:
             continue
         seen.add(id(raised))
-        try:
+        with suppress(Exception):  # a class of a user
             texts.append(repr(raised.args))
-        except Exception:  # a class of a user
-            texts.append("")
         left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
         left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
     return texts
@@ -466,7 +458,7 @@ def substitute_secrets(
             error = StepError(Diagnostic("tool.arguments", message))
             error.arguments = frozenset({name})
             raise error
-    return {**given, **secrets} if secrets else given
+    return {**given, **secrets}
 
 
 def _placeholder(value: Value, values: dict[str, Value]) -> str:

@@ -199,18 +199,18 @@ class Store:
         path = path.absolute()
         with cls._lock:
             store = cls._open.get(path)
-            if store is not None and store.pid != os.getpid():
+            if store is not None:
                 # SQLite's locks do not survive a fork, neither for this connection nor for a new
                 # one.
-                raise JournalError(
-                    "journal.unwritable",
-                    f"{path}: a forked process cannot use what its parent has open",
-                )
-            if store is not None and store.is_there:
-                # Now the most recently used one: a dict keeps the order of insertion.
-                cls._open[path] = cls._open.pop(path)
-                return store
-            if store is not None:
+                if store.pid != os.getpid():
+                    raise JournalError(
+                        "journal.unwritable",
+                        f"{path}: a forked process cannot use what its parent has open",
+                    )
+                if store.is_there:
+                    # Now the most recently used one: a dict keeps the order of insertion.
+                    cls._open[path] = cls._open.pop(path)
+                    return store
                 # Not closed: runs that still write to the old file must be told, not cut off.
                 cls._retired.append(cls._open.pop(path))
             cls._close_unused()
@@ -287,12 +287,10 @@ class Store:
 
     def checkpoint(self) -> bool:
         """Move the log into the file and truncate it; whether that succeeded."""
-        try:
-            with self._connected() as (connection, _):
-                busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                return not busy
-        except JournalError:
-            return False
+        with contextlib.suppress(JournalError), self._connected() as (connection, _):
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        return False
 
     def with_room(self, do: Callable[[], T]) -> T:
         """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises

@@ -36,12 +36,11 @@ Identity = tuple[int, int]
 
 def identity(path: Path | str) -> Identity | None:
     """The file at ``path``, or the link itself; None if there is none."""
-    try:
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         # Not `stat`: a link that replaced the file must count as another file.
         facts = os.lstat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return facts.st_dev, facts.st_ino
+        return facts.st_dev, facts.st_ino
+    return None
 
 
 def log_of(path: Path) -> Path:
@@ -315,7 +314,7 @@ class Writer:
                 # because who
                 # adds a row looks at `_sleeps` after that: so no row is left behind.
                 self._sleeps = commits == self._commits
-                self._sleeps = self._sleeps and not self._queue
+                self._sleeps &= not self._queue
                 commits = self._commits
             else:
                 if done is None:
@@ -452,7 +451,6 @@ def _nothing() -> None:
 
 
 def _first(queue: deque[PendingWrite]) -> PendingWrite | None:
-    try:
+    with contextlib.suppress(IndexError):
         return queue[0]
-    except IndexError:
-        return None
+    return None

@@ -185,9 +185,9 @@ def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
 def _by_step(run: ComparedRun) -> dict[str, Calls]:
     calls: dict[str, Calls] = defaultdict(dict)
     for record in _ended_calls(run):
-        output = record.error or (record.value if record.form == "json" else record.shown)
+        output, given = record.error or record.result.text, record.given.text
         took = record.seconds or 0.0
-        call = _Call(record.what, hash(output), hash(record.given), took, record.name)
+        call = _Call(record.what, hash(output), hash(given), took, record.name)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
 
@@ -243,9 +243,13 @@ def _small_records(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[st
     """The records of these calls, without their large values."""
     for record in _ended_calls(run) if paths else ():
         if format_path(record.at) in paths:
-            value, shown = _small(record.value), _small(record.shown)
-            small = record._replace(given=_small(record.given), value=value, shown=shown)
-            yield format_path(record.at), small._replace(digest=None)
+            given = record.given._replace(text=_small(record.given.text))
+            data, shown = _small(record.result.data), _small(record.result.shown)
+            result = record.result._replace(data=data, shown=shown)
+            yield (
+                format_path(record.at),
+                record._replace(given=given, result=result, digest=None),
+            )
 
 
 def _small(text: Any) -> Any:

@@ -126,11 +126,11 @@ def _notebook(row: RunRow) -> str:
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises DecodeError for a value that the user has not
     signed."""
-    if record.value is None or record.form not in ("json", "pickle"):
+    if record.result.data is None or record.result.form not in ("json", "pickle"):
         return record
     try:
         value = record.read_value(run_id, trust)
-        return record._replace(unpickled=(value,))
+        return record._replace(result=record.result._replace(unpickled=(value,)))
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:

@@ -36,7 +36,7 @@ from ..flow.wiring import own_reads
 from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal
-from ..journal.records import CallKey, Record, RecordedOutcome, ReplayLog, decoded
+from ..journal.records import CallKey, Record, RecordedOutcome, ReplayLog, StoredValue, decoded
 from ..journal.secrets import Secrets
 from ..pictures.difference import find_differences
 from ..pictures.plain import line
@@ -165,7 +165,7 @@ class Bounded:
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""
         for record in records:
-            texts = filter(None, (record.given, record.value, record.shown))
+            texts = filter(None, (record.given.text, record.result.data, record.result.shown))
             self._calls -= 1
             self._characters -= sum(map(len, texts))
             if min(self._calls, self._characters) < 0:
@@ -271,9 +271,9 @@ class _Recorded(OfflineJournal):
             self.callees.add((record.kind, record.name))
             if record.ended is not None:
                 self._times[record.key] = record.ended
-        text = record.value if record.form == "json" else record.shown
-        value = text if isinstance(text, str) else "null"
-        return record._replace(form="json", value=value, unpickled=(decoded(text),))
+        text = record.result.text
+        data = text if isinstance(text, str) else "null"
+        return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
 
     def recorded(self, key: CallKey) -> RecordedOutcome:
         outcome = super().recorded(key)

@@ -130,8 +130,9 @@ def _lines(past: PastRun) -> Iterator[Line]:
 
 
 def _line(call: Record) -> Line:
-    is_masked = call.form == "again" and call.value_shown == MASK and call.what != "answered"
-    outcome = outcome_line(call.error, call.form == "json", is_masked, call.value_shown)
+    form = call.result.form
+    is_masked = form == "again" and call.value_shown == MASK and call.what != "answered"
+    outcome = outcome_line(call.error, form == "json", is_masked, call.value_shown)
     line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
     return {**line, **outcome, "at": list(call.at)}
 

@@ -26,7 +26,7 @@ from ..engine.interrupts import held_interrupts, hold_for
 from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.linked import Linked, flow_at
 from ..engine.runner import clock
-from ..flow.events import Event, Question, Warned
+from ..flow.events import Event, Question, Warned, is_within
 from ..flow.rows import Key, key_of
 from ..flow.step import FlowInput
 from ..flow.steps import Branches, Dag, Each, Walk, path_to
@@ -37,7 +37,7 @@ from ..journal.codec import DecodeError, SignatureError, is_signed, user_key
 from ..journal.file import JournalError
 from ..journal.queries import RunHead, RunRow, claim, leave, records
 from ..journal.recorder import Journal
-from ..journal.records import Record, ReplayLog, is_within
+from ..journal.records import Record, ReplayLog
 from ..journal.store import Store
 from ..text.diagnostics import Diagnostic, StepError, suggest
 from .influence import reached

@@ -27,7 +27,7 @@ from ..flow.values import Value
 from ..journal.call_rows import ReadValue, Reuse, ReusedResult, StartedCall
 from ..journal.codec import DecodeError, encode
 from ..journal.queries import records
-from ..journal.records import CallKey, Record, around, error_from, value_of
+from ..journal.records import CallKey, Record, StoredValue, around, error_from, value_of
 from ..pictures.plain import counted, html
 from ..text.diagnostics import AgfError
 from .influence import dependents
@@ -189,7 +189,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
 
 
 def _json_only(record: Record, run_id: str) -> Record:
-    if record.form == "pickle":
+    if record.result.form == "pickle":
         raise NeedsUnpickling
     return unpickled(record, run_id, trust=False)
 
@@ -287,7 +287,7 @@ class Forecast(OfflineJournal):
         """A person is asked again; here the answer is that of the run."""
         self._asked[key] = None
         answer = self._recorded.answer(key.at)
-        return answer or Record(0, "answered", key.at, form="json", value=encode(True))
+        return answer or Record(0, "answered", key.at, result=StoredValue("json", encode(True)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         self.find_reused(step, callee, self.start_call(step, callee, key, given, {}))
@@ -380,19 +380,20 @@ class RecordedCalls:
                     self._failed[record.at] = record
                 case "dropped" | "rescued":
                     self._handled.add(record.at)
-                case "finished" if record.form != "again":
+                case "finished" if record.result.form != "again":
                     self._failed.pop(record.at, None)
                     self._by_path[record.at, record.name] = record
                     self._by_name[record.name] = record
-                    if record.given is not None and len(record.given) <= MOST_TEXT:
-                        self._by_arguments[record.name, record.given] = record
+                    given = record.given.text
+                    if given is not None and len(given) <= MOST_TEXT:
+                        self._by_arguments[record.name, given] = record
 
     def result(self, call: StartedCall) -> Record | None:
         """Of a call with the same arguments, else at the same place, else of the same function. It
         is the failure of the same call if the run went on after it: so its element is dropped here
         too."""
         failed = self._failed.get(call.key.at)
-        is_same = failed is not None and (failed.name, failed.given) == (call.name, call.given)
+        is_same = failed is not None and (failed.name, failed.given.text) == (call.name, call.given)
         if is_same and not self._handled.isdisjoint(around(call.key.at)):
             return failed
         candidates = (
@@ -423,7 +424,7 @@ class RecordedCalls:
                 return Miss(edited, True)
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
-            is_edited = failed.given == call.given and failed.digest not in (None, call.digest)
+            is_edited = failed.given.text == call.given and failed.digest not in (None, call.digest)
             return Miss(f"it failed{', and was edited since then' * is_edited}", is_edited)
         is_called = call.name in self._by_name
         why = "its arguments differ" if is_called else "the run has no result of it"

@@ -372,7 +372,7 @@ class RowTable:
             record.seconds,
             outcome.tokens,
             cost,
-            bool(record.whole),
+            bool(record.given.whole),
         )
 
     def _input(self, place: int, record: Record | None) -> Mapping[str, Value]:

@@ -69,7 +69,7 @@ def open_call(
     found = find_call(find_past_run(run_id), place, "tool")
     note = (
         ""
-        if found.whole
+        if found.given.whole
         else "some of the arguments are only previews: a secret, or a value that is not JSON"
     )
     shell.user_ns[name] = found.given_shown

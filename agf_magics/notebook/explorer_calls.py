@@ -20,12 +20,12 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from ..engine.linked import Linked, flow_at
-from ..flow.events import format_path
+from ..flow.events import format_path, is_within
 from ..flow.rows import Row, cost_of
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
-from ..journal.records import Record, error_from, is_within
+from ..journal.records import Record, error_from
 from ..languages.over import OVER
 from ..lifecycle.past_run import PastRun
 from ..lifecycle.past_runs import calls_of, elements_of, runs
@@ -153,7 +153,7 @@ def _result(record: Record) -> Json:
     found: Json = {"who": "tool", "name": line(record.name, 60), "took": duration(record.seconds)}
     if record.error is not None:
         return found | {"error": _error(record)}
-    if record.form is None:
+    if record.result.form is None:
         return found | {"text": line(record.what, 20)}
     return found | {"result": value_json(record.value_shown)}
 
@@ -259,7 +259,7 @@ def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
     if found.error is not None:
         result = format_exception(error_from(found.error, ()))
     else:
-        result = value_text(found.value_shown) if found.form is not None else found.what
+        result = value_text(found.value_shown) if found.result.form is not None else found.what
     return {
         "number": calls.number(found),
         "at": line(format_path(found.at), 120),

@@ -372,7 +372,7 @@ def brief_times(row: Row) -> str:
 
 def reports(row: Row) -> list[Progressed]:
     """What the running calls of a row have reported last, the longest running one first."""
-    return list((row.reports or {}).values()) if row.running else []
+    return list(row.reports.values()) if row.running else []
 
 
 def activity(row: Row) -> str:

@@ -301,6 +301,7 @@ def _newer(path: Path) -> None:
 
 
 def _older(path: Path) -> None:
+    """A file of format 2, which had no application id and was never released."""
     path.unlink()
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript("CREATE TABLE runs (num); CREATE TABLE records (line); PRAGMA user_version=2;")
@@ -385,7 +386,7 @@ FILES: dict[Callable[[Path], None], tuple[str, ...]] = {
     _trigger: ("journal.foreign",),
     _view: ("journal.foreign",),
     _newer: ("journal.newer",),
-    _older: ("journal.older",),
+    _older: ("journal.foreign",),
     _application: ("journal.foreign",),
     _negative: ("journal.older",),
     _linked: ("journal.foreign",),

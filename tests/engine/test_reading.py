@@ -17,6 +17,8 @@ from agf_magics.journal.records import COLUMNS, Record, Row, is_at, read_records
 
 NAMES = COLUMNS.split(", ")
 
+ARGUMENTS, VALUE = ("given", "whole"), ("form", "value", "shown", "sign")
+
 PLAIN: dict[str, Any] = {
     "line": 7, "what": "finished", "at": '["steps[0].do",3]', "tries": "", "kind": "tool", "name": "work",
     "started": 1.5, "ended": 2.5, "given": '{"x":3}', "whole": 1, "form": "json", "value": '{"n":3}', "shown": None,
@@ -71,9 +73,11 @@ def test_rows_are_read_as_they_were_written(names: list[str]) -> None:
     assert isinstance(records, list)
     for line, (name, record) in enumerate(zip(names, records, strict=True), 1):
         wanted = PLAIN | SOUND[name] | {"line": line}
-        assert [getattr(record, column) for column in NAMES] == [
-            tuple(json.loads(wanted[column])) if column == "at" else wanted[column] for column in NAMES
-        ]
+        wanted["at"] = tuple(json.loads(wanted["at"]))
+        of_arguments, of_value = [wanted.pop(key) for key in ARGUMENTS], [wanted.pop(key) for key in VALUE]
+        assert {key: getattr(record, key) for key in wanted} == wanted
+        assert record.given == (*of_arguments, {})
+        assert record.result == (*of_value, None)
 
 
 CELLS = st.one_of(
@@ -104,4 +108,4 @@ def test_a_forged_cell_is_an_error_of_the_journal_or_a_record_of_the_right_types
     (record,) = records
     assert is_at(record.at)
     assert type(record.tries) is type(record.kind) is type(record.name) is str
-    assert record.form in ("json", "pickle", "again", None)
+    assert record.result.form in ("json", "pickle", "again", None)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine.linked import Linked
+from agf_magics.flow.events import is_within
 from agf_magics.flow.steps import Flow
 from agf_magics.journal.calls import RunCalls, is_of, numbers_in
-from agf_magics.journal.records import is_within
 from agf_magics.lifecycle.past_runs import calls_of, elements_of
 from agf_magics.lifecycle.resume import resume
 from tests.engine.kept import journal_in

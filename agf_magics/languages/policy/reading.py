@@ -21,7 +21,15 @@ from functools import partial
 from typing import Any, Literal
 
 from ...flow.json_schema import lacking
-from ...flow.session import STEPS, Offer, Session, format_for_model, format_prompt, unfenced
+from ...flow.session import (
+    STEPS,
+    Offer,
+    RequestOptions,
+    Session,
+    format_for_model,
+    format_prompt,
+    unfenced,
+)
 from ...flow.session import react as session_steps
 from ...flow.step import Asking, Exchange, Frame, Lookup, Name, Permit, Ref, Step, Taken, Target
 from ...flow.steps import Computed, Invoke
@@ -227,13 +235,15 @@ def react(policy: Policy) -> tuple[Step, ...]:
             model.span,
         ),
         prompt=prompt(policy.config.scalar("user_prompt_template"), model.span),
-        instructions=str(values.get("instructions", "")),
+        options=RequestOptions(
+            str(values.get("instructions", "")),
+            choice,
+            settings,
+            answer.asked,
+        ),
         tools=()
         if choice == "none"
         else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
-        tool_choice=choice,
-        settings=settings,
-        schema=answer.asked,
         read=answer.read,
         steps=policy.number("max_steps", STEPS),
         over=lambda limit: Diagnostic(
