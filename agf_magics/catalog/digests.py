@@ -33,6 +33,7 @@ import sysconfig
 import types
 import uuid
 import zoneinfo
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec, resolve_name
@@ -53,9 +54,8 @@ _SITES = frozenset({"site-packages", "dist-packages"})
 _NEVER_OURS = frozenset({"builtins", __name__.partition(".")[0]})
 """This package, too, where it is installed from a checkout: a tool may name `ToolContext`."""
 
-_FIRST_NAME = re.compile(rb"\n([^/,.\r\n]+)(?=[/.\r\n])")
-"""The first name of a path in each line of a list of files. With ``^`` it would take twice the
-time."""
+_FIRST_NAME = re.compile(rb"([^/,.\r]+)(?:([/.])|\r?$)")
+"""The first name of a path in a line of a list of files, and what follows it."""
 
 
 def is_ours(module: str) -> bool:
@@ -92,7 +92,7 @@ def _is_ours(file: str | None, top: str) -> bool:
 @functools.cache
 def _packages(folder: Path) -> dict[str, list[str]]:
     """The packages in a folder as ``NAME-VERSION``, by the first names of their files. One pass
-    over the bytes of their lists: 15 ms for 220 packages, for which
+    over the bytes of their lists: 10 ms for 220 packages, for which
     `importlib.metadata.packages_distributions` takes 340, and `pathlib` alone 30."""
     # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a
     # project.
@@ -105,11 +105,26 @@ def _packages(folder: Path) -> dict[str, list[str]]:
             tops = set[bytes]()
             for name in names:
                 with suppress(OSError), open(os.path.join(folder, info, name), "rb") as listed:
-                    tops.update(_FIRST_NAME.findall(b"\n%b\n" % listed.read()))
+                    tops.update(_first_names(listed.read()))
             package = os.path.splitext(info)[0]
             for top in tops:
                 found.setdefault(top.decode(errors="replace"), []).append(package)
     return found
+
+
+def _first_names(listed: bytes) -> Iterator[bytes]:
+    # Sorted, which such a list nearly is: so all lines of a folder are passed over at once. A match
+    # for each line takes twice as long.
+    lines, place = sorted(listed.split(b"\n")), 0
+    while place < len(lines):
+        match = _FIRST_NAME.match(lines[place])
+        place += 1
+        if match is None:
+            continue
+        name, following = match.groups()
+        yield name
+        if following:  # "0" comes after "." and "/"
+            place = bisect_left(lines, name + b"0", place)
 
 
 @functools.lru_cache(maxsize=4096)

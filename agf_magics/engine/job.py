@@ -21,6 +21,7 @@ import asyncio
 import contextlib
 import contextvars
 import os
+import selectors
 import sys
 import threading
 import time
@@ -355,6 +356,51 @@ async def here(main: Callable[[Host], Awaitable[T]]) -> T:
         return await main(Host())
 
 
+class _Selector(selectors.DefaultSelector):
+    """Waits for a lock while there are no files to wait for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asleep = threading.Lock()
+        """Held unless another thread has woken the loop since it last looked."""
+        self._asleep.acquire()
+        self.watches = False
+        """Whether it waits for files."""
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        # One of them is the pipe of the loop, through which it is woken otherwise.
+        self.watches = len(self.get_map()) > 1
+        if not self.watches:
+            self._asleep.acquire(timeout=-1 if timeout is None else max(timeout, 0))
+            return []
+        # After `watches` is set, which `wake` reads after it has released the lock: so it is seen
+        # here, or it also writes into the pipe.
+        return super().select(0 if self._asleep.acquire(blocking=False) else timeout)
+
+    def wake(self) -> None:
+        # Not `contextlib.suppress`: at the end of the interpreter, when generators that were left
+        # open still wake the loop, this module's names are gone.
+        try:
+            self._asleep.release()
+        except RuntimeError:  # it was woken, and has not looked yet
+            return
+
+
+class _Loop(asyncio.SelectorEventLoop):
+    """A loop that other threads wake without a system call. Sending into its pipe and reading it
+    takes longer than the rest of a change of threads, and each gives the interpreter's lock away:
+    the two threads then wait for each other."""
+
+    def __init__(self) -> None:
+        self._sleeper = _Selector()
+        super().__init__(self._sleeper)
+
+    def _write_to_self(self) -> None:
+        self._sleeper.wake()
+        if self._sleeper.watches:
+            super()._write_to_self()  # type: ignore[misc]  # not in its stub
+
+
 BEAT = 0.25
 
 
@@ -375,7 +421,9 @@ class EngineLoop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         """``loop``: one that runs on this thread, in a browser. Default None: a new one."""
-        self.loop = loop or asyncio.new_event_loop()
+        # On Windows only the other kind of loop can start processes.
+        kind = asyncio.new_event_loop if sys.platform == "win32" else _Loop
+        self.loop = loop or kind()
         self.jobs: set[object] = set()
         """The jobs on the loop, which itself only has weak references to tasks."""
         self._beaten = time.monotonic()

@@ -342,11 +342,14 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         near = ALIASES.get(kind.text) or suggest(kind.text, allowed, "node types")
         reader.error("graph.node-type", message, kind.span, near)
         return None
-    if "type" not in node.fields and "prompt" not in node.fields:
-        message = "a node without type is an llm, which needs 'prompt'"
-        hint = f"add type: {' or '.join(allowed)}"
-        reader.error("graph.missing-key", message, here.span, hint)
-        return None
+    is_bare = "type" not in node.fields and "prompt" not in node.fields
+    for key, place in node.keys.items() if is_bare else ():
+        fitting = [name for name in allowed if key in NODES[name].keys]
+        if fitting and "llm" not in fitting:
+            message = f"a node without type is an llm, which has no {key!r}"
+            hint = f"add type: {' or '.join(fitting)}"
+            reader.error("graph.missing-key", message, place.span, hint)
+            return None
     before = reader.error_count
     given = reader.fields(NODES[kind.text], node, here.span)
     if reader.error_count > before:
