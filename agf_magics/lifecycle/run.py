@@ -289,10 +289,12 @@ class Run(BaseRun):
                 counted(self.sessions, "agent session"),
             )
             return f"dry run, nothing was called: a real run makes at least {calls} and {sessions}"
-        reused = counted(sum(row.earlier for row in self.progress.rows.values()), "call")
+        count = sum(row.earlier for row in self.progress.rows.values())
+        reused = counted(count, "call")
         match self.journal:
             case Journal(earlier=ReplayLog()):
-                return f"resumed: {reused} of an earlier session not repeated"
+                repeats = f": {reused} of an earlier session not repeated" if count else ""
+                return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
                 return f"{reused} reused from {reuse.run_id}"
         return ""
