@@ -378,17 +378,6 @@ def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
                 yield callee, step.name.span
 
 
-def depends_on_names(linked: Linked) -> bool:
-    """Whether linking it again gives the same if all names mean the same: it has no model, whose
-    settings may change, and no policy, whose function may return something else."""
-    return linked.agent is None and all(
-        depends_on_names(callee)
-        if isinstance(callee, Linked)
-        else isinstance(callee, (Tool, Agent, Transform, Person))
-        for callee in linked.callees.values()
-    )
-
-
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     """The tools that an agent step names; one that the definition makes only if its base is
     allowed. None: all."""

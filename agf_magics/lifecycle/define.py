@@ -18,10 +18,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from ..catalog import Registry, Tool, default, make_tool
+from ..catalog import Agent, Registry, Tool, Transform, default, make_tool
 from ..catalog.tools import name_of
 from ..engine.link import Files, link
-from ..engine.linked import Linked, depends_on_names
+from ..engine.linked import Linked, Person
 from ..flow.schemas import Schema, check_schemas, references
 from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
@@ -438,10 +438,21 @@ def link_flow(flow: Flow, registry: Registry) -> tuple[Linked, Diagnostics]:
 
     with share_suggestion_budget():
         linked, problems = link(flow, registry, open_file)
-    if not opened and not any(problems) and depends_on_names(linked):
+    if not opened and not any(problems) and _depends_on_names(linked):
         flow.linked.clear()
         flow.linked[version] = linked
     return linked, problems
+
+
+def _depends_on_names(linked: Linked) -> bool:
+    """Whether linking it again gives the same if all names mean the same: it has no model, whose
+    settings may change, and no policy, whose function may return something else."""
+    return linked.agent is None and all(
+        _depends_on_names(callee)
+        if isinstance(callee, Linked)
+        else isinstance(callee, (Tool, Agent, Transform, Person))
+        for callee in linked.callees.values()
+    )
 
 
 def _of_file(path: Path) -> Flow:
