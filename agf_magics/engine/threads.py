@@ -2,8 +2,12 @@
 that leave this process, as the engine sees them: `workers.queue` implements these protocols.
 
 A hop to a thread and back for each call costs 20 to 60 µs, more than most functions. A thread that
-pulls call after call, and wakes the loop when the queue is empty, costs a tenth of that. Each call
-that waits has a thread; the fan-out bounds their number.
+pulls call after call, and wakes the loop when the queue is empty, costs 2 µs a call.
+
+The number of threads follows demand. One thread pulls while calls are short: with more of them,
+Python's lock would only change hands. All get threads as soon as the mean call takes longer than
+`SLOW`. A lookout adds a thread if calls wait for a long one; it is a thread too, because a call of
+an async tool may block the loop.
 """
 
 from __future__ import annotations
@@ -11,8 +15,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from .user_code import Call, Result, Workers
@@ -95,13 +101,33 @@ class RemoteCalls(Protocol):
         after all."""
 
 
+SLOW = 0.0001
+"""Mean seconds of a call from which on each call gets a thread: several times the price of waking
+one."""
+
+SAMPLE = 16
+"""The number of calls over which their mean time is taken."""
+
+LONGEST = SAMPLE / 2 * SLOW
+"""Seconds that one call counts at most, so that a single delay does not make the mean slow."""
+
+LOOK = 0.001
+"""Seconds between two looks for calls that wait for a long one."""
+
+REST = 3
+"""Looks without a waiting call after which the lookout sleeps."""
+
+thread_clock = time.monotonic
+
+
 class ThreadPool(Generic[C]):
     """The threads of one fan-out, which bounds the number of calls that it hands over at the same
-    time. A call that is left running keeps its thread, and its slot gets another one."""
+    time."""
 
     def __init__(self, report: Callable[[list[C]], None], wanted: int, halts: bool = False) -> None:
-        """``report`` receives the calls that have ended, on the present loop. ``wanted``: see
-        `CallPool`. ``halts``: after a failure, no further call starts before the next `hand`."""
+        """``report`` receives the calls that have ended, on the present loop; or none, if a call
+        takes long. ``wanted``: see `CallPool`. ``halts``: after a failure, no further call starts
+        before the next `hand`."""
         self._loop = asyncio.get_running_loop()
         self._report, self.wanted = report, wanted
         self._halts = halts
@@ -117,10 +143,15 @@ class ThreadPool(Generic[C]):
         """A lock for each thread, which waits for it while there is nothing to do."""
         self._parked: list[threading.Lock] = []
         """The threads that wait; the last one is woken first."""
-        self._busy: set[threading.Lock] = set()
-        """Those that take a call or make one."""
+        self._busy: dict[threading.Lock, C] = {}
+        self._calls, self._mean = 0, 0.0
+        """The number of calls that have ended, and their mean seconds."""
         self._waking = threading.Lock()
         """Held while threads are counted and woken."""
+        self._due: SimpleQueue[None] = SimpleQueue()
+        """Wakes the lookout. An interrupt can leave the lock of a `threading.Event` locked."""
+        self._looks: bool | None = None
+        """Whether the lookout is awake; None: it has not been started."""
 
     @property
     def halted(self) -> bool:
@@ -142,6 +173,8 @@ class ThreadPool(Generic[C]):
         if not self._threads:
             self._drop_waiting()
             raise RuntimeError("can't start new thread")
+        if len(self._queue) > 1 and not self._looks:
+            self._wake_lookout()
 
     def _drop_waiting(self) -> None:
         """Remove the calls that have not started."""
@@ -156,15 +189,23 @@ class ThreadPool(Generic[C]):
         while self._parked:
             with contextlib.suppress(IndexError):
                 self._parked.pop().release()
+        self._due.put(None)
 
     # --- on any thread ---
 
-    def _wake(self) -> None:
-        """Let as many threads pull as the waiting calls need."""
+    def _wake(self, stuck: int = 0) -> None:
+        """Let as many threads pull as the waiting calls need. ``stuck``: threads that are in a long
+        call."""
         # Two that wake at the same time would count the same threads and start too many.
         with self._waking:
-            free = len(self._threads) - len(self._parked) - len(self._busy)
-            for _ in range(len(self._queue) - free):
+            waiting, is_slow = len(self._queue), self._mean > SLOW
+            awake = len(self._threads) - len(self._parked)
+            count = (
+                (waiting if is_slow else min(waiting, 1))
+                - awake
+                + (len(self._busy) if is_slow else stuck)
+            )
+            for _ in range(count):
                 try:
                     self._parked.pop().release()
                 except IndexError:
@@ -192,17 +233,27 @@ class ThreadPool(Generic[C]):
     # --- on the threads ---
 
     def _pull(self, thread: threading.Lock) -> Callable[[], None]:
-        away = Workers.shared().away
+        away, queue, busy = Workers.shared().away, self._queue, self._busy
         while (call := self._take(thread)) is not None:
+            start = thread_clock()
+            # For the lookout, which sees a long call by finding it twice.
+            busy[thread] = call
             result = call.perform()
+            del busy[thread]
+            seconds = thread_clock() - start
+            self._calls += 1
+            # Not `min`: this runs for each call of the threads.
+            sample = self._calls if self._calls < SAMPLE else SAMPLE
+            self._mean += ((seconds if seconds < LONGEST else LONGEST) - self._mean) / sample
             # Before the end is queued: a thread that takes the next call looks at `halted` first.
             if self._stops_at(result):
                 self._stops.append(None)
             self._ended.append((call, result))
-            self._busy.discard(thread)
             # As long as calls wait, the loop is left alone: it then serves many ends in one turn.
-            if self.halted or not self._queue:
+            if self.halted or not queue:
                 self._tell()
+            elif self._mean > SLOW:
+                self._wake()
             away.discard(call)
             del call, result  # a thread that waits has no references
         return _nothing
@@ -215,15 +266,13 @@ class ThreadPool(Generic[C]):
         """The next call; waits for one. None: the pool is closed."""
         while not self._closed:
             if self._may_start:
-                # First: a thread that has taken a call and counts as free would keep the others
-                # from being woken.
-                self._busy.add(thread)
-                with contextlib.suppress(IndexError):  # another thread was faster
+                try:
                     call = self._queue.popleft()
-                    if call.take():
-                        return call
-                    Workers.shared().away.discard(call)  # it was cancelled
-                self._busy.discard(thread)
+                except IndexError:  # another thread was faster
+                    continue
+                if call.take():
+                    return call
+                Workers.shared().away.discard(call)  # it was cancelled
                 continue
             if self._ended:  # no other call reports them
                 self._tell()
@@ -245,6 +294,36 @@ class ThreadPool(Generic[C]):
     def _may_start(self) -> bool:
         """Whether a call waits that may start."""
         return bool(self._queue) and not self.halted
+
+    def _wake_lookout(self) -> None:
+        if self._looks is None:
+            with contextlib.suppress(RuntimeError):  # no more threads
+                Workers.shared().start(self._look)
+        self._looks = True
+        self._due.put(None)
+
+    def _look(self) -> Callable[[], None]:
+        rest, before, reported = 0, set[C](), set[C]()
+        while not self._closed:
+            # Not a wait for an event: the threads would pay for setting it at each call.
+            time.sleep(LOOK)
+            now = set(self._busy.values())
+            long, before = now & before, now
+            if long and (self._ended or not long <= reported):
+                self._tell()
+            reported, stuck = long, len(long)
+            if self._queue and not self.halted:
+                rest = 0
+                self._wake(stuck)
+                continue
+            rest += 1
+            if rest > REST:
+                now, long, before, reported, rest = set(), set(), set(), set(), 0
+                self._looks = False
+                if not self._queue and not self._closed:
+                    self._due.get()
+                self._looks = True
+        return _nothing
 
     # --- on the loop ---
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agf_magics.engine import threads as thread_pool
 from agf_magics.engine.threads import ThreadPool
 from agf_magics.engine.user_code import Call
 from tests.engine.jobs import no_call_is_away
@@ -65,6 +66,28 @@ def test_each_call_is_made_once_whatever_the_batches() -> None:
     assert no_call_is_away()
 
 
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine is busy with, the calls are short."""
+    monkeypatch.setattr(thread_pool, "SLOW", 3600.0)
+    monkeypatch.setattr(ThreadPool, "_wake_lookout", lambda self: None)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_short_calls_have_one_thread() -> None:
+    names = set[int]()
+
+    async def main() -> None:
+        calls = Calls()
+        for _ in range(10):
+            calls.pool.hand([calls.call(lambda: names.add(threading.get_ident())) for _ in range(16)])
+        await calls.all(160)
+        calls.pool.close()
+
+    asyncio.run(main())
+    assert len(names) == 1
+
+
 def test_calls_that_wait_for_each_other_all_get_a_thread() -> None:
     met = threading.Barrier(12, timeout=60)
 
@@ -80,6 +103,7 @@ def test_calls_that_wait_for_each_other_all_get_a_thread() -> None:
 
 
 @pytest.mark.parametrize("halts", [True, False])
+@pytest.mark.usefixtures("one_thread")
 def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) -> None:
     made = list[int]()
 
@@ -90,13 +114,9 @@ def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) ->
 
     async def main() -> tuple[list[int], list[Any]]:
         calls = Calls(halts=halts)
-        calls.pool.hand([calls.call(work, 0)])
-        await calls.all(1)
-        calls.pool.hand([calls.call(work, i) for i in range(1, 4)], resumes=False)
-        await asyncio.sleep(0.01)
-        if not halts:
-            await calls.all(4)
-        before = sorted(made)
+        calls.pool.hand([calls.call(work, i) for i in range(4)])
+        await calls.all(1 if halts else 4)
+        before = list(made)
         calls.pool.hand([calls.call(work, 5)], [calls.call(work, 4)])
         try:
             return before, await calls.all(6)
@@ -105,21 +125,29 @@ def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) ->
 
     before, results = asyncio.run(main())
     assert before == ([0] if halts else [0, 1, 2, 3])
-    assert sorted(made) == [0, 1, 2, 3, 4, 5]
+    assert made == ([0, 4, 1, 2, 3, 5] if halts else [0, 1, 2, 3, 4, 5])
     assert [ok for ok, _ in results] == [False] + [True] * 5
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_calls_that_are_cancelled_are_not_made() -> None:
-    made = list[int]()
+    made, begun, gate = list[int](), threading.Event(), threading.Event()
+
+    def work(i: int) -> None:
+        begun.set()
+        gate.wait()
+        made.append(i)
 
     async def main() -> None:
         calls = Calls()
-        all_calls = [calls.call(made.append, i) for i in range(4)]
-        assert all_calls[2].take()  # it is cancelled
+        all_calls = [calls.call(work, i) for i in range(4)]
         calls.pool.hand(all_calls)
+        await asyncio.to_thread(begun.wait)
+        assert all_calls[2].take()  # it is cancelled
+        gate.set()
         await calls.all(3)
         calls.pool.close()
 
     asyncio.run(main())
-    assert sorted(made) == [0, 1, 3]
+    assert made == [0, 1, 3]
     assert no_call_is_away()
