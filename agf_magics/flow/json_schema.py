@@ -120,7 +120,17 @@ def _validator() -> Any:
     kind = library.validators.extend(
         draft, validators=keywords(draft.VALIDATORS), type_checker=types
     )
-    descend = kind.descend
+    descend, evolve = kind.descend, kind.evolve
+
+    def evolve_ours(validator: Any, **changes: Any) -> Any:
+        # For a part with ``$schema`` the library takes its own class, whose patterns have no bound.
+        part = changes.get("schema")
+        if isinstance(part, dict) and "$schema" in part:
+            changes["schema"] = {word: rule for word, rule in part.items() if word != "$schema"}
+        return evolve(validator, **changes)
+
+    kind.evolve = evolve_ours
+
     # For the schema ``false`` the library gives no path.
     kind.descend = lambda validator, instance, schema, *place, **places: descend(
         validator, instance, NEVER if schema is False else schema, *place, **places

@@ -56,6 +56,27 @@ def test_what_does_not_conform_is_told_in_our_words(schema: Any, value: Any, sen
     assert describe_all(judge(schema)(value)) == sentence
 
 
+@pytest.mark.parametrize(
+    "dialect", ["https://json-schema.org/draft/2020-12/schema", "http://json-schema.org/draft-07/schema#"]
+)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda part: part,
+        lambda part: {"allOf": [part]},
+        lambda part: {"$defs": {"x": part}, "$ref": "#/$defs/x"},
+        lambda part: {"$ref": "#/$defs/x", "$defs": {"x": {"not": {"not": part}}}},
+    ],
+    ids=["whole", "part", "reference", "twice"],
+)
+def test_a_part_that_names_its_dialect_has_our_keywords(around: Any, dialect: str) -> None:
+    """The library's own patterns are Python's: this one takes 2 ** 60 steps there, and `$` comes before a newline."""
+    pattern = {"$schema": dialect, "pattern": "^(a+)+$"}
+    assert judge(around(pattern))("a" * 60 + "!") != []
+    assert judge(around(pattern))("a\n") != []
+    assert judge(around(pattern))("aa") == []
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, object(), {1: "a"}, (1, 2), {"a"}, b"a"])
 def test_what_is_opaque_is_of_no_type_and_passes_where_none_is_asked_for(value: Any) -> None:
     types = ["string", "number", "integer", "boolean", "null", "array", "object"]
