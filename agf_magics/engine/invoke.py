@@ -70,7 +70,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         reply = await permitted(site, arguments)
         if reply.result is not None:
             return reply.result[0]
-        arguments = {**arguments, **reply.arguments}
+        if reply.arguments:  # of a call with named ones
+            arguments = {**arguments, **reply.arguments}
     inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
     if not step.awaited and not run.dry:
         start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)

@@ -38,7 +38,7 @@ from .resume import read_context, resume_run
 from .settings import current
 from .ticks import PlannedTick, PlannerResult, TickOptions, Ticks
 
-TICK = r"-([0-9]{1,6})(-ask)?"
+_TICK = re.compile(r"([0-9]{1,6})(-ask)?")
 """The name of a run after that of its context."""
 
 
@@ -104,7 +104,8 @@ def _runs(context: str) -> list[tuple[RunHead, int, bool]]:
     tick, and whether it is a request."""
     runs: list[tuple[RunHead, int, bool]] = []
     for head in journaled_runs():
-        if tick := re.fullmatch(re.escape(context) + TICK, head.name):
+        before, _, rest = head.name.partition(f"{context}-")
+        if not before and (tick := _TICK.fullmatch(rest)):
             runs.append((head, int(tick[1]), tick[2] is not None))
             if head.name == request_name(context, 1):
                 break

@@ -84,9 +84,14 @@ class Source:
         return index + self.first_line, offset - starts[index] + 1
 
     def line(self, number: int) -> str:
-        """The text of line ``number``, counted from ``first_line``."""
-        start = _line_starts(self)[number - self.first_line]
-        return self.text[start:].partition("\n")[0].rstrip("\r")
+        """The text of line ``number``, counted from ``first_line``; empty if there is no such
+        line."""
+        starts = _line_starts(self)
+        index = number - self.first_line
+        if not 0 <= index < len(starts):
+            return ""
+        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
+        return self.text[starts[index] : end].rstrip("\r")
 
 
 # Cached: it is needed for each finding and each step that is shown.
