@@ -158,7 +158,7 @@ FORMS = {
     "get": "get(base, 'a.b', default)",
 }
 """How each combinator is written. A new one of expressions alone needs a row here, its meaning in
-`closures.CALLS` and its shape in `infer.RETURNS`."""
+`closures.CALLS` and its shape in `load.RETURNS`."""
 COMBINATORS = tuple(FORMS)
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
