@@ -164,12 +164,14 @@ def _signature(tool: Tool) -> str:
 
 
 def _help(language: Language, before: str, word: str) -> Iterator[str]:
-    """The help of a key, or of a function of an expression."""
+    """The help of a key with the keys below it, or of a function of an expression."""
     from .names import keys_at  # imports the pipeline language
 
-    spot = Reading(before).spot
-    if text := keys_at(language.schema or {}, spot).get(word):
-        yield f"{word}: {text}"
+    spot, schema = Reading(before).spot, language.schema or {}
+    if text := keys_at(schema, spot).get(word):
+        below = spot._replace(path=(*spot.path, word), around=({}, *spot.around))
+        keys = ", ".join(keys_at(schema, below))
+        yield f"{word}: {text}" + (f" Keys: {one_line(keys, MOST_HELP)}." if keys else "")
     if word in language.functions and spot.part == "value":
         yield language.functions[word]
 

@@ -58,7 +58,7 @@ def test_a_blank_line_is_completed_with_what_may_stand_there(opened: Open) -> No
     page = opened(SETUP, "", "")
     page.run(0)
     for cell, typed, item, doc in (
-        (1, "%%pipeline\npipeline: p\nsteps:\n", "- for_each:", "step · runs a step once per item"),
+        (1, "%%pipeline\npipeline: p\nsteps:\n", "- for_each:", "key · runs a step once per item"),
         (2, "%%policy\nid: agf.loop\nconfig:\nsteps: []\n", "max_iterations:", "key · the most rounds"),
     ):
         page.type(cell, typed)
