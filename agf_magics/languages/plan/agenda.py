@@ -135,6 +135,8 @@ class Plan:
     """What a document says besides the steps of its calls."""
 
     calls: tuple[Call, ...]
+    needs: Dependencies
+    """The dependencies of its calls in a context without instances."""
     output: Template = None
     has_output: bool = False
     lazy: bool = False
@@ -158,7 +160,7 @@ class PlanScheduler:
 
     def __init__(self, plan: Plan, log: Log) -> None:
         self.plan = plan
-        self.needs = dependencies_of(plan.calls, log)
+        self.needs = dependencies_of(plan.calls, log, plan.needs)
         self.turns, self.nodes = self.needs.turns, self.needs.nodes
         self.outcomes: dict[int, TurnOutcome] = {}
         self.changed: dict[int, Call] = {}

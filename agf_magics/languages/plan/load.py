@@ -291,6 +291,7 @@ def _flow(
     needs = Dependencies([Turn(call, call.instance) for call in calls], Log(messages))
     plan = Plan(
         calls=calls,
+        needs=needs,
         output=document.output,
         has_output=document.has_output,
         lazy=document.mode == "lazy",

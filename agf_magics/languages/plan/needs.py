@@ -71,8 +71,8 @@ def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
 
 
 class Dependencies:
-    """The dependencies between the turns of a plan in a context, which are known by their
-    numbers."""
+    """The dependencies between the turns of a plan in a context, which are known by their numbers.
+    They do not change, and runs in whose contexts `fits` holds share them."""
 
     def __init__(self, turns: Sequence[Turn], log: Log) -> None:
         self.turns = turns
@@ -80,6 +80,8 @@ class Dependencies:
         self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
         self.layers = layers_of(turns, range(len(turns)))
         self.needs: list[dict[Reference, Dependency]] = []
+        self.assumed: list[tuple[int, Reference, bool]] = []
+        """The references whose existence in the log decides a dependency."""
         self.after: list[set[int]] = [set() for _ in turns]
         """The turns that each turn waits for."""
         self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
@@ -110,9 +112,18 @@ class Dependencies:
         writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
         listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
         awaited = writers[: bisect_left(writers, listed)][::-1]
-        if writers and not awaited and not exists(reference, self.log, turn.instance):
-            awaited = writers
+        if writers and not awaited:
+            is_there = exists(reference, self.log, turn.instance)
+            self.assumed.append((number, reference, is_there))
+            awaited = () if is_there else writers
         return Dependency(awaited, writers)
+
+    def fits(self, log: Log) -> bool:
+        """Whether the dependencies are the same in ``log``."""
+        return all(
+            exists(reference, log, self.turns[number].instance) is is_there
+            for number, reference, is_there in self.assumed
+        )
 
     def visible(self, reference: Reference, turn: Turn) -> list[Paths]:
         """The layers of the kind that the reader sees."""
@@ -149,9 +160,13 @@ class Dependencies:
         return first_cycle(dict(enumerate(map(sorted, self.after))))
 
 
-def dependencies_of(calls: Sequence[Call], log: Log) -> Dependencies:
+def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies) -> Dependencies:
     """The dependencies of calls in a context. If the context has instances of state or input and no
-    call names its own, each call is made once per instance."""
+    call names its own, each call is made once per instance.
+
+    ``known``: the dependencies without instances, from loading: finding them again takes a tenth of
+    a run.
+    """
     layers = set(log.layers)
     spread = [
         instance
@@ -159,6 +174,8 @@ def dependencies_of(calls: Sequence[Call], log: Log) -> Dependencies:
         if not layers.isdisjoint((("state", instance), ("input", instance)))
     ]
     if not spread or any(call.instance is not None for call in calls):
+        if known.fits(log):
+            return known
         return Dependencies([Turn(call, call.instance) for call in calls], log)
     found: list[Turn] = []
     for call in calls:
