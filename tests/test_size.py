@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=212, decisions=17904, code=52565, comments=0)
+MOST = Size(files=212, decisions=17910, code=52580, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -322,6 +322,26 @@ class EndLine(View):
         events.register("post_run_cell", prompt)
 
 
+class Pictured(View):
+    """A picture in an output of its own, above another view."""
+
+    def __init__(self, lines: View, flow: Flow) -> None:
+        self.shows_page = lines.shows_page
+        self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
+
+    def reserve(self) -> None:
+        self._slot.reserve(EMPTY)
+        self._drawing.begin(self._slot.put)
+        self._lines.reserve()
+
+    def tick(self, run: Run) -> None:
+        self._lines.tick(run)
+
+    def close(self, run: Run) -> None:
+        self._drawing.wait()
+        self._lines.close(run)
+
+
 def choose_view(
     config: AgfMagics,
     shell: Any,
@@ -343,11 +363,13 @@ def choose_view(
             if mode == "widget"
             else Page(config, drawn, elsewhere)
         )
-    if drawn is not None:
-        show(Diagram(drawn)._repr_mimebundle_())
-    if mode != "text":
-        return View()
-    return EndLine(shell, config.notices) if background else Text()
+    if drawn is not None and getattr(shell, "kernel", None) is None:
+        show({"text/plain": Diagram(drawn).outline()})
+        drawn = None
+    lines: View = (
+        View() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+    )
+    return lines if drawn is None else Pictured(lines, drawn)
 
 
 def view_mode(wanted: str, shell: Any) -> str:
