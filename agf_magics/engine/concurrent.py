@@ -315,9 +315,9 @@ def _several(results: FanOutResult) -> StepError:
         # An error of several elements has the path of the first, so each tells its number.
         element = "element {}: " if results.names is None else ""
         diagnostics = [
-            replace(found, message=element.format(i) + found.message)
+            replace(problem, message=element.format(i) + problem.message)
             for i in sorted(failures)
-            for found in failures[i].diagnostics
+            for problem in failures[i].diagnostics
         ]
         whole = type(first)(*diagnostics)
         whole.path, whole.where, whole.__cause__ = first.path, first.where, first.__cause__

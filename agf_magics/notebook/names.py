@@ -277,8 +277,8 @@ def _agents(here: Context) -> Iterable[str]:
 
 def _schemas(here: Context) -> Iterable[str]:
     """The schemas; the name at the top of a document is a new one."""
-    own = here.values_of("schema")
-    return [*here.registry.schemas, *own] if len(here.spot.path) > 1 else ()
+    written = here.values_of("schema")
+    return [*here.registry.schemas, *written] if len(here.spot.path) > 1 else ()
 
 
 def _stores(here: Context) -> dict[str, str]:

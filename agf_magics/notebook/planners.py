@@ -147,11 +147,11 @@ def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
     registry, names = notebook.registry, None
     for listed in parsed.words("--tools"):
         names = [name.strip() for name in listed.text.split(",") if name.strip()]
-        known = [*registry.tools, *registry.flows]
+        callees = [*registry.tools, *registry.flows]
         for name in names:
-            if name not in known:
+            if name not in callees:
                 start = listed.text.index(name)
-                hint = suggest(name, known, "tools and flows")
+                hint = suggest(name, callees, "tools and flows")
                 place = listed.part(start, start + len(name))
                 raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
     declared = {name: schema for name, schema in header.tools.items() if name not in registry.tools}

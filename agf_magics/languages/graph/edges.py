@@ -152,11 +152,11 @@ def read_condition(reader: Reader, text: Scalar) -> Expr | None:
         reader.problems.extend(error.diagnostics)
         return None
     before = reader.error_count
-    for one in read.comparisons():
-        if one.left.prefixed:
-            _refuse_prefix(reader, text, one.left.start, read)
-        if isinstance(one.right, Bare):
-            _check_bare(reader, text, one.right, read)
+    for comparison in read.comparisons():
+        if comparison.left.prefixed:
+            _refuse_prefix(reader, text, comparison.left.start, read)
+        if isinstance(comparison.right, Bare):
+            _check_bare(reader, text, comparison.right, read)
     return condition(text, read, ROOT) if reader.error_count == before else None
 
 

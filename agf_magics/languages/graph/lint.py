@@ -114,10 +114,10 @@ def lint(reader: Reader, graph: Graph) -> None:
 
 def written_keys(reader: Reader, graph: Graph) -> None:
     """graph.undeclared-key: a node writes a key that is not declared."""
-    known = {**graph.keys.declared, **BUILT_IN}
+    declared = {**graph.keys.declared, **BUILT_IN}
     for built in graph.nodes.values():
         for key in built.keys:
-            if not (key.declares or key.name in known):
+            if not (key.declares or key.name in declared):
                 near = suggest(key.name, graph.keys.declared)
                 hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
                 reader.warn(

@@ -533,12 +533,12 @@ def resolve_state_expression(expr: Any, state: Mapping[str, Any]) -> Any:
     if not isinstance(expr, str) or not (expr.startswith("{") and expr.endswith("}")):
         return expr
     path = expr[1:-1].strip().removeprefix("state.")
-    found = find(state, tuple(path.split(".")))
-    if found is MISSING:
+    value = find(state, tuple(path.split(".")))
+    if value is MISSING:
         raise KeyError(
             f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}"
         )
-    return found
+    return value
 
 
 def resolve_node_variables(

@@ -110,11 +110,11 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
 
 def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
     """Warn of words of a command that look like expressions (decision P21)."""
-    found = [texts.lookalike(word, reader.scope) for word in words]
-    first = next((index for index, one in enumerate(found) if one is not None), None)
+    alike = [texts.lookalike(word, reader.scope) for word in words]
+    first = next((index for index, one in enumerate(alike) if one is not None), None)
     if first is not None:
         parts = ", ".join(
-            one.expression if one else literal(word) for word, one in zip(words, found, strict=True)
+            one.expression if one else literal(word) for word, one in zip(words, alike, strict=True)
         )
         message = (
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"

@@ -132,15 +132,15 @@ def _suspects(
     otherwise a file."""
     called = chain(*(call.expressions for call in document.calls))
     places: tuple[Reference | Destination, ...] = (*reads([*called, document.output]), *written)
-    known = {(place.kind, place.path[0]) for place in places if place.path}
-    kinds = {*KINDS, *(kind for kind, _ in known)}
+    named = {(place.kind, place.path[0]) for place in places if place.path}
+    kinds = {*KINDS, *(kind for kind, _ in named)}
     reported = set()
     for suspect in document.suspects:
         if suspect.form == "kind":
-            yield from _unknown_kind(suspect, kinds, known, document.sign)
+            yield from _unknown_kind(suspect, kinds, named, document.sign)
             continue
         exists_now = (
-            (suspect.kind, suspect.first) in known
+            (suspect.kind, suspect.first) in named
             or exists(Reference(suspect.kind, (suspect.first,)), needs.log, None)
             or (suspect.marked and suspect.kind == "input")  # no text has the fields of the input
             or (suspect.form == "whole" and suspect.kind == "state")

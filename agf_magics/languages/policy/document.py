@@ -231,13 +231,13 @@ def _unknown_matcher(node: Fields, violation: Violation, name: str) -> Diagnosti
 
 def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Diagnostic:
     """The finding of an unknown field, which is ignored, or of an unknown matcher."""
-    value, known = node.fields[name], violation.rule["properties"]
+    value, fields = node.fields[name], violation.rule["properties"]
     if "args_match" in violation.path[-2:-1]:
         return _unknown_matcher(node, violation, name)
-    slip = [right for right in known.keys() - node.fields if name in SLIPS.get(right, ())]
+    slip = [right for right in fields.keys() - node.fields if name in SLIPS.get(right, ())]
     id = root.inner(_POLICY).text_at("id") if violation.path[-1:] == ("config",) else None
     hint = OLD_NAMES.get((name, id)) or (
-        f"did you mean {slip[0]}?" if slip else suggest(name, known, "its fields")
+        f"did you mean {slip[0]}?" if slip else suggest(name, fields, "its fields")
     )
     if not value.text and value.value is None:
         hint = f'quote a text with a comma: "…, {name}"'
