@@ -168,12 +168,14 @@ class ThreadPool(Generic[C]):
         self._queue.extend(calls)
         if resumes:
             self._known = self._reported
+        # Before threads are woken: one that takes a call at once leaves a single one, which waits.
+        may_wait = len(self._queue) + len(self._threads) - len(self._parked) > 1
         self._wake()
         # Some threads are enough: the calls then wait for them.
         if not self._threads:
             self._drop_waiting()
             raise RuntimeError("can't start new thread")
-        if len(self._queue) > 1 and not self._looks:
+        if may_wait and not self._looks:
             self._wake_lookout()
 
     def _drop_waiting(self) -> None:

@@ -102,6 +102,26 @@ def test_calls_that_wait_for_each_other_all_get_a_thread() -> None:
     assert [ok for ok, _ in asyncio.run(main())] == [True] * 12
 
 
+def test_a_single_call_does_not_wait_for_a_long_one() -> None:
+    begun, gate = threading.Event(), threading.Event()
+
+    def long() -> bool:
+        begun.set()
+        return gate.wait(60)
+
+    async def main() -> list[Any]:
+        calls = Calls()
+        calls.pool.hand([calls.call(long)])
+        await asyncio.to_thread(begun.wait)
+        calls.pool.hand([calls.call(gate.set)])
+        try:
+            return await calls.all(2)
+        finally:
+            calls.pool.close()
+
+    assert sorted(asyncio.run(main()), key=str) == [(True, None), (True, True)]
+
+
 @pytest.mark.parametrize("halts", [True, False])
 @pytest.mark.usefixtures("one_thread")
 def test_after_a_failure_a_halting_pool_waits_for_the_next_calls(halts: bool) -> None:
