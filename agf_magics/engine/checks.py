@@ -25,7 +25,7 @@ from ..flow.schemas import Schema, cycle, resolve
 from ..flow.step import Name
 from ..flow.steps import WIDTH, Branches, Each, Flow, Invoke, calls, every
 from ..text.diagnostics import Diagnostic, Diagnostics, join_hints, misspelled_names, suggest
-from .linked import BoundPolicy, Linked, accepts_of, every_callee, interface_of, sessions
+from .linked import BoundPolicy, Linked, accepts_of, interface_of, sessions
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
@@ -236,7 +236,7 @@ def gate(flow: Flow, findings_of_linker: Diagnostics, invoker: str) -> Diagnosti
 def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
     """Functions that need the thread that waits for the run, which a background run does not
     have."""
-    for callee, span in every_callee(linked):
+    for callee, span in linked.every_callee:
         outer: Any = callee.policy if isinstance(callee, BoundPolicy) else callee
         if getattr(outer, "where", None) == "kernel":
             message = (

@@ -5,7 +5,7 @@ A linked flow: a flow with the meaning of its names for one run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -340,6 +340,16 @@ class Linked:
                     queue.append(inner)
         return queue
 
+    @cached_property
+    def every_callee(self) -> tuple[tuple[Callee, Span | None], ...]:
+        """Each callee of this flow and of the flows that it may run, with the place of its name."""
+        return tuple(
+            (callee, step.name.span)
+            for flow in self.reachable
+            for step in calls(flow.flow.body)
+            for callee in callees_of(flow.callees.get(step.id))
+        )
+
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
         brought = self.own.get(step.id)
@@ -368,14 +378,6 @@ def flow_at(linked: Linked, calls: Iterable[str]) -> Linked | None:
     for call in calls:
         flow = next(iter(flows_of(flow.callees.get(call))), None) if flow is not None else None
     return flow
-
-
-def every_callee(linked: Linked) -> Iterator[tuple[Callee, Span | None]]:
-    """Each callee of a flow and of the flows that it may run, with the place of its name."""
-    for flow in linked.reachable:
-        for step in calls(flow.flow.body):
-            for callee in callees_of(flow.callees.get(step.id)):
-                yield callee, step.name.span
 
 
 def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
 from ..catalog.fingerprint import digest_value
 from ..flow import events as ev
-from ..flow.rows import cost_of
+from ..flow.progress import cost_of
 from ..flow.schemas import sample
 from ..flow.steps import Invoke
 from ..flow.values import Value, isolate

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic, Source, Span
+from ..text.diagnostics import Diagnostic, Source, Span, StepError
 from .schemas import Schema
 from .shapes import Look, Shape
 from .step import END as END
@@ -51,7 +51,7 @@ from .step import Failing as Failing
 from .step import Name as Name
 from .step import Step as Step
 from .step import Walk as Walk
-from .values import Value
+from .values import Value, type_name
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
@@ -308,6 +308,15 @@ class Flow:
     one."""
 
 
+def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
+    """The input of a flow as values by their names. Raises StepError ``code``."""
+    values = {} if given.input is None else given.input
+    if type(values) is dict and all(type(name) is str for name in values):
+        return values
+    wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"
+    raise StepError(Diagnostic(code, f"{what}, not {wrong}", hint=hint))
+
+
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
     """The stores in a frame of ``flow``, which may not have reached its end."""
     kept = flow.dialect.kept
@@ -359,6 +368,11 @@ def expressions(step: Step) -> tuple[Expr | Args, ...]:
         case Walk():
             return tuple(filter(None, (edge.when for edge in step.edges)))
     return ()
+
+
+def own_reads(step: Step) -> tuple[Ref, ...]:
+    """What ``step`` itself reads, without the steps inside it, in the order of the text."""
+    return tuple(ref for part in expressions(step) for ref in part.reads())
 
 
 def outermost(flow: Flow) -> tuple[Step, ...]:

@@ -45,6 +45,7 @@ from .steps import (
     children,
     every,
     expressions,
+    own_reads,
 )
 
 StoreKey = tuple[str, ...]
@@ -140,11 +141,6 @@ def _name(read: Read, name: str) -> str:
     """The label of a wire: the name of the path, and the field of a mapping that it fills."""
     field, into = read.ref.path[-1], read.ref.into
     return name if not into else field if field == into else f"{field} → {into}"
-
-
-def own_reads(step: Step) -> tuple[Ref, ...]:
-    """What ``step`` itself reads, without the steps inside it, in the order of the text."""
-    return tuple(ref for part in expressions(step) for ref in part.reads())
 
 
 def follow(flow: Flow, pipes: bool = False) -> Accesses:

@@ -17,7 +17,7 @@ from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from ..flow.events import StepPath, is_within
-from ..flow.rows import Key, Row, key_of
+from ..flow.progress import Key, Row, key_of
 from ..flow.values import Value
 from .call_rows import IN_PIECES, StartedCall
 from .codec import checker, encode

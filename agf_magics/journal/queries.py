@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from ..flow.rows import PRICE
+from ..flow.progress import PRICE
 from .calls import read_columns, write_column
 from .codec import checker, checksum, encode, part_digest, row_crc
 from .file import JournalError, create_reserve

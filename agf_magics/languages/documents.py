@@ -22,16 +22,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
-from ..flow.step import Expr, FlowInput, Name
+from ..flow.step import Expr, Name
 from ..flow.steps import Definition
-from ..flow.values import Value, type_name
+from ..flow.values import Value
 from ..text.diagnostics import (
     DefinitionError,
     Diagnostic,
     Diagnostics,
     Source,
     Span,
-    StepError,
     Text,
     misspelled_names,
     suggest,
@@ -427,15 +426,6 @@ def named(given: Mapping[str, Any], key: str, otherwise: Name) -> Name:
 def said(given: Mapping[str, Any], key: str) -> str:
     """The text that a mapping says at ``key``; empty, if it says nothing."""
     return named(given, key, Name("")).text
-
-
-def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
-    """The input of a flow as values by their names. Raises StepError ``code``."""
-    values = {} if given.input is None else given.input
-    if type(values) is dict and all(type(name) is str for name in values):
-        return values
-    wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"
-    raise StepError(Diagnostic(code, f"{what}, not {wrong}", hint=hint))
 
 
 def is_nothing(node: Node) -> bool:

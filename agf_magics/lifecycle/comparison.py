@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 from ..flow.events import format_path
-from ..flow.rows import key_of
+from ..flow.progress import key_of
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..journal.records import Record

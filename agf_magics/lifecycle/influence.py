@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..catalog import Tool
 from ..engine.linked import Linked, callees_of, flows_of
-from ..flow.rows import Key
+from ..flow.progress import Key
 from ..flow.step import START, Dag, Ref, Step, Walk
 from ..flow.steps import (
     Branches,
@@ -36,8 +36,9 @@ from ..flow.steps import (
     calls,
     children,
     every,
+    own_reads,
 )
-from ..flow.wiring import Read, follow, own_reads
+from ..flow.wiring import Read, follow
 
 Scope = Any
 """A flow: the ids of the calls that lead to it, or for all its calls together its identity."""

@@ -22,7 +22,7 @@ from ..catalog import Registry, Tool
 from ..engine.failures import describe_exception
 from ..engine.host import Asker, NoUser, runs_on_workers
 from ..engine.limits import Budget, Limits
-from ..engine.linked import Linked, every_callee
+from ..engine.linked import Linked
 from ..engine.runner import Recording, clock
 from ..flow.events import Event, Question, Warned
 from ..flow.step import Ref, Step
@@ -127,7 +127,7 @@ def find_workers(
     problems = Diagnostics()
     needs = [
         Need(callee.name, callee.resources, bool(callee.secret), span)
-        for callee, span in every_callee(linked)
+        for callee, span in linked.every_callee
         if isinstance(callee, Tool) and runs_on_workers(callee)
     ]
     problems.extend(find_problems(backend, needs))

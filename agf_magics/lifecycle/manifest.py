@@ -30,11 +30,10 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ..catalog import Agent, Policy, Registry, Tool, Transform
 from ..engine.limits import Grant, Limits, rights
 from ..engine.link import link
-from ..engine.linked import Linked, asked_model, every_callee, flows_of
+from ..engine.linked import Linked, asked_model, flows_of
 from ..engine.runner import clock
 from ..flow.events import Warned
-from ..flow.progress import Progress
-from ..flow.rows import PRICE, Row, Usage
+from ..flow.progress import PRICE, Progress, Row, Usage
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..flow.wiring import check
@@ -304,7 +303,7 @@ def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]
     """The digests of the parts of the functions that the steps call."""
     callees = {
         callee.name: callee
-        for callee, _ in every_callee(linked)
+        for callee, _ in linked.every_callee
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
     digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}

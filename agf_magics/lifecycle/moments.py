@@ -28,11 +28,21 @@ from ..engine.linked import Linked
 from ..engine.runner import CallSite, Shape, ShapeResult, run
 from ..engine.user_code import Result
 from ..flow import events as ev
-from ..flow.rows import Key, Row, key_of
+from ..flow.progress import Key, Row, key_of
 from ..flow.step import FlowInput, Frame, Ref
-from ..flow.steps import Choose, Compute, Each, Flow, Fold, Invoke, Step, every, stores_in
+from ..flow.steps import (
+    Choose,
+    Compute,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Step,
+    every,
+    own_reads,
+    stores_in,
+)
 from ..flow.values import Value, source_of
-from ..flow.wiring import own_reads
 from ..journal.call_rows import ReusedResult, StartedCall
 from ..journal.queries import records
 from ..journal.recorder import Journal

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ..engine.linked import Linked, recorded_session
 from ..engine.table_rows import ROW
 from ..flow.events import StepPath, format_path
-from ..flow.progress import Progress, Usage, count_use
-from ..flow.rows import key_of, one_reply
+from ..flow.progress import Progress, Usage, count_use, key_of, one_reply
 from ..flow.steps import Flow, calls
 from ..flow.values import Value
 from ..journal import queries

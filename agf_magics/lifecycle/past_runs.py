@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..catalog.builtin import write_file
-from ..flow.progress import RunLine
-from ..flow.rows import Row
+from ..flow.progress import Row, RunLine
 from ..flow.steps import Each, Flow, Fold, Repeat, Walk, path_to
 from ..flow.values import Value, is_json
 from ..journal import queries

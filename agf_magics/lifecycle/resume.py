@@ -27,7 +27,7 @@ from ..engine.limits import Limits, granted, refuse_inside, rights
 from ..engine.linked import Linked, flow_at
 from ..engine.runner import clock
 from ..flow.events import Event, Question, Warned, is_within
-from ..flow.rows import Key, key_of
+from ..flow.progress import Key, key_of
 from ..flow.step import FlowInput
 from ..flow.steps import Branches, Dag, Each, Walk, path_to
 from ..flow.steps import Sequence as Steps

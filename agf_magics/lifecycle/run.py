@@ -28,11 +28,10 @@ from ..engine import host, job
 from ..engine import runner as engine
 from ..engine.job import cancel_background_calls, count_background_calls
 from ..engine.limits import ANYTHING, Limits
-from ..engine.linked import Linked, every_callee
+from ..engine.linked import Linked
 from ..engine.runner import clock
 from ..flow.events import Event, RunEnded, StepAbandoned
-from ..flow.progress import Progress
-from ..flow.rows import Row, Usage
+from ..flow.progress import Progress, Row, Usage
 from ..flow.step import FlowInput
 from ..flow.steps import Flow
 from ..flow.values import Value
@@ -412,7 +411,7 @@ class Run(BaseRun):
     def _surround(self) -> bool:
         """Tell its secrets what a `functools.partial` gives to its tools. Whether one of these takes
         a secret argument."""
-        tools = [callee for callee, _ in every_callee(self._linked) if isinstance(callee, Tool)]
+        tools = [callee for callee, _ in self._linked.every_callee if isinstance(callee, Tool)]
         self.secrets.surround(bound_secrets(tools))
         for value in self._options.secrets:
             self.secrets.learn(value)

@@ -21,7 +21,7 @@ from ..engine.limits import refuse_inside, rights
 from ..engine.linked import Linked, Person, flow_at
 from ..engine.requests import dry_reply
 from ..flow.events import StepPath
-from ..flow.rows import Key, Row, key_of
+from ..flow.progress import Key, Row, key_of
 from ..flow.steps import Invoke
 from ..flow.values import Value
 from ..journal.call_rows import ReadValue, Reuse, ReusedResult, StartedCall

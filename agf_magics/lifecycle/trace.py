@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
 from ..flow.events import TokensUsed
-from ..flow.progress import FAILURES_KEPT, Failure, Progress
-from ..flow.rows import Key, Row, cost_of, key_of
+from ..flow.progress import FAILURES_KEPT, Failure, Key, Progress, Row, cost_of, key_of
 from ..flow.values import Value
 from ..journal.codec import checker
 from ..journal.queries import once_each

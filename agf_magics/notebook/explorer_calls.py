@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.linked import Linked, flow_at
 from ..flow.events import format_path, is_within
-from ..flow.rows import Row, cost_of
+from ..flow.progress import Row, cost_of
 from ..flow.steps import Flow
 from ..flow.values import Value
 from ..journal.calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls

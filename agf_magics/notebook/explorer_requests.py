@@ -21,7 +21,7 @@ from typing import Any
 
 from ..catalog import default
 from ..engine.linked import Linked
-from ..flow.rows import Row, key_of
+from ..flow.progress import Row, key_of
 from ..flow.steps import Each, Fold, Invoke, Repeat
 from ..flow.values import Value
 from ..journal.records import Record

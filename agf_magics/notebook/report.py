@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.runner import clock
-from ..flow.rows import Row
+from ..flow.progress import Row
 from ..flow.steps import Invoke
 from ..journal.secrets import LEAST, Secrets
 from ..lifecycle.comparison import Comparison

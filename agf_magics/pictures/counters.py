@@ -22,8 +22,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..flow.events import Progressed
-from ..flow.progress import Progress
-from ..flow.rows import Key, Row
+from ..flow.progress import Key, Progress, Row
 from .plain import counted, details, duration, html, line, money, plain
 
 

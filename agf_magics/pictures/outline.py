@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Sequence as listing_Sequence
 
-from ..flow.progress import Progress
-from ..flow.rows import Key
+from ..flow.progress import Key, Progress
 from ..flow.step import END, Dag, Step, Walk
 from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
 from ..text.diagnostics import cells

@@ -17,8 +17,7 @@ from json import dumps
 from typing import NamedTuple, TextIO
 
 from ..flow.events import format_path
-from ..flow.progress import Failure, Progress, Row, Usage
-from ..flow.rows import Key, key_of
+from ..flow.progress import Failure, Key, Progress, Row, Usage, key_of
 from . import counters as look
 from .counters import (
     Tally,

@@ -25,8 +25,7 @@ from ..engine.runner import CallSite, Scope, clock, is_rescuable
 from ..engine.sequences import Elements
 from ..engine.user_code import StillRunning, TimedOut
 from ..flow import events as ev
-from ..flow.progress import Progress
-from ..flow.rows import key_of
+from ..flow.progress import Progress, key_of
 from ..flow.step import Step
 from ..flow.steps import Each, Invoke
 from ..flow.values import Value

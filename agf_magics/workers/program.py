@@ -22,8 +22,7 @@ from ..engine.linked import Linked
 from ..engine.pool import calls_of
 from ..engine.runner import CallSite, Index, Scope
 from ..flow.step import DROPPED, Frame, Ref, Step, finished
-from ..flow.steps import Dag, Each, Flow, Invoke, Origin, Repeat, Sequence, Walk, every
-from ..flow.wiring import own_reads
+from ..flow.steps import Dag, Each, Flow, Invoke, Origin, Repeat, Sequence, Walk, every, own_reads
 from ..journal.secrets import Secrets
 from ..text.diagnostics import Source
 from .pickles import dump_program

@@ -15,7 +15,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import model_of
 from agf_magics.flow import events as ev
-from agf_magics.flow.rows import cost_of
+from agf_magics.flow.progress import cost_of
 from agf_magics.lifecycle.past_runs import find_past_run
 from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.run_page import run_html

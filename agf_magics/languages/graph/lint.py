@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from ...flow.schemas import first_cycle
 from ...flow.step import END, START, Edge, Name, Ref, Step, Walk, edges_by_source
-from ...flow.steps import Compute, Invoke, every
-from ...flow.wiring import own_reads
+from ...flow.steps import Compute, Invoke, every, own_reads
 from ...text.diagnostics import Span, suggest
 from .calls import Tools
 from .edges import ELSE

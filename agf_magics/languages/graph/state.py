@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ...flow.step import FlowInput, FlowResult, Frame, Outcome
+from ...flow.steps import named_values
 from ...flow.values import Value
 from ...text.diagnostics import Diagnostic, Span, StepError
-from ..documents import named_values
 from .takes import TYPES
 from .value import combine, describe
 

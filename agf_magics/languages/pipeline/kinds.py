@@ -28,10 +28,10 @@ from ...flow.steps import (
     Invoke,
     NamedArguments,
     every,
+    own_reads,
     part,
 )
 from ...flow.values import Value
-from ...flow.wiring import own_reads
 from ...text.diagnostics import Span
 from ...text.nodes import Fields, shorten
 from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference

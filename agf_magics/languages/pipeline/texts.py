@@ -32,10 +32,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
-from ...flow.steps import Stored
+from ...flow.steps import Stored, named_values
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import DefinitionError, Diagnostic, Source, Span, StepError, Text, suggest
-from ..documents import MISSING, descend, named_values
+from ..documents import MISSING, descend
 from . import r1
 from .r1 import R1
 from .r1.closures import text_form
