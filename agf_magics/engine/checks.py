@@ -204,7 +204,7 @@ def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostic
         )
         findings.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
         return False
-    used, missing = resolve(name.text, schemas)
+    used, missing = resolve([name.text], schemas)
     chain = cycle(used)
     if chain:
         findings.error(
@@ -270,7 +270,7 @@ def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[
         return
     declared, name = flow.declared.schemas, step.gives.text
     if name in declared:
-        _, missing = resolve(name, declared)
+        _, missing = resolve([name], declared)
         for ref in sorted({field.schema for field in missing}):
             message = f"{name!r} refers to schema {ref!r}, which this definition does not declare"
             yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, declared))

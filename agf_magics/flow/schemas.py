@@ -377,7 +377,7 @@ def json_schema(
 ) -> dict[str, Any]:
     """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
     P7)."""
-    referred, missing = resolve(schema.name, {**schemas, schema.name: schema})
+    referred, missing = resolve([schema.name], {**schemas, schema.name: schema})
     del referred[schema.name]  # a schema cannot refer to itself
     defs: dict[str, Any] = {
         name: _object_schema(other.fields, all_required) for name, other in referred.items()
@@ -424,10 +424,13 @@ def references(fields: Mapping[str, Field]) -> Iterator[Field]:
         yield from references(wanted.fields)
 
 
-def resolve(name: str, schemas: Mapping[str, Schema]) -> tuple[dict[str, Schema], list[Field]]:
-    """The schema of this name with all that it refers to, and the refs that no schema is declared
-    for."""
-    reached, missing, queue = {name: schemas[name]}, list[Field](), [name]
+def resolve(
+    names: Iterable[str], schemas: Mapping[str, Schema]
+) -> tuple[dict[str, Schema], list[Field]]:
+    """The schemas of these names with all that they refer to, and the refs that no schema is
+    declared for."""
+    reached, missing = {name: schemas[name] for name in names}, list[Field]()
+    queue = list(reached)
     for referring in queue:  # grows as schemas refer to others
         for ref in references(schemas[referring].fields):
             if ref.schema not in schemas:

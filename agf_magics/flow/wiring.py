@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain, starmap
 from typing import Literal, NamedTuple
 
@@ -291,7 +292,11 @@ class Outcomes:
         self._outcomes: dict[str, Shape | None] = {}
         self._expressions: dict[int, Shape | None] = {}
         """By identity: each expression is inferred once, so that its errors are reported once."""
-        self._schemas = SchemaShapes(flow.declared.schemas)
+
+    @cached_property
+    def _schemas(self) -> SchemaShapes:
+        # Of most flows no step names a schema.
+        return SchemaShapes(self.flow.declared.schemas)
 
     def of(self, step: Step) -> Shape | None:
         """The shape of the value of ``step``."""

@@ -22,7 +22,7 @@ from ..catalog import Agent, Registry, Tool, Transform, default, make_tool
 from ..catalog.tools import name_of
 from ..engine.link import Files, link
 from ..engine.linked import Linked, Person
-from ..flow.schemas import Schema, check_schemas, references
+from ..flow.schemas import Schema, check_schemas, resolve
 from ..flow.steps import Definition, Flow, Name
 from ..flow.values import TooDeep, Value, settle, type_name
 from ..flow.wiring import check
@@ -350,14 +350,11 @@ def check_definition(
 def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
     """Check the schemas of a text with those to which they refer: a schema of another cell may
     close a circle."""
-    registered, used = {**registry.schemas, **schemas}, dict(schemas)
-    waiting = list(schemas)
-    for name in waiting:  # grows as schemas refer to others
-        for ref in references(registered[name].fields):
-            if ref.schema in registered and ref.schema not in used:
-                used[ref.schema] = registered[ref.schema]
-                waiting.append(ref.schema)
-    check_schemas(used, problems)
+    if not schemas:
+        return
+    used, _ = resolve(schemas, {**registry.schemas, **schemas})
+    if len(used) > len(schemas):  # the language has checked those of the text alone
+        check_schemas(used, problems)
 
 
 UNLESS_GIVEN = "pipeline.template-name"

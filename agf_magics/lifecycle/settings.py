@@ -19,6 +19,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple, cast
 
@@ -123,7 +124,7 @@ class SettingError(ValueError):
         self.name, self.problem = name, problem
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of
     ``[tool.agf-magics]``."""
@@ -189,7 +190,8 @@ class Settings:
         if self.on and read_word(self.on) is None:
             raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
-    @property
+    # These two are made once: other settings are another object.
+    @cached_property
     def limits(self) -> Limits:
         return Limits(
             fan_out_depth=self.max_pipeline_fan_out_depth,
@@ -201,7 +203,7 @@ class Settings:
             max_cost=self.max_cost,
         )
 
-    @property
+    @cached_property
     def bounds(self) -> Bounds:
         return Bounds(
             text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes

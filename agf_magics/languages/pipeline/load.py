@@ -354,7 +354,8 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
     for node in nodes:
         loading.document(node)
     flow = loading.flow()
-    check_schemas(loading.schemas, problems)
+    if loading.schemas:
+        check_schemas(loading.schemas, problems)
     if problems.error_count > before:
         flow = None
     elif not nodes:
