@@ -10,6 +10,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages.pipeline import document_schema, kinds
+from agf_magics.languages.pipeline.load import BUILD
 from tests.test_layers import MAY
 
 ROOT = Path(__file__).parents[1]
@@ -54,7 +55,7 @@ def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.
     """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
     kind = kinds.Kind("double", "Doubles a value.", {"value": kinds.STEPS["transform"].keys["value"]})
     monkeypatch.setitem(kinds.STEPS, "double", kind)  # type: ignore[arg-type]
-    monkeypatch.setitem(kinds.BUILD, "double", kinds.BUILD["transform"])  # type: ignore[arg-type]
+    monkeypatch.setitem(BUILD, "double", BUILD["transform"])  # type: ignore[arg-type]
     flow = agf.load("{pipeline: p, steps: [{double: {value: '21'}}]}")
     run = agf.run(flow, registry=agf.Registry())
     assert run.output == 21

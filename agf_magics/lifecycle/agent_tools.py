@@ -18,9 +18,8 @@ from ..engine.interrupts import held_interrupts
 from ..engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
 from ..flow.steps import Flow
 from ..flow.values import Value, is_json, type_name
-from ..languages.documents import Key
-from ..languages.pipeline.kinds import STEPS
-from ..languages.pipeline.takes import EXPRESSION, NAME
+from ..languages.documents import NAME, Key
+from ..languages.pipeline.kinds import EXPRESSION, STEPS
 from ..pictures.plain import line
 from ..text.diagnostics import DefinitionError, Source, StepError
 from .define import load

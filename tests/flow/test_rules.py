@@ -17,8 +17,8 @@ from agf_magics.flow.steps import Flow
 from agf_magics.flow.values import Value
 from agf_magics.flow.wiring import RULES, check
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.pipeline.load import infer
 from agf_magics.languages.pipeline.r1 import Names, parse
+from agf_magics.languages.pipeline.texts import infer
 from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError, sort_by_place
 from agf_magics.text.yamlnodes import Bounds
 

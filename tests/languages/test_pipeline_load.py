@@ -26,7 +26,7 @@ from agf_magics.flow.steps import (
 )
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
-from agf_magics.languages.pipeline import document_schema, takes
+from agf_magics.languages.pipeline import document_schema, kinds
 from agf_magics.languages.pipeline.kinds import DOCUMENTS, FIELD_TYPES, STEPS
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
@@ -187,8 +187,8 @@ def test_the_json_schema_and_the_loader_agree() -> None:
 
 
 def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
-    taken = [key.takes for kind in (*STEPS.values(), *DOCUMENTS.values(), takes.TARGET) for key in kind.keys.values()]
-    rows = {name: row for name, row in vars(takes).items() if isinstance(row, Takes)}
+    taken = [key.takes for kind in (*STEPS.values(), *DOCUMENTS.values(), kinds.TARGET) for key in kind.keys.values()]
+    rows = {name: row for name, row in vars(kinds).items() if isinstance(row, Takes)}
     assert [name for name, row in rows.items() if not any(row is each for each in taken)] == []
     assert set(FIELD_TYPES) == set(TYPES)
     assert all(row.says and row.example and row.word for row in taken)

@@ -1,5 +1,5 @@
 """Reads the steps of a pipeline, and the values of their keys: names, expressions, templates,
-literals and error policies.
+literals, arguments, commands and error policies.
 
 A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table, a key
 that holds a step reads it with `Reader.step`, and `Grammar.build` makes the step.
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.steps import Constant, Failing, Name, Step
+from ...flow.step import Expr, Name, Step
+from ...flow.steps import Constant, Failing, NamedArguments, part
 from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
 from ...text.nodes import (
     Fields,
@@ -20,17 +21,18 @@ from ...text.nodes import (
     Scalar,
     every_node,
     flow_text,
+    is_expression,
     is_text,
     plain,
     shorten,
     shown,
 )
 from .. import documents
-from ..documents import Key, Kind, advised
+from ..documents import Key, Kind, advised, said
 from . import texts
 from .r1 import R1, parse
-from .r1.nodes import Path, nested
-from .texts import ROOTS, Scope, Template, parse_template
+from .r1.nodes import Path, literal, nested
+from .texts import ROOTS, Command, Scope, Template, parse_template
 
 RETRY = (
     r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
@@ -295,38 +297,40 @@ class Reader(documents.Reader):
 
     def literal(self, node: Node, key: Key) -> Constant:
         """A literal value. Text in it that looks like an expression is reported (decision P21)."""
-        for part in every_node(node):
-            if part.is_expr:
+        for inner in every_node(node):
+            if inner.is_expr:
                 hint = (
                     "only a whole argument can be an !expr; build the value there: !expr "
                     "\"[ctx.a, 'b']\""
                 )
                 self.error(
-                    "pipeline.nested-expr", "!expr inside a list or mapping", part.span, hint
+                    "pipeline.nested-expr", "!expr inside a list or mapping", inner.span, hint
                 )
             elif (
-                is_text(part)
+                is_text(inner)
                 and not self.grammar.is_broken
-                and (found := texts.lookalike(part.text, self.scope))
+                and (found := texts.lookalike(inner.text, self.scope))
             ):
-                relation = "is" if part is node else "has"
-                message = f"{key.name!r} {relation} the text {shorten(part.text)!r}: {found.reason}"
+                relation = "is" if inner is node else "has"
+                message = (
+                    f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
+                )
                 self.problems.warn(
                     texts.CODE,
                     message,
-                    part.span,
-                    _tag_hint(part, node, key, found.expression),
+                    inner.span,
+                    _tag_hint(inner, node, key, found.expression),
                 )
         return Constant(node.span, plain(node))
 
 
-def _tag_hint(part: Scalar, node: Node, key: Key, expression: str) -> str:
-    whole = texts.tagged(expression if part is node else f"[{expression}]")
+def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
+    whole = texts.tagged(expression if inner is node else f"[{expression}]")
     if key.takes.word == "literals":
         return f"items are literals; write an expression: over: {whole.removeprefix('!expr ')}"
-    if part is not node:
+    if inner is not node:
         return f"make the whole value one expression, for example {whole}"
-    text = part.text.replace("'", "\\'")
+    text = inner.text.replace("'", "\\'")
     return (
         f"write: {whole} (for the text itself: !expr \"'{text}'\")"
         if '"' not in text
@@ -397,3 +401,116 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> Failing | None:
         hint,
     )
     return None
+
+
+SHELL = "shell"
+"""The tool of a shell step, and the kind of the step."""
+
+
+def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
+    if not isinstance(node, Fields):
+        reader.wrong_type(node, key)
+        return None
+    # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
+    is_shell = said(reader.given, "name") == SHELL
+    given = []
+    for name, value in node.fields.items():
+        argument = Key(name, key.takes)
+        expr: Expr | None
+        if is_shell and name == "command":
+            expr = read_command(reader, value, argument)
+        elif is_expression(value):
+            expr = reader.r1(value)
+        else:
+            expr = reader.literal(value, argument)
+        if expr is not None:
+            given.append((Name(name, node.keys[name].span), expr))
+    return NamedArguments(tuple(given))
+
+
+def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
+    if is_expression(node):
+        expr = reader.r1(node)
+        return Command(expr.span, expr) if expr else None
+    if is_text(node):
+        words = reader.words(node) or []
+    elif isinstance(node, Items):
+        words = [item.text for item in node.items]
+        for item in node.items:
+            if item.is_expr or type(item.value) is not str:
+                hint = f'quote it: "{item.text}"' if item.text else None
+                if item.is_expr:
+                    hint = "the whole command can be one: !expr \"['ls', ctx.folder]\""
+                message = f"a command must be a list of texts, got {shown(item)}"
+                reader.error("pipeline.command", message, item.span, hint)
+        if not words:
+            reader.error("pipeline.command", "the command is empty", node.span)
+    else:
+        reader.wrong_type(node, key)
+        return None
+    _check_words(reader, words, node, key)
+    return Constant(node.span, words)
+
+
+def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
+    """Warn of words of a command that look like expressions (decision P21)."""
+    alike = [texts.lookalike(word, reader.scope) for word in words]
+    first = next((index for index, one in enumerate(alike) if one is not None), None)
+    if first is not None:
+        parts = ", ".join(
+            one.expression if one else literal(word) for word, one in zip(words, alike, strict=True)
+        )
+        message = (
+            f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
+        )
+        hint = f"write: {key.name}: {texts.tagged(f'[{parts}]')}"
+        reader.warn(texts.CODE, message, node.span, hint)
+
+
+IN_COLLECT = (
+    "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
+)
+IN_BRANCH = "a branch does not see another one; collect sees them all"
+
+
+def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
+    if not isinstance(node, Items) or not node.items:
+        first = next(iter(node.fields), "") if isinstance(node, Fields) else ""
+        reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
+        return ()
+    steps = [
+        reader.step(item, f"steps[{index}]", reader.scope) for index, item in enumerate(node.items)
+    ]
+    return tuple(step for step in steps if step is not None)
+
+
+def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
+    loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
+    branches = reader.given.get("branches") or () if key.name == "collect" else ()
+    unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
+    scope = reader.scope.inside(
+        key.binds, branches, written(node) if loops else frozenset(), unseen
+    )
+    return reader.step(node, f"{reader.id}.{key.name}", scope)
+
+
+def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
+    steps, branches = {}, list(reader.filled(node, key))
+    scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
+    for name, value in branches:
+        if not name.text.strip():
+            message = "a branch has a blank name"
+            reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
+        if step is not None:
+            steps[name.text] = step
+    return steps
+
+
+def written(node: Node) -> frozenset[str]:
+    """The store that a step's ``output`` names; the step is not read yet."""
+    for body in node.fields.values() if isinstance(node, Fields) else ():
+        output = body.scalar("output") if isinstance(body, Fields) else None
+        if output:
+            return frozenset((output.text,))
+    return frozenset()

@@ -1,96 +1,292 @@
 """The pipeline language as data: the one table for the loader, the hints, completion and the JSON
 Schema.
 
-A key that is not here does not exist. takes.py has the kinds of value that a key may take.
+The kinds of value that a key may take, each a row with its phrase, example, JSON Schema and reader;
+then the keys by the kinds of steps and documents. A key that is not here does not exist.
 
-Step kinds to shapes: each kind of the language becomes one shape of the common representation.
-
-There is one builder per kind, in a table. The keys were read before, so a builder only puts the
-parts together.
+The readers of steps and of what they evaluate are in body.py; those of what only some keys take (a
+pipeline to run, capabilities, attachments) are here, since they name keys of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
-from ...flow.step import Target as ResultTarget
-from ...flow.steps import (
-    Branches,
-    Choose,
-    Compute,
-    Constant,
-    Each,
-    Failing,
-    Fold,
-    Invoke,
-    NamedArguments,
-    every,
-    own_reads,
-    part,
-)
-from ...flow.values import Value
+from ...flow.step import Name
+from ...flow.steps import NamedArguments
 from ...text.diagnostics import Span
-from ...text.nodes import Fields, shorten
-from ..documents import Json, Key, Kind, kind, kind_schema, mapping_of, reference
-from . import takes
-from .body import TITLE, Reader
+from ...text.nodes import Fields, Items, Node
+from ..documents import (
+    COUNT,
+    NAME,
+    S_NAME,
+    S_NAMES,
+    S_TEXT,
+    TEXT,
+    Json,
+    Key,
+    Kind,
+    Takes,
+    kind,
+    kind_schema,
+    mapping_of,
+    reference,
+)
+from . import texts
+from .body import (
+    RETRY,
+    TITLE,
+    Reader,
+    read_arguments,
+    read_branches,
+    read_command,
+    read_expression,
+    read_literals,
+    read_on_error,
+    read_output,
+    read_step,
+    read_steps,
+    read_template,
+)
 from .r1.nodes import FORMS
 from .schema_documents import SCHEMA, TYPES
-from .takes import PASS_KEY, PIPELINE_KEY, SHELL, TARGET, Target
-from .texts import (
-    ACC,
-    BRANCH_ERRORS,
-    ERRORS,
-    ITEM,
-    PIPE,
-    Attached,
-    Collected,
-    Named,
-    Scope,
-    labels,
-    store_target,
+from .texts import BRANCH_ERRORS, ERRORS, Attached, Named
+
+
+def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
+    if not isinstance(node, Items):
+        reader.wrong_type(node, key)
+        return None
+    exprs = []
+    for item in node.items:
+        is_known = reader.scope.knows(item.text.partition(".")[0])
+        if texts.is_file_name(item.text, reader.scope) and not is_known:
+            message = f"{item.text!r} is an expression here, not a path"
+            reader.error(
+                "pipeline.attach-path", message, item.span, f"quote the path: \"'{item.text}'\""
+            )
+            continue
+        expr = read_expression(reader, item, key)
+        if expr is not None:
+            exprs.append(expr)
+    return Attached(node.span, tuple(exprs))
+
+
+def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:
+    names: dict[str, Name] = {}
+    for name in reader.names(node, key):
+        if names.setdefault(name.text, name) is not name:
+            reader.warn("pipeline.listed-twice", f"{name.text!r} is listed twice", name.span)
+    return tuple(names.values())
+
+
+CAPABILITIES = kind(
+    "capabilities",
+    "What an agent may use.",
+    Key(
+        "tools",
+        Takes("a list of names", "[file__read]", S_NAMES, _names, word="names"),
+        "The tools.",
+        required=True,
+    ),
 )
 
-_OUTPUT = Key("output", takes.OUTPUT, "The store the result is written to.", null=True)
+
+def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
+    limits = reader.mapping(node, key)
+    if limits is None:
+        return None
+    tools: tuple[Name, ...] | None = reader.fields(CAPABILITIES, limits, node.span).get("tools")
+    return tools
+
+
+def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
+    if isinstance(node, Fields):  # P4: the newer form
+        return NamedArguments(
+            tuple(reader.read_entries(node, key, NAME._replace(read=read_expression)))
+        )
+    if not isinstance(node, Items):
+        reader.wrong_type(node, key)
+        return None
+    names = _names(reader, node, Key("pass", NAME))
+    return NamedArguments(tuple((name, _listed(reader, name)) for name in names))
+
+
+def _listed(reader: Reader, name: Name) -> Named:
+    """A name in the list form of ``pass``: it is looked up as in an expression."""
+    span = name.span or reader.span
+    if name.text in reader.scope.names.hidden:
+        reader.hidden_name(name.text, span)
+    elif "." in name.text and name.text not in reader.scope.stores:
+        last = name.text.rpartition(".")[2]
+        hint = f"pass a field with the mapping form: {{{last}: {name.text}}}"
+        reader.error(
+            "pipeline.pass", f"'pass' lists names, and {name.text!r} is a path", span, hint
+        )
+    return Named(span, reader.scope.path(name.text))
+
+
+class Target(NamedTuple):
+    """The value of a label of a match."""
+
+    span: Span
+    """The place of an error about all of it: its label."""
+    pipeline: Name
+    args: NamedArguments
+
+
+def _target(reader: Reader, node: Node, key: Key) -> Target | None:
+    body = reader.mapping(node, key)
+    if body is None:
+        return None
+    span = body.keys["pipeline"].span if "pipeline" in body.keys else body.span
+    given = reader.fields(TARGET, body, span)
+    name = given.get("pipeline")
+    return Target(span, name, given.get("pass") or NamedArguments(())) if name else None
+
+
+def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:
+    cases = {}
+    for label, value in reader.filled(node, key):
+        case = Key(label.text, TARGET_OF_CASE)
+        if value.value is None:
+            reader.empty(case, value, label)
+        elif target := _target(reader, value, case):
+            cases[label.text] = target._replace(span=label.span or target.span)
+    return cases
+
+
+_S_TOOLS = {
+    "type": "object",
+    "properties": {"tools": S_NAMES},
+    "required": ["tools"],
+    "additionalProperties": False,
+}
+_S_STEP, _S_TARGET = reference("step"), reference("target")
+
+OUTPUT = NAME._replace(read=read_output)
+EXPRESSION = Takes("an expression", '"ctx.n + 1"', S_NAME, read_expression, word="expression")
+SCHEMA_NAME = NAME._replace(says="the name of a schema: document", example="Reply")
+INITIAL = EXPRESSION._replace(example='"0"')
+TEMPLATE = Takes("a text", '"Review {ctx.doc}"', S_TEXT, read_template, word="template")
+ARGUMENTS = Takes(
+    "a mapping of argument names to values",
+    "{path: notes.txt, content: !expr ctx.notes}",
+    {"type": "object"},
+    read_arguments,
+    word="arguments",
+)
+COMMAND = Takes(
+    "a text, a list of texts, or an !expr that gives a list of texts",
+    "ls -l",
+    {"anyOf": [S_NAME, {"type": "array", "items": S_TEXT, "minItems": 1}]},
+    read_command,
+    word="command",
+)
+TOOLS = Takes(
+    "a mapping with the key tools", "{tools: [file__read]}", _S_TOOLS, read_tools, word="tools"
+)
+ATTACH = Takes(
+    "a list of expressions",
+    "[\"'figure.png'\"]",
+    {"type": "array", "items": S_NAME},
+    read_attach,
+    word="attach",
+)
+PASS = Takes(
+    "a list of names, or a mapping of names to expressions",
+    "[doc, notes]",
+    {"anyOf": [S_NAMES, mapping_of(S_TEXT)]},
+    read_pass,
+    word="pass",
+)
+LITERALS = Takes("a list of values", "[1, 2, 3]", {"type": "array"}, read_literals, word="literals")
+ON_ERROR = Takes(
+    "abort, continue or retry(N)",
+    "abort",
+    {
+        "type": "string",
+        "pattern": f"^(abort|continue|{RETRY})$",
+        "examples": ["abort", "continue", "retry(2)"],
+    },
+    read_on_error,
+    word="on_error",
+)
+STEP = Takes("one step", '{transform: {value: "pipe"}}', _S_STEP, read_step, word="step")
+LISTED_STEPS = Takes(
+    "a list of steps",
+    '[{transform: {value: "1"}}]',
+    {"type": "array", "items": _S_STEP, "minItems": 1},
+    read_steps,
+    word="steps",
+)
+BRANCHES = Takes(
+    "a mapping of branch names to steps",
+    '{left: {transform: {value: "1"}}}',
+    {**mapping_of(_S_STEP), "minProperties": 1, "propertyNames": S_NAME},
+    read_branches,
+    word="branches",
+)
+TARGET_OF_CASE = Takes(
+    "a mapping with the key pipeline",
+    "{pipeline: report, pass: [doc]}",
+    _S_TARGET,
+    _target,
+    word="target",
+)
+CASES = Takes(
+    "a mapping of labels to pipelines",
+    '{"True": {pipeline: report}}',
+    {**mapping_of(_S_TARGET), "minProperties": 1},
+    _cases,
+    word="cases",
+)
+
+PIPELINE_KEY = Key("pipeline", NAME, "The pipeline to run: always a literal name.", required=True)
+PASS_KEY = Key(
+    "pass", PASS, "What the called pipeline finds in its ctx; it sees nothing else.", null=True
+)
+TARGET = kind("target", "A pipeline to run.", PIPELINE_KEY, PASS_KEY)
+"""The value of a label of `match`."""
+
+_OUTPUT = Key("output", OUTPUT, "The store the result is written to.", null=True)
 _SCHEMA = Key(
     "schema",
-    takes.SCHEMA_NAME,
+    SCHEMA_NAME,
     "The schema the result must conform to, else the step fails.",
     null=True,
 )
 _ON_ERROR = Key(
     "on_error",
-    takes.ON_ERROR,
+    ON_ERROR,
     "What a failure of this call does: continue gives null, retry(N) tries again; an extension of "
     "the language.",
 )
 _OVER = Key(
     "over",
-    takes.EXPRESSION,
+    EXPRESSION,
     "Gives the list or the sequence; without over and items it is the incoming pipe.",
     null=True,
     explicit=True,
 )
-_ITEMS = Key("items", takes.LITERALS, "The list itself, as written.", null=True, explicit=True)
+_ITEMS = Key("items", LITERALS, "The list itself, as written.", null=True, explicit=True)
 STEPS: Mapping[str, Kind] = {
     each.name: each
     for each in (
         kind(
             "transform",
             "Evaluates an expression.",
-            Key("value", takes.EXPRESSION, "What the step's result is.", required=True),
+            Key("value", EXPRESSION, "What the step's result is.", required=True),
             _OUTPUT,
         ),
         kind(
             "tool",
             "Calls a registered tool.",
-            Key("name", takes.NAME, "The tool.", required=True),
+            Key("name", NAME, "The tool.", required=True),
             Key(
                 "args",
-                takes.ARGUMENTS,
+                ARGUMENTS,
                 "Its arguments: literals, or expressions after !expr.",
                 null=True,
             ),
@@ -101,7 +297,7 @@ STEPS: Mapping[str, Kind] = {
         kind(
             "shell",
             "Runs a command with the tool named shell; no shell interprets it.",
-            Key("command", takes.COMMAND, "The command and its arguments.", required=True),
+            Key("command", COMMAND, "The command and its arguments.", required=True),
             _SCHEMA,
             _ON_ERROR,
             _OUTPUT,
@@ -111,26 +307,26 @@ STEPS: Mapping[str, Kind] = {
             "Asks an agent.",
             Key(
                 "prompt",
-                takes.TEMPLATE,
+                TEMPLATE,
                 "What it is asked; {ctx.x}, {pipe} and {item} are replaced.",
                 required=True,
             ),
             Key(
                 "identity",
-                takes.NAME,
+                NAME,
                 "The registered agent that answers; without it the default agent.",
                 null=True,
             ),
-            Key("capabilities", takes.TOOLS, "The tools it may use at most.", null=True),
+            Key("capabilities", TOOLS, "The tools it may use at most.", null=True),
             Key(
                 "model",
-                takes.NAME,
+                NAME,
                 "The model that answers, as openai:gpt-4o; an extension of the language.",
                 null=True,
             ),
             Key(
                 "attach",
-                takes.ATTACH,
+                ATTACH,
                 "Images and documents for the model: paths or bytes; an extension of the language.",
                 null=True,
             ),
@@ -142,9 +338,9 @@ STEPS: Mapping[str, Kind] = {
         kind(
             "match",
             "Runs the pipeline whose label a value has.",
-            Key("on", takes.EXPRESSION, "The value whose text selects the case.", required=True),
-            Key("cases", takes.CASES, "The pipelines by label.", required=True),
-            Key("default", takes.TARGET_OF_CASE, "The pipeline for every other value.", null=True),
+            Key("on", EXPRESSION, "The value whose text selects the case.", required=True),
+            Key("cases", CASES, "The pipelines by label.", required=True),
+            Key("default", TARGET_OF_CASE, "The pipeline for every other value.", null=True),
             _OUTPUT,
         ),
         kind(
@@ -152,16 +348,16 @@ STEPS: Mapping[str, Kind] = {
             "Runs a step for one item after the other, with an accumulator.",
             _OVER,
             _ITEMS,
-            Key("init", takes.INITIAL, "What acc is before the first item.", required=True),
+            Key("init", INITIAL, "What acc is before the first item.", required=True),
             Key(
                 "do",
-                takes.STEP,
+                STEP,
                 "Runs once per item; its result is the next acc.",
                 True,
                 binds=("item", "acc"),
             ),
-            Key("output", takes.OUTPUT, "The store the last acc is written to.", required=True),
-            Key("max_items", takes.COUNT, "Items after this many are left out.", null=True),
+            Key("output", OUTPUT, "The store the last acc is written to.", required=True),
+            Key("max_items", COUNT, "Items after this many are left out.", null=True),
         ),
         kind(
             "for_each",
@@ -170,15 +366,15 @@ STEPS: Mapping[str, Kind] = {
             _ITEMS,
             Key(
                 "max_parallel",
-                takes.COUNT,
+                COUNT,
                 "How many items run at once (8 when left out; with workers, as many as they run).",
                 null=True,
             ),
-            Key("on_error", takes.ON_ERROR, "What happens when an item fails.", required=True),
-            Key("do", takes.STEP, "Runs once per item.", True, binds=("item",)),
+            Key("on_error", ON_ERROR, "What happens when an item fails.", required=True),
+            Key("do", STEP, "Runs once per item.", True, binds=("item",)),
             Key(
                 "collect",
-                takes.STEP,
+                STEP,
                 "Runs once at the end: pipe is the list of results.",
                 required=True,
                 binds=(ERRORS,),
@@ -190,13 +386,13 @@ STEPS: Mapping[str, Kind] = {
             "Runs named steps at the same time.",
             Key(
                 "on_error",
-                takes.ON_ERROR,
+                ON_ERROR,
                 "What happens when a branch fails (abort when left out).",
             ),
-            Key("branches", takes.BRANCHES, "The steps by name; all run at once.", required=True),
+            Key("branches", BRANCHES, "The steps by name; all run at once.", required=True),
             Key(
                 "collect",
-                takes.STEP,
+                STEP,
                 "Runs once at the end: pipe maps each branch to its result.",
                 required=True,
                 binds=(BRANCH_ERRORS,),
@@ -212,12 +408,12 @@ DOCUMENTS: Mapping[str, Kind] = {
         "A pipeline.",
         Key(
             "pipeline",
-            takes.NAME,
+            NAME,
             "Its name, under which it is registered and called.",
             required=True,
         ),
-        Key("description", takes.TEXT, "What it does, for people and for agents that may call it."),
-        Key("steps", takes.LISTED_STEPS, "What runs, in order.", required=True),
+        Key("description", TEXT, "What it does, for people and for agents that may call it."),
+        Key("steps", LISTED_STEPS, "What runs, in order.", required=True),
     ),
     "schema": SCHEMA,
 }
@@ -233,219 +429,6 @@ FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()
 
 FUNCTIONS: Mapping[str, str] = FORMS
 """R1's closed set of combinators."""
-
-Given = Mapping[str, Any]
-
-
-class At(NamedTuple):
-    """The fields that all shapes have."""
-
-    id: str
-    word: str
-    span: Span
-    target: ResultTarget | None
-    title: str = ""
-
-
-def build_step(reader: Reader, word: str, body: Fields) -> Step:
-    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
-    given = reader.given
-    title: Name = given.get("title") or Name("")
-    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
-    step, failing = BUILD[word](at, given, body), given.get("on_error")
-    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
-
-
-def _only_value(ran: FanOutResult) -> Value:
-    """The value of a call; null if it failed and the policy continues."""
-    (value,) = ran.values
-    return None if value is DROPPED else value
-
-
-def _attempted(step: Invoke, failing: Failing) -> Step:
-    """A call with a policy for its failures: the only branch of a step that has them."""
-    inner = replace(step, id=f"{step.id}.call", target=None, title="")
-    return Branches(
-        id=step.id,
-        word=step.word,
-        span=step.span,
-        target=step.target,
-        title=step.title,
-        label=step.label,
-        branches={"call": inner},
-        gather=_only_value,
-        failing=failing,
-    )
-
-
-def _target(given: Given, scope: Scope) -> ResultTarget | None:
-    output: Name | None = given.get("output")
-    if output is not None:
-        return store_target(output.text, output.span, scope.top)
-    return PIPE if scope.top else None
-
-
-def _transform(at: At, given: Given, body: Fields) -> Step:
-    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
-
-
-def _tool(at: At, given: Given, body: Fields) -> Step:
-    name: Name = given["name"]
-    args = given.get("args") or NamedArguments(())
-    label, gives = shorten(name.text), given.get("schema")
-    return Invoke(
-        **at._asdict(),
-        label=label,
-        kind="tool",
-        name=name,
-        args=args,
-        gives=gives,
-        lookup=Lookup(only_tools=True),
-    )
-
-
-def _shell(at: At, given: Given, body: Fields) -> Step:
-    command: Expr = given["command"]
-    label = (
-        shorten(" ".join(command.value))
-        if isinstance(command, Constant)
-        else _label(body, "command")
-    )
-    args = NamedArguments(((Name("command", command.span), command),))
-    gives = given.get("schema")
-    return Invoke(
-        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
-    )
-
-
-def _agent(at: At, given: Given, body: Fields) -> Step:
-    prompt: Expr = given["prompt"]
-    model: Name | None = given.get("model")
-    attach: Attached = given.get("attach") or Attached(at.span, ())
-    args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
-    if attach.exprs:
-        args = (*args, (Name("attach", attach.span), attach))
-    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
-    return Invoke(
-        **at._asdict(),
-        label=_label(body, "prompt"),
-        kind="agent",
-        name=given.get("identity") or Name(""),
-        args=NamedArguments(args),
-        gives=given.get("schema"),
-        tools=given.get("capabilities"),
-        asking=asking._replace(attach=tuple(expr.span for expr in attach.exprs)),
-    )
-
-
-def _call(at: At, given: Given, body: Fields) -> Step:
-    name: Name = given["pipeline"]
-    return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
-
-
-def _runs(at: At, target: Target) -> Invoke:
-    return Invoke(
-        **at._asdict(),
-        label=shorten(target.pipeline.text),
-        kind="flow",
-        name=target.pipeline,
-        args=target.args,
-        exchange=Exchange(pipe=Named(target.span, ("pipe",))),
-    )
-
-
-def _match(at: At, given: Given, body: Fields) -> Step:
-    def case(id: str, target: Target) -> Step:
-        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
-
-    cases: Mapping[str, Target] = given["cases"]
-    default: Target | None = given.get("default")
-    return Choose(
-        **at._asdict(),
-        label=_label(body, "on"),
-        pick=given["on"],
-        labels=labels,
-        cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
-        default=case("default", default) if default else None,
-    )
-
-
-def _fold(at: At, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
-    return Fold(
-        **at._asdict(),
-        label=label,
-        over=over,
-        init=given["init"],
-        element=ITEM,
-        acc=ACC,
-        body=given["do"],
-        most=given.get("max_items"),
-    )
-
-
-def _for_each(at: At, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
-    failing: Failing = given["on_error"]
-    collect: Step = given["collect"]
-    reads_errors = _reads(collect, ERRORS)
-    return Each(
-        **at._asdict(),
-        label=label,
-        over=over,
-        element=ITEM,
-        body=given["do"],
-        join=Collected(),
-        collect=collect,
-        failing=failing._replace(kept=reads_errors),
-        limit=given.get("max_parallel"),
-    )
-
-
-def _reads(collect: Step, name: str) -> bool:
-    """Failures hold tracebacks with their data: they are kept only for who reads them."""
-    return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
-
-
-def _parallel(at: At, given: Given, body: Fields) -> Step:
-    failing: Failing = given.get("on_error") or Failing()
-    branches: Mapping[str, Step] = given["branches"]
-    reads_errors = _reads(given["collect"], BRANCH_ERRORS)
-    return Branches(
-        **at._asdict(),
-        label=shorten(", ".join(branches)),
-        branches=branches,
-        join=Collected(),
-        collect=given["collect"],
-        failing=failing._replace(kept=reads_errors),
-    )
-
-
-def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
-    """The source of the list of a for_each or a fold, and its label."""
-    if "over" in given:
-        return given["over"], _label(body, "over")
-    if "items" in given:
-        items: Constant = given["items"]
-        return items, f"{len(items.value)} items"
-    return Named(at.span, ("pipe",)), "pipe"
-
-
-def _label(body: Fields, key: str) -> str:
-    return shorten(" ".join(body.text_at(key)[:160].split()))
-
-
-BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
-    "transform": _transform,
-    "tool": _tool,
-    "shell": _shell,
-    "agent": _agent,
-    "call": _call,
-    "match": _match,
-    "fold": _fold,
-    "for_each": _for_each,
-    "parallel": _parallel,
-}
 
 
 def document_schema() -> Json:

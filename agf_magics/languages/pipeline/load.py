@@ -1,347 +1,71 @@
-"""The shape of an expression's value, as far as its text and the shapes of its reads decide.
-
-It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that
-is never equal. An unknown shape is None, and gives no finding. The rules are those of r1/closures.
-
-Text to flow: the documents of one pipeline definition.
+"""Text to flow: the documents of one pipeline definition, and each kind of step as one shape of the
+common representation.
 
 Everything that the text alone decides is an error here (decision A5). All errors are reported: one
 in a step does not hide one in the next step. The linker checks what the registry or the input
 decides.
+
+There is one builder per kind, in the table `BUILD`. The keys were read before, so a builder only
+puts the parts together.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...flow.schemas import Schema, check_schemas
-from ...flow.shapes import (
-    BOOL,
-    NUMBER,
-    TEXT,
-    Look,
-    PathFault,
-    Shape,
-    descend,
-    either,
-    list_of,
-    literal,
-    part_that_is,
-)
-from ...flow.step import Args, Expr, Name, Step
+from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
+from ...flow.step import Target as ResultTarget
 from ...flow.steps import (
+    Branches,
+    Choose,
+    Compute,
     Constant,
     Declarations,
     Definition,
     Dialect,
+    Each,
+    Failing,
     Flow,
+    Fold,
+    Invoke,
     NamedArguments,
     Origin,
     Sequence,
+    every,
+    own_reads,
+    part,
 )
-from ...flow.values import equal
-from ...text.diagnostics import Diagnostic, Diagnostics, Source, suggest
-from ...text.nodes import Fields as nodes_Fields
-from ...text.nodes import Node as nodes_Node
-from ...text.nodes import shown
+from ...flow.values import Value
+from ...text.diagnostics import Diagnostics, Source, Span, suggest
+from ...text.nodes import Fields, Node, shorten, shown
 from ...text.yamlnodes import Bounds, documents
 from ..documents import said
-from .body import Grammar, Reader
-from .kinds import DOCUMENTS, PLANNED, STEPS, build_step
-from .r1 import R1
-from .r1.nodes import (
-    STORES,
-    Arithmetic,
-    Call,
-    Compare,
-    Each,
-    Fields,
-    Get,
-    Items,
-    Lit,
-    Logic,
-    Minus,
-    Node,
-    Not,
-    Operation,
-    Path,
-)
+from .body import SHELL, Grammar, Reader, written
+from .kinds import DOCUMENTS, PLANNED, STEPS, Target
+from .r1.nodes import STORES
 from .schema_documents import read_schema
-from .takes import written
-from .texts import Attached, Command, Named, Template, end, outermost, start
-
-KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
-RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
-"""The shape of the value of a function, and of the elements of its list."""
-ORDERED = ("number", "text")
-NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
-
-
-def infer(
-    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
-) -> Shape | None:
-    """The shape of the value of ``read``; certain errors are added to ``found``.
-
-    ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
-    evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
-    """
-
-    def inside(part: Expr | Args) -> Shape | None:
-        return infer(part, look, found, repeated)
-
-    match read:
-        case R1():
-            return _Inference(read, look, found, repeated).shape(read.node, True)
-        case Constant():
-            return literal(read.value)
-        case Template():
-            for hole in read.holes:
-                inside(hole.path)
-            return TEXT
-        case Command():
-            inside(read.expr)
-            return list_of(TEXT)
-        case Attached():
-            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
-        case Named():
-            return look(read.path)[0]
-        case NamedArguments():
-            for _, expr in read.values:
-                inside(expr)
-    return None
-
+from .texts import (
+    ACC,
+    BRANCH_ERRORS,
+    ERRORS,
+    ITEM,
+    PIPE,
+    Attached,
+    Collected,
+    Named,
+    Scope,
+    end,
+    infer,
+    labels,
+    outermost,
+    start,
+    store_target,
+)
 
 DIALECT = Dialect(stores=STORES, infer=infer, reads_are_complete=True)
-
-
-def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
-    """The shape of an attachment; a number, an object, null or true is certainly none."""
-    if _kinds(shape).isdisjoint(("text", "list")):
-        hint = "give the path of a file as text"
-        found.append(
-            Diagnostic(
-                "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
-            )
-        )
-    return shape
-
-
-class Split(NamedTuple):
-    """The shapes of a value that is true and of one that is false: `and` and `or` select one."""
-
-    yes: tuple[Shape | None, ...]
-    no: tuple[Shape | None, ...]
-
-
-class _Inference:
-    """One expression."""
-
-    def __init__(self, expr: R1, look: Look, found: list[Diagnostic], repeated: bool) -> None:
-        self.expr, self.look, self.found, self.repeated = expr, look, found, repeated
-        self.params: list[Shape | None] = []
-        """The shape of the parameter of each lambda around."""
-
-    def shape(self, node: Node, certain: bool) -> Shape | None:
-        """``certain``: whether ``node`` is evaluated whenever the expression is."""
-        return SHAPES[type(node)](self, node, certain or self.repeated)
-
-    def error(
-        self, message: str, at: int, width: int, certain: bool, hint: str | None = None
-    ) -> None:
-        place = self.expr.locate(at, at + width)
-        self.found.append(
-            Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
-        )
-
-    def need(
-        self, kind: str, shape: Shape | None, what: str, at: int, width: int, certain: bool
-    ) -> None:
-        """Report a value that is certainly not of the kind that ``what`` says is needed."""
-        if kind not in _kinds(shape):
-            self.error(f"{what}, not {shape}", at, width, certain)
-
-    def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
-        if fault is not None:
-            self.found.append(fault.told(self.expr.locate(at, end), certain))
-
-    def literal(self, node: Lit, certain: bool) -> Shape | None:
-        return literal(node.value)
-
-    def path(self, node: Path, certain: bool) -> Shape | None:
-        first = node.read[0]
-        if isinstance(first, int):
-            shape, fault = descend(self.params[first], node.parts[1:])
-        else:
-            shape, fault = self.look(node.read)  # type: ignore[arg-type]  # without a parameter it is all names
-        self.fault(fault, node.at, node.end, certain)
-        return shape
-
-    def items(self, node: Items, certain: bool) -> Shape | None:
-        return list_of(either([self.shape(item, certain) for item in node.items]))
-
-    def fields(self, node: Fields, certain: bool) -> Shape | None:
-        fields = {key: self.shape(value, certain) for key, value in node.fields}
-        return Shape(frozenset({"object"}), fields=fields, closed=True)
-
-    def inverted(self, node: Not, certain: bool) -> Shape | None:
-        self.shape(node.operand, certain)
-        return BOOL
-
-    def minus(self, node: Minus, certain: bool) -> Shape | None:
-        shape = self.shape(node.operand, certain)
-        self.need("number", shape, "'-' needs a number", node.at, 1, certain)
-        return NUMBER
-
-    def choice(self, node: Logic, certain: bool) -> Shape | None:
-        split = self.split(node, certain)
-        return either((*split.yes, *split.no))
-
-    def split(self, node: Node, certain: bool) -> Split:
-        if isinstance(node, Logic):
-            found = self.split(node.parts[0], certain)
-            for part in node.parts[1:]:
-                right = self.split(part, False)
-                if node.op == "and" and found.yes:
-                    found = Split(right.yes, (*found.no, *right.no))
-                elif node.op == "or" and found.no:
-                    found = Split((*found.yes, *right.yes), right.no)
-            return found
-        shape = self.shape(node, certain)
-        if shape is None:
-            return Split((None,), (None,))
-        yes, no = part_that_is(True, shape), part_that_is(False, shape)
-        return Split((yes,) if yes else (), (no,) if no else ())
-
-    def compare(self, node: Compare, certain: bool) -> Shape | None:
-        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
-        if left is None or right is None:
-            return BOOL
-        if node.op not in ("==", "!="):
-            if (left.kinds & right.kinds).isdisjoint(ORDERED):
-                message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
-                self.error(message, node.at, len(node.op), certain)
-        elif not _can_equal(left, right):
-            words = [
-                value
-                for shape in (left, right)
-                for value in shape.values or ()
-                if isinstance(value, str)
-            ]
-            hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
-            message = f"{_shown(left)} never equals {_shown(right)}"
-            place = self.expr.locate(node.at, node.at + 2)
-            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
-        return BOOL
-
-    def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
-        left = self.shape(node.first, certain)
-        for operation in node.rest:
-            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
-        return left
-
-    def operation(
-        self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
-    ) -> Shape | None:
-        works = [kind for kind in KINDS[node.op] if kind in _kinds(left) & _kinds(right)]
-        if not works:
-            given = f"{left or 'something'} and {right or 'something'}"
-            needs = NEEDS.get(node.op, "two numbers")
-            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
-        if len(works) != 1:
-            return None
-        if works == ["list"]:
-            return list_of(either([left.of if left else None, right.of if right else None]))
-        return NUMBER if works == ["number"] else TEXT
-
-    def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
-        """The shape of the elements of a combinator's list."""
-        self.need("list", shape, f"{node.name} needs a list", node.at, len(node.name), certain)
-        return shape and shape.of
-
-    def each(self, node: Each, certain: bool) -> Shape | None:
-        base = self.shape(node.base, certain)
-        element = self.elements(base, node, certain)
-        self.params.append(element)
-        body = self.shape(node.body, False)
-        self.params.pop()
-        if node.name == "map":
-            return list_of(body)
-        if node.name == "find":
-            return either([element, literal(None)])
-        return list_of(element) if node.name == "filter" else BOOL
-
-    def call(self, node: Call, certain: bool) -> Shape | None:
-        if node.name == "text":
-            self.shape(node.args[0], certain)
-            return TEXT
-        if node.name == "parse_json":
-            text = self.shape(node.args[0], certain)
-            self.need("text", text, "parse_json needs a text", node.at, len(node.name), certain)
-            return None
-        element = self.elements(self.shape(node.args[0], certain), node, certain)
-        result, wanted = RETURNS[node.name]
-        if wanted and wanted not in _kinds(element):
-            # An empty list is fine, so this is never certain.
-            message = f"{node.name} needs a list of {wanted}s, not of {element}"
-            self.error(message, node.at, len(node.name), False)
-        for arg in node.args[1:]:
-            separator = self.shape(arg, certain)
-            self.need("text", separator, "the separator of join is a text", node.at, 4, certain)
-        return result
-
-    def get(self, node: Get, certain: bool) -> Shape | None:
-        default = literal(None) if node.default is None else self.shape(node.default, certain)
-        keys = tuple(node.key.split("."))
-        if isinstance(node.base, Path) and not isinstance(node.base.read[0], int):
-            shape, fault = self.look((*map(str, node.base.read), *keys))
-        else:
-            shape, fault = descend(self.shape(node.base, certain), keys)
-        if fault is not None and fault.name not in fault.within.optional:
-            # get is for a field that may be absent
-            self.fault(fault, *node.key_at, False)
-        return either([shape, default])
-
-
-def _kinds(shape: Shape | None) -> frozenset[str]:
-    """The kinds of a value that an operator may take."""
-    return frozenset(KINDS["+"]) if shape is None else shape.kinds
-
-
-def _can_equal(left: Shape, right: Shape) -> bool:
-    if left.values is not None and right.values is not None:
-        return any(equal(a, b) for a in left.values for b in right.values)
-    return not _comparable(left).isdisjoint(_comparable(right))
-
-
-def _comparable(shape: Shape) -> frozenset[str]:
-    """true equals 1 (decision P17)."""
-    return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
-
-
-def _shown(shape: Shape) -> str:
-    if shape.values is None or len(shape.values) > 5 or shape == BOOL:
-        return str(shape)
-    return " or ".join(
-        repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values
-    )
-
-
-SHAPES: Mapping[type, Callable[[_Inference, Any, bool], Shape | None]] = {
-    Lit: _Inference.literal,
-    Path: _Inference.path,
-    Items: _Inference.items,
-    Fields: _Inference.fields,
-    Not: _Inference.inverted,
-    Minus: _Inference.minus,
-    Logic: _Inference.choice,
-    Compare: _Inference.compare,
-    Arithmetic: _Inference.arithmetic,
-    Each: _Inference.each,
-    Call: _Inference.call,
-    Get: _Inference.get,
-}
 
 _BOUNDS = Bounds()
 
@@ -369,11 +93,11 @@ class _Loading:
         self.source, self.problems = source, problems
         self.grammar = Grammar(STEPS, build_step, problems.error_count > 0)
         self.schemas: dict[str, Schema] = {}
-        self.pipelines: list[nodes_Fields] = []
+        self.pipelines: list[Fields] = []
 
-    def document(self, node: nodes_Node) -> None:
+    def document(self, node: Node) -> None:
         error = self.problems.error
-        if not isinstance(node, nodes_Fields):
+        if not isinstance(node, Fields):
             hint = "begin with pipeline: NAME or schema: NAME"
             error(
                 "pipeline.document-shape",
@@ -424,7 +148,7 @@ class _Loading:
             origin=Origin(name.span),
         )
 
-    def read(self, node: nodes_Fields) -> dict[str, Any]:
+    def read(self, node: Fields) -> dict[str, Any]:
         """The keys of a pipeline document."""
         for name, hint in PLANNED.items():
             if name in node.keys:
@@ -436,3 +160,217 @@ class _Loading:
         return Reader(self.problems, self.grammar, "", span, scope).fields(
             DOCUMENTS["pipeline"], node._replace(keys=keys), span
         )
+
+
+Given = Mapping[str, Any]
+
+
+class At(NamedTuple):
+    """The fields that all shapes have."""
+
+    id: str
+    word: str
+    span: Span
+    target: ResultTarget | None
+    title: str = ""
+
+
+def build_step(reader: Reader, word: str, body: Fields) -> Step:
+    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
+    given = reader.given
+    title: Name = given.get("title") or Name("")
+    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
+    step, failing = BUILD[word](at, given, body), given.get("on_error")
+    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
+
+
+def _only_value(ran: FanOutResult) -> Value:
+    """The value of a call; null if it failed and the policy continues."""
+    (value,) = ran.values
+    return None if value is DROPPED else value
+
+
+def _attempted(step: Invoke, failing: Failing) -> Step:
+    """A call with a policy for its failures: the only branch of a step that has them."""
+    inner = replace(step, id=f"{step.id}.call", target=None, title="")
+    return Branches(
+        id=step.id,
+        word=step.word,
+        span=step.span,
+        target=step.target,
+        title=step.title,
+        label=step.label,
+        branches={"call": inner},
+        gather=_only_value,
+        failing=failing,
+    )
+
+
+def _target(given: Given, scope: Scope) -> ResultTarget | None:
+    output: Name | None = given.get("output")
+    if output is not None:
+        return store_target(output.text, output.span, scope.top)
+    return PIPE if scope.top else None
+
+
+def _transform(at: At, given: Given, body: Fields) -> Step:
+    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
+
+
+def _tool(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["name"]
+    args = given.get("args") or NamedArguments(())
+    label, gives = shorten(name.text), given.get("schema")
+    return Invoke(
+        **at._asdict(),
+        label=label,
+        kind="tool",
+        name=name,
+        args=args,
+        gives=gives,
+        lookup=Lookup(only_tools=True),
+    )
+
+
+def _shell(at: At, given: Given, body: Fields) -> Step:
+    command: Expr = given["command"]
+    label = (
+        shorten(" ".join(command.value))
+        if isinstance(command, Constant)
+        else _label(body, "command")
+    )
+    args = NamedArguments(((Name("command", command.span), command),))
+    gives = given.get("schema")
+    return Invoke(
+        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
+    )
+
+
+def _agent(at: At, given: Given, body: Fields) -> Step:
+    prompt: Expr = given["prompt"]
+    model: Name | None = given.get("model")
+    attach: Attached = given.get("attach") or Attached(at.span, ())
+    args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
+    if attach.exprs:
+        args = (*args, (Name("attach", attach.span), attach))
+    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
+    return Invoke(
+        **at._asdict(),
+        label=_label(body, "prompt"),
+        kind="agent",
+        name=given.get("identity") or Name(""),
+        args=NamedArguments(args),
+        gives=given.get("schema"),
+        tools=given.get("capabilities"),
+        asking=asking._replace(attach=tuple(expr.span for expr in attach.exprs)),
+    )
+
+
+def _call(at: At, given: Given, body: Fields) -> Step:
+    name: Name = given["pipeline"]
+    return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
+
+
+def _runs(at: At, target: Target) -> Invoke:
+    return Invoke(
+        **at._asdict(),
+        label=shorten(target.pipeline.text),
+        kind="flow",
+        name=target.pipeline,
+        args=target.args,
+        exchange=Exchange(pipe=Named(target.span, ("pipe",))),
+    )
+
+
+def _match(at: At, given: Given, body: Fields) -> Step:
+    def case(id: str, target: Target) -> Step:
+        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
+
+    cases: Mapping[str, Target] = given["cases"]
+    default: Target | None = given.get("default")
+    return Choose(
+        **at._asdict(),
+        label=_label(body, "on"),
+        pick=given["on"],
+        labels=labels,
+        cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
+        default=case("default", default) if default else None,
+    )
+
+
+def _fold(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    return Fold(
+        **at._asdict(),
+        label=label,
+        over=over,
+        init=given["init"],
+        element=ITEM,
+        acc=ACC,
+        body=given["do"],
+        most=given.get("max_items"),
+    )
+
+
+def _for_each(at: At, given: Given, body: Fields) -> Step:
+    over, label = _source(at, given, body)
+    failing: Failing = given["on_error"]
+    collect: Step = given["collect"]
+    reads_errors = _reads(collect, ERRORS)
+    return Each(
+        **at._asdict(),
+        label=label,
+        over=over,
+        element=ITEM,
+        body=given["do"],
+        join=Collected(),
+        collect=collect,
+        failing=failing._replace(kept=reads_errors),
+        limit=given.get("max_parallel"),
+    )
+
+
+def _reads(collect: Step, name: str) -> bool:
+    """Failures hold tracebacks with their data: they are kept only for who reads them."""
+    return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
+
+
+def _parallel(at: At, given: Given, body: Fields) -> Step:
+    failing: Failing = given.get("on_error") or Failing()
+    branches: Mapping[str, Step] = given["branches"]
+    reads_errors = _reads(given["collect"], BRANCH_ERRORS)
+    return Branches(
+        **at._asdict(),
+        label=shorten(", ".join(branches)),
+        branches=branches,
+        join=Collected(),
+        collect=given["collect"],
+        failing=failing._replace(kept=reads_errors),
+    )
+
+
+def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
+    """The source of the list of a for_each or a fold, and its label."""
+    if "over" in given:
+        return given["over"], _label(body, "over")
+    if "items" in given:
+        items: Constant = given["items"]
+        return items, f"{len(items.value)} items"
+    return Named(at.span, ("pipe",)), "pipe"
+
+
+def _label(body: Fields, key: str) -> str:
+    return shorten(" ".join(body.text_at(key)[:160].split()))
+
+
+BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
+    "transform": _transform,
+    "tool": _tool,
+    "shell": _shell,
+    "agent": _agent,
+    "call": _call,
+    "match": _match,
+    "fold": _fold,
+    "for_each": _for_each,
+    "parallel": _parallel,
+}

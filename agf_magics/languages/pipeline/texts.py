@@ -16,7 +16,8 @@ write.
 
 Only text that uses a name of its place is reported. Everything else stays silent.
 
-The sources of a pipeline's values besides R1 expressions, and the targets of its results.
+The sources of a pipeline's values besides R1 expressions, the shapes of all of them, and the targets
+of its results.
 
 The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a
 fan-out or a fold.
@@ -31,8 +32,9 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from ...flow.step import DROPPED, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
-from ...flow.steps import Stored, named_values
+from ...flow.shapes import TEXT, Look, Shape, either, list_of, literal
+from ...flow.step import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
+from ...flow.steps import Constant, NamedArguments, Stored, named_values
 from ...flow.values import ATOMS, Value, is_json, type_name
 from ...text.diagnostics import DefinitionError, Diagnostic, Source, Span, StepError, Text, suggest
 from ..documents import MISSING, descend
@@ -44,11 +46,13 @@ from .r1.nodes import (
     KEYWORDS,
     STORES,
     Arithmetic,
+    Inference,
     Lit,
     Names,
     Node,
     Path,
     concatenation,
+    kinds_of,
     nested,
     spelling,
 )
@@ -532,3 +536,49 @@ def start(given: FlowInput) -> Frame:
 
 def end(frame: Frame) -> FlowResult:
     return FlowResult(frame["pipe"], frame["ctx"])
+
+
+def infer(
+    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
+) -> Shape | None:
+    """The shape of the value of ``read``; certain errors are added to ``found``.
+
+    ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
+    evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
+    """
+
+    def inside(part: Expr | Args) -> Shape | None:
+        return infer(part, look, found, repeated)
+
+    match read:
+        case R1():
+            return Inference(read.locate, look, found, repeated).shape(read.node, True)
+        case Constant():
+            return literal(read.value)
+        case Template():
+            for hole in read.holes:
+                inside(hole.path)
+            return TEXT
+        case Command():
+            inside(read.expr)
+            return list_of(TEXT)
+        case Attached():
+            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
+        case Named():
+            return look(read.path)[0]
+        case NamedArguments():
+            for _, expr in read.values:
+                inside(expr)
+    return None
+
+
+def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
+    """The shape of an attachment; a number, an object, null or true is certainly none."""
+    if kinds_of(shape).isdisjoint(("text", "list")):
+        hint = "give the path of a file as text"
+        found.append(
+            Diagnostic(
+                "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
+            )
+        )
+    return shape
