@@ -324,7 +324,7 @@ def _checked_name(name: str | None) -> str | None:
 
 
 def check_definition(
-    text: str | Path | Source,
+    source: Source,
     language: str,
     *,
     strict: bool,
@@ -334,7 +334,7 @@ def check_definition(
 ) -> Defined:
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of
     a run that follows. Raises DefinitionError with everything that is wrong."""
-    flow, schemas, problems = _checked(source_of(text), language, latent)
+    flow, schemas, problems = _checked(source, language, latent)
     _check_refs(schemas, registry, problems)
     if flow is not None:
         for problem in link_flow(flow, registry)[1]:

@@ -25,10 +25,9 @@ from ..engine.limits import Budget, Limits
 from ..engine.linked import Linked
 from ..engine.runner import Recording, clock
 from ..flow.events import Event, Question, Warned
-from ..flow.step import Ref, Step
-from ..flow.steps import Flow, every
+from ..flow.steps import Flow
 from ..flow.values import TooDeep, Value, settle, type_name
-from ..flow.wiring import wires
+from ..flow.wiring import follow, wires
 from ..pictures.plain import line, plain
 from ..text.diagnostics import (
     DefinitionError,
@@ -191,7 +190,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         for warning in reversed(flow.warnings)
         if warning.span is not None
     }
-    written = [ref.path[-1] for step in every(flow.body) for ref in _stores(step, flow)]
+    written = [write.store for write in follow(flow).writes]
     for ref in absent:
         name = ref.path[-1]
         otherwise = filter(None, (suggest(name, written), _give(name, ref.span)))
@@ -246,13 +245,6 @@ def read_names(flow: Flow) -> Iterator[str]:
     yield from filter(None, fields)
     declared = (flow.declared.accepts or {}).get("properties")
     yield from declared if isinstance(declared, Mapping) else ()
-
-
-def _stores(step: Step, flow: Flow) -> Iterator[Ref]:
-    """The stores that ``step`` writes."""
-    for ref in step.target.writes() if step.target else ():
-        if ref.path[:-1] == flow.dialect.stores:
-            yield ref
 
 
 def _settle(copy: Callable[[], R]) -> R:

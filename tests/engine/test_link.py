@@ -12,7 +12,7 @@ from agf_magics.languages import detect_language
 from agf_magics.lifecycle.define import check_definition, link_flow, register
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.text.diagnostics import DefinitionError, StepError
+from agf_magics.text.diagnostics import DefinitionError, Source, StepError
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
@@ -193,7 +193,7 @@ def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at:
     agf.tool(lambda token, path="": path, name="use", registry=registry, secret=["token"])
     found = [
         d
-        for d in check_definition(text, detect_language(text), strict=False, registry=registry).findings
+        for d in check_definition(Source("test", text), detect_language(text), strict=False, registry=registry).findings
         if "secret" in d.code
     ]
     assert [(d.code, d.severity, d.span and d.span.text) for d in found] == (

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....flow.session import find_json
+from ....flow.step import Frame
 from ....flow.values import ATOMS, Value, equal_within, is_true, type_name
+from ....text.diagnostics import Diagnostic, StepError, Text
 from ....text.nodes import shorten
 from ...documents import MISSING, descend
 from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
@@ -60,6 +63,38 @@ NOTHING: dict[Any, Value] = {}
 """The names of a value that is not an object."""
 NUMBERS = frozenset({int, float})
 TEXTS = frozenset({str})
+
+
+_NAME = re.compile("[A-Za-z0-9_]+")
+
+
+def evaluator(node: Node, text: Text) -> Callable[[Frame], Value]:
+    """What finds the value of the whole expression ``text``. It raises a StepError at the very
+    token, and nothing else."""
+    run = closure(node)
+
+    def evaluate(frame: Frame) -> Value:
+        try:
+            return run(frame if type(frame) is dict else {})  # only an object has names
+        except (Failure, RecursionError) as error:
+            failure = _at_its_token(error, text)
+        raise failure
+
+    return evaluate
+
+
+def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
+    if isinstance(error, Failure):
+        start, end = error.at, error.at + error.width
+        if error.part >= 0:
+            name = list(_NAME.finditer(text.text, start, end))[error.part]
+            start, end = name.span()
+        place = text.locate(start, end)
+        failure = StepError(Diagnostic(error.code, error.message, place, error.hint))
+        failure.is_unknown_name = error.is_unknown_name
+        return failure
+    message = "the stack is too full to evaluate this"
+    return StepError(Diagnostic("r1.too-deep", message, text.locate(0, len(text.text))))
 
 
 def closure(node: Node) -> Run:

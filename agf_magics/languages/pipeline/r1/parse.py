@@ -14,11 +14,11 @@ from typing import NoReturn, TypeVar
 
 from ....flow.step import Frame, Ref
 from ....flow.values import Value
-from ....text.diagnostics import Diagnostic, Span, StepError, Text
+from ....text.diagnostics import Span, Text
 from ...documents import Refusal, parse_at
 from . import hints, nodes
-from .closures import Run, closure
-from .hints import Failure, Token
+from .closures import evaluator
+from .hints import Token
 from .nodes import (
     Arithmetic,
     Call,
@@ -60,9 +60,6 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _LITERALS = {"true": True, "false": False, "null": None}
 
 
-_NAME = re.compile("[A-Za-z0-9_]+")
-
-
 class R1:
     """A parsed expression."""
 
@@ -71,35 +68,15 @@ class R1:
         self.node = node
         self.span: Span = text.locate(0, len(text.text))
 
-    def evaluate(self, frame: Frame) -> Value:
-        """The value. Raises a StepError at the very token, and nothing else."""
-        try:
-            return self._run(frame if type(frame) is dict else {})  # only an object has names
-        except (Failure, RecursionError) as error:
-            failure = self._failure(error)
-        raise failure
-
     @cached_property
-    def _run(self) -> Run:
+    def evaluate(self) -> Callable[[Frame], Value]:
+        """Returns the value in a frame. Raises a StepError at the very token, and nothing else."""
         # Made by the first evaluation: many are only checked.
-        return closure(self.node)
+        return evaluator(self.node, self._text)
 
     @property
     def text(self) -> str:
         return self._text.text
-
-    def _failure(self, error: Failure | RecursionError) -> StepError:
-        if isinstance(error, Failure):
-            start, end = error.at, error.at + error.width
-            if error.part >= 0:
-                name = list(_NAME.finditer(self.text, start, end))[error.part]
-                start, end = name.span()
-            place = self.locate(start, end)
-            failure = StepError(Diagnostic(error.code, error.message, place, error.hint))
-            failure.is_unknown_name = error.is_unknown_name
-            return failure
-        message = "the stack is too full to evaluate this"
-        return StepError(Diagnostic("r1.too-deep", message, self.span))
 
     def reads(self) -> tuple[Ref, ...]:
         """The resolved paths that it reads from its frame, in the order of the text."""
