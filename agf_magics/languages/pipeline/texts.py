@@ -235,13 +235,13 @@ def _shown(value: Any, path: R1) -> str:
 LONGEST = 1_000
 """Characters of a text that is compared with expressions."""
 
-_lookalikes_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_lookalikes_PATH = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
 _FILE = re.compile(
     r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|svg|pdf|txt|md|rst|html?|xml|csv|tsv|xlsx?|parquet|jsonl?"
     r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
 )
-_lookalikes_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
+_ANY_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
 _SIGN = re.compile(
     r"\s*(?:\$\{?(?:\{\s*)?|\{\{\s*)(?:(?:ctx|inputs?|vars|params|env)\.)?([A-Za-z_]\w*)((?:\.\w+)*)"
     r"\s*\}{0,2}\s*",
@@ -275,7 +275,7 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
     if sign := _SIGN.fullmatch(text):
         path = ".".join(scope.path(sign[1])) + sign[2]
         return Lookalike(path, "an argument has no $ and no {{ }}")
-    if any(map(scope.knows, _lookalikes_NAME.findall(text))) and _is_expression(text, scope):
+    if any(map(scope.knows, _WORD.findall(text))) and _is_expression(text, scope):
         return Lookalike(text.strip(), "it has no !expr")
     return None
 
@@ -283,8 +283,8 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
     return any(
-        (name := _lookalikes_NAME.match(found[1].strip())) and scope.knows(name[0])
-        for found in _lookalikes_BRACES.finditer(text)
+        (name := _WORD.match(found[1].strip())) and scope.knows(name[0])
+        for found in _ANY_BRACES.finditer(text)
     )
 
 
@@ -296,7 +296,7 @@ def is_file_name(text: str, scope: Scope) -> bool:
 
 def _is_path(text: str, scope: Scope) -> bool:
     """Whether it is a dotted path whose first name is known."""
-    path = "." in text and bool(_lookalikes_PATH.fullmatch(text)) and not is_file_name(text, scope)
+    path = "." in text and bool(_DOTTED.fullmatch(text)) and not is_file_name(text, scope)
     return path and scope.knows(text.partition(".")[0])
 
 
@@ -367,7 +367,7 @@ def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnost
 def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """The syntax of other templates in a prompt, and a prompt that is an expression alone."""
     source = text.text
-    for found in _lookalikes_BRACES.finditer(source):
+    for found in _ANY_BRACES.finditer(source):
         inner = found[1].strip()
         doubled = (
             found[0].startswith("{{") and found[0].endswith("}}") and _has_hole(found[0], scope)
@@ -375,7 +375,7 @@ def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
         if doubled:
             message, hint = f"{found[0]} keeps one pair of its braces", f"write: {{{inner}}}"
             yield _warning(message, text, found.start(), found.end(), hint)
-        elif inner in scope.stores and not _lookalikes_PATH.fullmatch(inner):
+        elif inner in scope.stores and not _DOTTED.fullmatch(inner):
             plain = re.sub(r"\W", "_", inner)
             message = f"{found[0]} stays text: braces hold a path"
             yield _warning(message, text, found.start(), found.end(), f"call the store {plain}")
