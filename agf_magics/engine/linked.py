@@ -420,7 +420,7 @@ def sessions(step: Step, callees: Mapping[str, Any]) -> int:
         case Invoke():
             callee = callees.get(step.id)
             if isinstance(callee, Linked):
-                inside = sum(sessions(inner, callee.callees) for inner in callee.flow.body.steps)
+                inside = sessions(callee.flow.body, callee.callees)
                 return max(inside, int(step.kind == "agent" and step.asking.spawns))
             return int(isinstance(callee, Agent) and step.asking.spawns)
         case Branches() | Sequence():

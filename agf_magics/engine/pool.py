@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..catalog import Tool, Transform
 from ..flow import events as ev
 from ..flow.step import Step, Walk
-from ..flow.steps import Branches, Each, Invoke, every
+from ..flow.steps import Branches, Each, Invoke, calls
 from ..flow.values import Value
 from ..journal.codec import preview
 from ..journal.records import CallKey, again
@@ -94,13 +94,11 @@ def calls_of(
 ) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
     """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
     its path, after those of ``before``."""
-    for step in every(body):
-        if isinstance(step, Invoke):
-            callee, path = linked.callees.get(step.id), (*before, step.id)
-            yield step, callee, path
-            if isinstance(callee, Linked):
-                for inner in callee.flow.body.steps:
-                    yield from calls_of(inner, callee, path)
+    for step in calls(body):
+        callee, path = linked.callees.get(step.id), (*before, step.id)
+        yield step, callee, path
+        if isinstance(callee, Linked):
+            yield from calls_of(callee.flow.body, callee, path)
 
 
 class Plan:
