@@ -54,12 +54,9 @@ from .schema_documents import SCHEMA, TYPES
 from .texts import BRANCH_ERRORS, ERRORS, Attached, Named
 
 
-def read_attach(reader: Reader, node: Node, key: Key) -> Attached | None:
-    if not isinstance(node, Items):
-        reader.wrong_type(node, key)
-        return None
+def read_attach(reader: Reader, node: Node, key: Key) -> Attached:
     exprs = []
-    for item in node.items:
+    for item in reader.elements(node, key):
         is_known = reader.scope.knows(item.text.partition(".")[0])
         if texts.is_file_name(item.text, reader.scope) and not is_known:
             message = f"{item.text!r} is an expression here, not a path"
