@@ -9,36 +9,37 @@ magics do. Functions use `registry`, the registry of this process, unless they g
 
 from __future__ import annotations
 
-import gc
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .catalog import (
-    Registry,
-    Retry,
-    ToolContext,
-    agent,
-    default,
-    install,
-    model_agent,
-    policy,
-    tool,
-    transform,
-)
-from .engine.limits import Limits
-from .engine.user_code import running
-from .flow.events import Event, Question
-from .flow.steps import Flow
-from .lifecycle.define import define, evaluate, load
-from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
-from .lifecycle.past_run import PastRun, import_run
-from .lifecycle.past_runs import export, runs
-from .lifecycle.resume import rerun, resume
-from .lifecycle.settings import current, own_files
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
-from .text.late_imports import IN_BROWSER, Widgets
-from .workers.on import Workers
+from .text.late_imports import IN_BROWSER, Widgets, uncollected
+
+with uncollected():
+    from .catalog import (
+        Registry,
+        Retry,
+        ToolContext,
+        agent,
+        default,
+        install,
+        model_agent,
+        policy,
+        tool,
+        transform,
+    )
+    from .engine.limits import Limits
+    from .engine.user_code import running
+    from .flow.events import Event, Question
+    from .flow.steps import Flow
+    from .lifecycle.define import define, evaluate, load
+    from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
+    from .lifecycle.past_run import PastRun, import_run
+    from .lifecycle.past_runs import export, runs
+    from .lifecycle.resume import rerun, resume
+    from .lifecycle.settings import current, own_files
+    from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+    from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
@@ -156,17 +157,10 @@ def draw(
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext agf_magics``"""
-    # What is imported stays, and a collection meanwhile goes through all objects of the shell: a
-    # sixth of the time.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
+    with uncollected():
         from .notebook import load
 
         load(shell)
-    finally:
-        if collects:
-            gc.enable()
 
 
 def unload_ipython_extension(shell: Any) -> None:

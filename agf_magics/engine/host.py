@@ -312,7 +312,7 @@ class Host:
                 # Not the future itself, which the limit would cancel: the call goes on until it is
                 # stopped below, and then reports its end there.
                 await asyncio.wait((call.ended,))
-            return await self.finish_call(call, None, 0.0)
+            return await self.finish_call(call)
 
         result: Result | None = None
         try:
@@ -346,14 +346,12 @@ class Host:
             raise StillRunning(left) if left else asyncio.CancelledError
         return False, TimedOut(timeout, left)
 
-    async def finish_call(self, call: Call, timeout: float | None, deadline: float) -> Result:
-        """The result of a call that has ended, after what it returned was awaited. ``deadline``:
-        the loop's time at which ``timeout`` is over."""
+    async def finish_call(self, call: Call) -> Result:
+        """The result of a call that has ended, after what it returned was awaited."""
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
-        result, left = call.result, deadline - asyncio.get_running_loop().time()
-        return await in_time(lambda: awaited(result, self.grace), left, timeout)
+        return await awaited(call.result, self.grace)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left

@@ -76,7 +76,7 @@ class Limits:
 
 def shortest(*seconds: float | None) -> float | None:
     """The shortest of several time limits; None: there is none."""
-    return min((limit for limit in seconds if limit is not None), default=None)
+    return min(filter(None, seconds), default=None)  # none is 0
 
 
 class LimitReached(StepError):

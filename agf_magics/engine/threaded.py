@@ -32,7 +32,7 @@ from ..flow.values import Value
 from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
 from .call import finish, permit, resources_of, start_record, value_of
-from .host import TURN, has_effect
+from .host import TURN, has_effect, in_time
 from .limits import granted, shortest
 from .pool import OneCall, Parts, Plan, retry_scope
 from .runner import CallSite, Runner, Scope, clock, is_rescuable, store_value
@@ -349,9 +349,12 @@ class OpenCalls:
     def finish(self, element: Element) -> None:
         """End a call that has returned too late, was interrupted, or whose value must be
         awaited."""
-        self._end_in_task(
-            element, lambda element: self.host.finish_call(element, self.timeout, element.deadline)
-        )
+
+        def finished(element: Element) -> Awaitable[Result]:
+            left = element.deadline - self.loop.time()
+            return in_time(lambda: self.host.finish_call(element), left, self.timeout)
+
+        self._end_in_task(element, finished)
 
     def _end_in_task(self, element: Element, end: Callable[[Element], Awaitable[Result]]) -> None:
         """End an element that needs to wait, in a task of its own."""

@@ -37,6 +37,8 @@ from contextvars import ContextVar
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, NoReturn, Protocol
 
+from ..flow.values import ATOMS
+
 
 class Prints(Protocol):
     """Gets what a call prints, on any thread."""
@@ -212,7 +214,7 @@ def _raised_by_asyncio(error: BaseException) -> bool:
 def is_awaitable(value: Any) -> bool:
     try:
         # It asks the class for `__await__`, which runs code of a metaclass.
-        return inspect.isawaitable(value)
+        return type(value) not in ATOMS and inspect.isawaitable(value)
     except Exception:  # a class of a user
         return False
 

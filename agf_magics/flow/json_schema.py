@@ -78,24 +78,23 @@ def judge(
         return _validator()(whole, registry=REGISTRY).evolve(schema=schema)
 
     def violations(value: Value) -> list[Violation]:
-        with installed_only():
-            from referencing.exceptions import Unresolvable
-
         token = budget.set(Allowance(value))
         try:
             return sorted(
                 map(_violation, validator().iter_errors(value)),
                 key=lambda violation: [*map(str, violation.path)],
             )
-        except Unresolvable as error:
-            reference = f"#{error.ref}" if error.ref.startswith("/") else error.ref
-            return [Violation((), "$ref", reference, value, rule=rule)]
         except RecursionError:
             return [Violation((), "$ref", None, value, rule=rule)]
-        except (
-            Exception
-        ) as error:  # a foreign schema may have an unknown type, a number that is text, …
-            return [Violation((), "unusable", _reason(error), value, rule=rule)]
+        # A foreign schema may have an unknown type, a number that is text, …
+        except Exception as error:
+            with installed_only():  # here: each value would wait for it
+                from referencing.exceptions import Unresolvable
+
+            if not isinstance(error, Unresolvable):
+                return [Violation((), "unusable", _reason(error), value, rule=rule)]
+            reference = f"#{error.ref}" if error.ref.startswith("/") else error.ref
+            return [Violation((), "$ref", reference, value, rule=rule)]
         finally:
             budget.reset(token)
 

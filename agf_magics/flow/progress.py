@@ -37,7 +37,7 @@ Key = tuple[str, ...]
 
 def key_of(at: ev.StepPath) -> Key:
     """The key of the row of a path."""
-    return tuple(bit for bit in at if isinstance(bit, str))
+    return tuple([bit for bit in at if type(bit) is str])  # a list: half of the time
 
 
 class Usage(NamedTuple):

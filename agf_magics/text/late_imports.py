@@ -7,6 +7,7 @@ not run it (decision D3).
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -26,6 +27,19 @@ class Widgets:
 
 IN_BROWSER = sys.platform == "emscripten"
 """Whether this is Python in a page (Pyodide): no threads, no processes, no sockets, one process."""
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """The block is not interrupted by collections of garbage: what it imports stays, and each of
+    them goes through all objects of the shell."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 @contextmanager

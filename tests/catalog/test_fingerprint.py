@@ -272,18 +272,21 @@ def test_a_module_belongs_to_each_package_that_lists_a_file_of_it(
     for package, text in listed.items():
         (site / f"{package}.dist-info").mkdir(parents=True)
         (site / f"{package}.dist-info" / "RECORD").write_text(text, newline="")
-    (site / "other-2.0.dist-info" / "top_level.txt").write_text("owned_f\nowned\nowned-g")
+    # Beside the list of all files the other one has nothing more: a name of it may be in a folder.
+    (site / "owned-1.0.dist-info" / "top_level.txt").write_text("owned_c")
+    (site / "third-3.0.dist-info").mkdir()
+    (site / "third-3.0.dist-info" / "top_level.txt").write_text("owned_f\nowned\nowned-g")
     monkeypatch.syspath_prepend(site)
     names = ("owned", "owned0", "owned_b", "owned-more", "owned_c", "owned_d", "owned_e", "owned_f", "owned-g")
     found = {name: version_of(name) for name in names}
     assert found == {
-        "owned": "other-2.0 owned-1.0",
+        "owned": "other-2.0 owned-1.0 third-3.0",
         "owned0": "owned-1.0",
         "owned_b": "owned-1.0",
         "owned-more": "other-2.0",
         "owned_c": "",
         "owned_d": "",
         "owned_e": "other-2.0",
-        "owned_f": "other-2.0",
-        "owned-g": "other-2.0",
+        "owned_f": "third-3.0",
+        "owned-g": "third-3.0",
     }

@@ -157,7 +157,7 @@ class _Index:
 class Log(Sequence[Mapping[str, Value]]):
     """Messages, oldest first. `append` returns the next log and does not change this one."""
 
-    __slots__ = ("_index", "_messages", "_writes")
+    __slots__ = ("_index", "_messages", "_values", "_writes")
 
     def __init__(
         self, messages: Iterable[Mapping[str, Value]] = (), *, loses: bool = False
@@ -168,6 +168,8 @@ class Log(Sequence[Mapping[str, Value]]):
         for message in messages:
             self._index.append(message)
         self._messages, self._writes = len(self._index.messages), len(self._index.writings)
+        self._values: dict[tuple[str, tuple[str, ...], str | None], Value] = {}
+        """What was read: a call reads each value twice, when it is ready and when it starts."""
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
         """This log with ``messages`` at its end. The messages must not be changed later."""
@@ -186,6 +188,7 @@ class Log(Sequence[Mapping[str, Value]]):
     def _view(self, messages: int, writes: int) -> Log:
         view = Log.__new__(Log)
         view._index, view._messages, view._writes = self._index, messages, writes
+        view._values = {}
         return view
 
     def __len__(self) -> int:
@@ -249,7 +252,11 @@ class Log(Sequence[Mapping[str, Value]]):
 
     def _value(self, reference: Reference, instance: str | None) -> Value:
         """Raises Conflict."""
-        return find(replay(self._replayed(reference, instance).values()), reference.path)
+        place = reference.kind, reference.path, instance
+        if place not in self._values:
+            writings = self._replayed(reference, instance).values()
+            self._values[place] = find(replay(writings), reference.path)
+        return self._values[place]
 
     def _replayed(self, reference: Reference, instance: str | None) -> dict[int, Writing]:
         """The writes that the value is replayed from. A list is only known as a whole, and the

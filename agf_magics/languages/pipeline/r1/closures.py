@@ -135,6 +135,17 @@ def _path(node: Path) -> Run:
     return field
 
 
+def _truth(node: Node, run: Run) -> Run:
+    """Whether the value of ``node`` is true. ``run``: its closure."""
+
+    def truth(env: Env) -> bool:
+        value = run(env)
+        return value if value is True or value is False else is_true(value)
+
+    # A comparison and `not` give nothing but true and false.
+    return run if type(node) in (Compare, Not) else truth
+
+
 def _items(node: Items) -> Run:
     items = tuple(map(closure, node.items))
     return lambda env: [item(env) for item in items]
@@ -146,8 +157,8 @@ def _fields(node: Fields) -> Run:
 
 
 def _not(node: Not) -> Run:
-    operand = closure(node.operand)
-    return lambda env: not is_true(operand(env))
+    test = _truth(node.operand, closure(node.operand))
+    return lambda env: not test(env)
 
 
 def _minus(node: Minus) -> Run:
@@ -165,11 +176,13 @@ def _minus(node: Minus) -> Run:
 def _logic(node: Logic) -> Run:
     *before, last = map(closure, node.parts)
     both = node.op == "and"
+    decides = not both
 
     def logic(env: Env) -> Value:
         for part in before:  # a loop: a long chain must not become a deep stack
             value = part(env)
-            if is_true(value) is not both:
+            # Nearly all are true or false, and the call of `is_true` costs as much as the part.
+            if value is not both and is_true(value) is decides:
                 return value
         return last(env)
 
@@ -316,16 +329,15 @@ def _list(node: Node, name: str, at: int) -> Callable[[Env], list[Value]]:
 def _each(node: Each) -> Run:
     name, level, at, width, weight = node.name, node.level, node.at, len(node.name), node.weight
     base, body = _list(node.base, name, at), closure(node.body)
+    test = _truth(node.body, body)
 
     # In each, the element becomes the parameter.
     loops: dict[str, Callable[[Env, list[Value]], Value]] = {
         "map": lambda env, items: [body(env) for env[level] in items],
-        "filter": lambda env, items: [env[level] for env[level] in items if is_true(body(env))],
-        "find": lambda env, items: next(
-            (env[level] for env[level] in items if is_true(body(env))), None
-        ),
-        "any": lambda env, items: any(is_true(body(env)) for env[level] in items),
-        "all": lambda env, items: all(is_true(body(env)) for env[level] in items),
+        "filter": lambda env, items: [env[level] for env[level] in items if test(env)],
+        "find": lambda env, items: next((env[level] for env[level] in items if test(env)), None),
+        "any": lambda env, items: any(test(env) for env[level] in items),
+        "all": lambda env, items: all(test(env) for env[level] in items),
     }
     loop = loops[name]
 
