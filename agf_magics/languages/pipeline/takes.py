@@ -31,6 +31,7 @@ from . import texts
 from .body import (
     RETRY,
     Reader,
+    check_name,
     read_expression,
     read_literals,
     read_on_error,
@@ -153,9 +154,7 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
-        return NamedArguments(
-            tuple(reader.read_entries(node, key, NAME._replace(read=read_expression)))
-        )
+        return NamedArguments(tuple(reader.read_entries(node, key, EXPRESSION)))
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None
@@ -241,6 +240,7 @@ def _branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
         if not name.text.strip():
             message = "a branch has a blank name"
             reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        check_name(reader, name, "this branch", "pipe")
         step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
         if step is not None:
             steps[name.text] = step
