@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
+from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
@@ -84,6 +85,9 @@ def build(
         if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
         required = parameter.default is inspect.Parameter.empty
+        if isinstance(parameter.default, FieldInfo):  # as in MCP servers: it has the default
+            kind = typing.Annotated[kind, parameter.default]
+            required = parameter.default.is_required()
         fields[name] = (
             typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
         )

@@ -321,7 +321,8 @@ def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
         ("most", wanted.maximum, operator.le),
     ):
         if bound is not None and not fits(value, bound):
-            message = f"{path}: needs at {word} {bound}, not {value}"
+            shown = shown_value(value).removeprefix("the number ")
+            message = f"{path}: needs at {word} {bound}, not {shown}"
             yield FieldViolation(path, "out_of_range", message)
 
 

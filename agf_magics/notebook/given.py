@@ -151,14 +151,14 @@ def value(word: Token, names: Variables) -> Any:
 
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name, which may be written ``$name``."""
-    name = word.text.removeprefix("$")
-    word = word.part(len(word.text) - len(name), len(word.text))
+    dollar, name = word.text[:1] == "$", word.text.removeprefix("$")
+    word = word.part(1, len(word.text)) if dollar else word
     if not name.isidentifier():
-        hint = (
-            "assign the value to a variable in a cell above; quote a text that begins with $ "
-            "twice: '\"$a\"'"
-        )
-        raise line_error("variable", f"$ takes the name of a variable, not {name!r}", word, hint)
+        hint = "assign the value to a variable in a cell above"
+        if dollar:
+            hint += "; quote a text that begins with $ twice: '\"$a\"'"
+        what = "$ takes" if dollar else "this must be"
+        raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
     if name not in names:
         yours = [known for known in names if not known.startswith("_")]
         message = f"the notebook has no variable {name!r}"

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pandas as pd
 import pytest
 from annotated_types import Gt
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agf_magics.catalog import Registry, Tool, tool
 from agf_magics.text.diagnostics import StepError
@@ -153,6 +153,10 @@ def _(day: date): ...
 
 @table("size: Annotated[int, Gt(3)]")
 def _(size: Annotated[int, Gt(3)]): ...
+
+
+@table("size: int = Field(4, gt=3), name: str = Field()")
+def _(size: int = Field(4, gt=3), name: str = Field()): ...
 
 
 @table("frame: DataFrame")

@@ -47,6 +47,16 @@ def test_a_function_of_other_variables_is_told_by_its_name() -> None:
         graph(one("{type: python, tool: named, variables: {x: 1, y: 2}}"), registry)
 
 
+def test_a_key_that_the_other_flow_does_not_return_is_told() -> None:
+    registry = agf.Registry()
+    agf.define("{pipeline: other, steps: [{transform: {value: '7', output: z}}]}", registry=registry)
+    node = "{type: subgraph, graph: other, input_mapping: {}, output_mapping: {n: output, m: z}}"
+    run = graph(one(node, "state: {n: int, m: int}\n"), registry, {"m": 5})
+    assert run.output == {"n": 7, "m": 5}
+    (warning,) = [(found.code, found.span.text) for found in run.warnings if found.span]
+    assert warning == ("graph.subgraph-mapping", "z")
+
+
 def test_agents_are_asked_with_the_prompt_and_their_variables() -> None:
     registry, heard = agf.Registry(), list[Any]()
 

@@ -50,3 +50,30 @@ def test_an_expression_alone_reads_its_context_as_the_root() -> None:
     with pytest.raises(agf.StepError) as caught:
         agf.evaluate("r1", "a.c", {"a": {"b": 1}})
     assert caught.value.code == "r1.missing-path"
+
+
+class _Silent:
+    def __repr__(self) -> str:
+        raise LookupError
+
+
+@pytest.mark.parametrize("value", [10**5_000, [_Silent()]], ids=["digits", "silent"])
+def test_a_value_without_a_text_selects_no_case(value: Any) -> None:
+    text = "{pipeline: p, steps: [{match: {on: ctx.x, cases: {a: {pipeline: q}}}}]}"
+    registry = agf.Registry()
+    agf.define("{pipeline: q, steps: [{transform: {value: '1'}}]}", registry=registry)
+    run = agf.run(text, {"x": value}, registry=registry, raises=False)
+    assert run.error is not None
+    assert run.error.code == "step.no-case"
+
+
+def test_a_number_of_too_many_digits_is_beyond_a_bound() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda: {"n": 10**5_000}, name="count", registry=registry)
+    text = (
+        "schema: S\nfields: {n: {type: number, maximum: 1}}\n---\n"
+        "pipeline: p\nsteps: [{tool: {name: count, schema: S}}]\n"
+    )
+    run = agf.run(text, registry=registry, raises=False)
+    assert run.error is not None
+    assert "n: needs at most 1, not a very large number" in run.error.diagnostic.message

@@ -333,6 +333,8 @@ class _Parser(Scanner):
             hint = f"a condition compares: {name} == true"
             if name.lower() in ("true", "always"):
                 hint = "leave the condition out: an edge without one is always taken"
+            elif name.lower() == "else":
+                hint = "an edge for all other cases has only this: condition: else"
             raise Refusal(
                 "graph.unfinished",
                 f"{name!r} is not compared with anything",

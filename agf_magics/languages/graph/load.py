@@ -25,7 +25,7 @@ from ...flow.steps import (
     part,
 )
 from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
-from ...text.nodes import NOTHING, expr_tags, is_text
+from ...text.nodes import NOTHING, Scalar, expr_tags, is_text
 from ...text.yamlnodes import Bounds, Fields, Items, shown
 from ..documents import Finding, Kind, named, one_document, said
 from .calls import Tools, read_tools
@@ -236,8 +236,18 @@ class _Loader:
             )
             built = build(self.reader, value, here)
             if built is not None:
+                self.check_keys(name, built)
                 found[name.text] = built
         return found
+
+    def check_keys(self, node: Scalar, built: Built) -> None:
+        """Report a key that a node writes twice: one of the values would be lost."""
+        names = [key.name for key in built.keys]
+        for position, key in enumerate(built.keys):
+            if key.name in names[:position]:
+                message = f"{node.text!r} writes two values to {key.name!r}"
+                hint = "give each value a key of its own"
+                self.reader.error("graph.same-key", message, key.span or node.span, hint)
 
     def exports(self, node: Fields | None) -> Iterator[Export]:
         for key, value in self.reader.entries(node):

@@ -189,11 +189,27 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
-        found = value if isinstance(value, dict) else {"output": value}
-        return {own.text: found[other.text] for own, other in mapping if other.text in found}
+        result = _keys_of(value)
+        return {own.text: result[other.text] for own, other in mapping if other.text in result}
+
+    def note_missing(value: Value) -> Diagnostic | None:
+        result = _keys_of(value)
+        for own, other in mapping:
+            if type(value) is not Failed and other.text not in result:
+                message = f"the result of {name.text!r} has no {other.text!r} for {own.text!r}"
+                hint = suggest(other.text, result, "its keys")
+                return Diagnostic(
+                    "graph.subgraph-mapping", message, other.span, hint, severity="warning"
+                )
+        return None
 
     keys = tuple(Written(own.text, own.span) for own, _ in mapping)
-    return on_error(given, here, Built(step, write_mapped, keys, collects=here.inside))
+    built = Built(step, write_mapped, keys, collects=here.inside, note=note_missing)
+    return on_error(given, here, built)
+
+
+def _keys_of(value: Value) -> Mapping[str, Value]:
+    return value if isinstance(value, dict) else {"output": value}
 
 
 def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, State], Frame] | None:

@@ -133,6 +133,8 @@ class Reader(documents.Reader):
                 "schema names a schema: document; write output_schema: {type: object, …} here, "
                 "or schema: {name: …, fields: …} in a prompt file"
             )
+        elif key.name == "on_error" and node.text in ("continue", "ignore"):
+            hint = "write: skip"
         elif key.name == "node":
             hint = "write the node itself here, not the name of one: node: {type: …}"
         super().wrong_type(node, key, hint)

@@ -43,6 +43,15 @@ def _values(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ..
     )
 
 
+def _variables(reader: Reader, node: Node, key: Key) -> tuple[tuple[Name, Expr], ...]:
+    """Values that the text alone decides: there is no state before the run."""
+    values = _values(reader, node, key)
+    for ref in (ref for _, expr in values for ref in expr.reads()):
+        message = f"{key.name!r} of a graph cannot read the state: they are its first values"
+        reader.error("graph.wrong-type", message, ref.span, "let a passthrough node compute it")
+    return values
+
+
 def _arguments(reader: Reader, node: Node, key: Key) -> Any:
     if is_text(node):
         whole = reader.template(node)
@@ -146,6 +155,7 @@ VALUES = Takes(
     mapping_of({}),
     _values,
 )
+VARIABLES = Takes("a mapping of names to values", "{n: 0}", mapping_of({}), _variables)
 ARGUMENTS = Takes(
     "a mapping of argument names to values, or one placeholder",
     '{path: "{state.path}"}',

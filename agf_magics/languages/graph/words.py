@@ -425,7 +425,7 @@ GRAPH = kind(
     Key("version", takes.ANYTHING, "The version of the text, for readers."),
     Key("description", takes.TEXT, "A description, for people and for agents that may call it."),
     Key("state", takes.STATE, "The keys of the state, each with its type."),
-    Key("variables", takes.VALUES, "The values of keys before the run, if the input has none."),
+    Key("variables", takes.VARIABLES, "The values of keys before the run, if the input has none."),
     Key("tools", takes.TOOLS, "The tools of the graph."),
     Key("defaults", takes.NODE_DEFAULTS, "Defaults for nodes."),
     Key("config", takes.LIMITS, "Limits of a run."),

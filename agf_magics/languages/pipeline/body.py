@@ -60,11 +60,12 @@ _ON_ERROR_ELSEWHERE = {
 
 
 _FORMS = {
-    "literals": "over: {1}",
+    "literals": "over: {2}",
     "pass": "pass: [{1}]",
-    "target": "{0}: {{pipeline: {1}}}",
+    "target": "{0}: {{pipeline: {2}}}",
 }
-"""What a text means in the place of another type, by the word of the type."""
+"""What a text means in the place of another type, by the word of the type. {2} is the text in quotes
+if it needs them."""
 _MATCH = "match: {on: VALUE, cases: {true: {pipeline: NAME}}}"
 _ELSEWHERE = {
     **dict.fromkeys(
@@ -267,7 +268,8 @@ class Reader(documents.Reader):
             named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(node.items))
             hint = f"name each branch: branches: {{{', '.join(named)}}}"
         elif node.text and key.takes.word in _FORMS:
-            hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text)}"
+            quoted = texts.tagged(node.text).removeprefix("!expr ")
+            hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
         super().wrong_type(node, key, hint)
 
     def r1(self, node: Scalar) -> R1 | None:
@@ -343,17 +345,22 @@ def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
     name = reader.name(node, key)
     if name is None:
         return None
-    if name.text in ROOTS:
-        # No error: ctx.NAME reads it, as in Reyn.
-        message = f"{name.text!r} alone never reads this store: {ROOTS[name.text]}"
-        hint = f"choose another name; ctx.{name.text} reads this one"
-        reader.warn("pipeline.store-name", message, name.span, hint)
+    check_name(reader, name, "this store", "ctx")
     meant = texts.lookalike(name.text, reader.scope)
     if meant and (meant.expression != name.text or "." in name.text):
         last = meant.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
         reader.warn(texts.CODE, message, name.span, f"write: output: {last}")
     return name
+
+
+def check_name(reader: Reader, name: Name | Scalar, what: str, root: str) -> None:
+    """Warn of a name that alone means something else. No error: the path from its root reads it, as
+    in Reyn."""
+    if name.text in ROOTS:
+        message = f"{name.text!r} alone never reads {what}: {ROOTS[name.text]}"
+        hint = f"choose another name; {root}.{name.text} reads this one"
+        reader.warn("pipeline.store-name", message, name.span, hint)
 
 
 def read_expression(reader: Reader, node: Node, key: Key) -> R1 | None:
@@ -501,6 +508,7 @@ def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
         if not name.text.strip():
             message = "a branch has a blank name"
             reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        check_name(reader, name, "this branch", "pipe")
         step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
         if step is not None:
             steps[name.text] = step

@@ -100,9 +100,7 @@ def read_tools(reader: Reader, node: Node, key: Key) -> tuple[Name, ...] | None:
 
 def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
     if isinstance(node, Fields):  # P4: the newer form
-        return NamedArguments(
-            tuple(reader.read_entries(node, key, NAME._replace(read=read_expression)))
-        )
+        return NamedArguments(tuple(reader.read_entries(node, key, EXPRESSION)))
     if not isinstance(node, Items):
         reader.wrong_type(node, key)
         return None

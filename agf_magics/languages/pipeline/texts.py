@@ -516,7 +516,10 @@ def labels(value: Any) -> tuple[str, ...]:
         return (value,)
     if kind not in (*ATOMS, list, dict):
         return (type_name(value),)  # opaque
-    text = str(value)
+    try:
+        text = str(value)
+    except Exception:  # a number of too many digits, or an object inside without a text
+        return (type_name(value),)
     if not is_json(value):
         return (text,)
     return tuple(
