@@ -234,18 +234,35 @@ class CsvFile(FileRows):
 
 
 class _CsvReader:
-    """The rows of a CSV file from a place on, and the place and the line of the next one."""
+    """The rows of a CSV file from a place on, and the place and the line of the next one. Raises
+    ValueError for a line that cannot be read."""
 
     def __init__(self, file: Any, place: int, line: int) -> None:
         file.seek(place)
         self.place, self.line = place, line
-        self.rows = csv.reader(self._texts(file), strict=False)
+        self.rows = self._rows(csv.reader(self._texts(file), strict=False))
+
+    def _rows(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
+        self._first = self.line
+        try:
+            for row in reader:
+                yield row
+                self._first = self.line
+        except UnicodeDecodeError:
+            raise ValueError(f"line {self.line - 1} is not UTF-8") from None
+        except csv.Error as error:
+            # After the dash it tells how to open a file in Python.
+            raise ValueError(f"line {self._first}: {str(error).partition(' - ')[0]}") from None
 
     def _texts(self, file: Any) -> Iterator[str]:
         for line in _lines(file):
             self.place += len(line)
             self.line += 1
-            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8", "replace")
+            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8")
+        # The reader wants another line of its row: it would make one cell of all the rows after an
+        # open quote.
+        if self.line > self._first:
+            raise ValueError(f"a quote of line {self._first} is not closed")
 
 
 class Parquet(FileRows):
