@@ -34,7 +34,7 @@ from ..text.diagnostics import (
 from ..text.late_imports import installed_only
 from ..text.nodes import plain
 from ..text.yamlnodes import documents
-from .values import Value, settle, type_name
+from .values import Value, as_json, settle, type_name
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -102,7 +102,7 @@ class ListRows(Rows):
     def read(self, page: int) -> list[Cells | StepError]:
         part = self.source[page * PAGE : (page + 1) * PAGE]
         return [
-            {name: cell(value) for name, value in row.items()}
+            {str(name): cell(value) for name, value in row.items()}
             if isinstance(row, Mapping)
             else _broken(page * PAGE + number, f"it is {type_name(row)}, not a mapping of names")
             for number, row in enumerate(part)
@@ -430,7 +430,7 @@ def _array(pyarrow: Any, values: list[Value]) -> Any:
 
 
 def json_text(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)
+    return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def _with_index(frame: Any) -> Any:
@@ -499,7 +499,7 @@ def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one
 
 
 def _names(row: object) -> Iterator[str]:
-    return (name for name in row if isinstance(name, str)) if isinstance(row, Mapping) else iter(())
+    return map(str, row if isinstance(row, Mapping) else ())
 
 
 def _lines(file: Any) -> Iterator[bytes]:
