@@ -16,6 +16,7 @@ import glob
 import importlib
 import json
 import runpy
+import shlex
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -32,7 +33,7 @@ from .engine.limits import Limits
 from .engine.runner import clock
 from .flow.events import Question
 from .flow.steps import Flow
-from .flow.values import Value
+from .flow.values import Value, as_json
 from .languages import detect_language, recognized_language
 from .languages.over import OVER
 from .lifecycle import settings
@@ -196,7 +197,7 @@ def _finish(
     for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
         for word in parsed.words(flag):
             check_target(Path(word.text), kind)
-    for word in parsed.words("--report"):
+    for word in (*parsed.words("--report"), *parsed.words("--record")):
         if (why := unwritable_reason(Path(word.text))) is not None:
             raise unwritable(word, OSError(why))
     chosen = RunOptions(
@@ -216,7 +217,7 @@ def _finish(
     for loss in run.progress.losses if quiet else ():
         print(f"{loss.severity}: {loss}", file=sys.stderr)
     if run.how_to_continue:
-        print(f"to resume it: agf-magics resume {run.run_id}", file=sys.stderr)
+        print(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
     for word in parsed.words("--report"):  # also of a failed run
         write_by(word, partial(agf.report, run), sys.stderr)
     if run.error is not None and not quiet:
@@ -225,15 +226,29 @@ def _finish(
     if dry:
         print(run.note)
         return 0
+    code = 0
+    # Before what may fail: models have been paid for it.
+    if run.flow.language == OVER:
+        code = _finish_rows(parsed, run.table, scores)
+    else:
+        print(_json(run.output))
     for word in parsed.words("--record"):
         write_by(word, partial(agf.record, run), sys.stderr)
     for word in parsed.words("--export"):
         for file in agf.export(run, word.text):
             print(f"wrote {file}", file=sys.stderr)
-    if run.flow.language == OVER:
-        return _finish_rows(parsed, run.table, scores)
-    print(_json(run.output))
-    return 0
+    return code
+
+
+def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
+    """The line that resumes ``run``, with what its tools need."""
+    words = [
+        f"{flag} {shlex.quote(word.text)}"
+        for flag in ("--tools", "--define")
+        for word in parsed.words(flag)
+    ]
+    words += [flag for flag in SETTINGS if flag in parsed]
+    return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 
 def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> int:
@@ -277,11 +292,12 @@ def _score(word: Token) -> Any:
 
 def _json(value: Value) -> str:
     """JSON with escapes for characters that stdout cannot encode."""
-    text = json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+    plain = as_json(value)
+    text = json.dumps(plain, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        return json.dumps(value, indent=2, default=repr)
+        return json.dumps(plain, indent=2)
     return text
 
 

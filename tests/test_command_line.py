@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
     for name in [*default().flows]:
         default().flows.remove(name)
-    for name in ("weigh",):
+    for name in ("weigh", "odd"):
         default().tools.remove(name)
 
 
@@ -90,9 +91,49 @@ def test_a_failed_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     told = capsys.readouterr().err
     (line,) = (line for line in told.splitlines() if line.startswith("to resume it: agf-magics "))
     Path("works").touch()
-    assert main([*line.split()[4:], "--tools", "tools.py", "--quiet"]) == 0
+    assert main([*shlex.split(line)[4:], "--quiet"]) == 0
     assert json.loads(capsys.readouterr().out) == 5
     assert Path("asked").read_text() == "xxx"  # the first call is not made again
+
+
+ODD = {
+    "not finite": ("[float('inf'), float('nan')]", ["inf", "nan"]),
+    "keys that are no texts": ("{'a': {1: 2, '1': 3, (4, 5): 6}}", {"a": "{1: 2, '1': 3, (4, 5): 6}"}),
+    "without a repr": ("type('Odd', (), {'__repr__': lambda self: 1 / 0})()", "⟨Odd⟩"),
+    "more digits than Python writes": ("[10 ** 5000]", ["⟨int⟩"]),
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_the_output_is_json_whatever_it_has(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    value, shown = ODD[what]
+    Path("tools.py").write_text(f"from agf_magics import tool\n@tool\ndef odd():\n    return {value}\n")
+    Path("p.yaml").write_text("pipeline: p\nsteps:\n- tool: {name: odd}\n")
+    Path("rows.jsonl").write_text("{}\n")
+    run = ["run", "p.yaml", "--tools", "tools.py", "--quiet"]
+    assert main(run) == 0
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == shown
+    assert main([*run, "--over", "rows.jsonl", "--save", "out.jsonl"]) == 0
+    (row,) = Path("out.jsonl").read_text().splitlines()
+    assert json.loads(row, parse_constant=pytest.fail)["row"] == 0
+
+
+def test_a_recording_that_cannot_be_written_loses_no_output(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["run", "good.yaml", "--set", "n=5", "--record", "no/folder.agf"]) == 2
+    told = capsys.readouterr()
+    assert (told.out, "no folder 'no'" in told.err) == ("", True)
+    monkeypatch.setenv("AGF_MAGICS_JOURNAL", "off")
+    assert main(["run", "good.yaml", "--set", "n=5", "--record", "there.agf", "--quiet"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out) is not None
+    assert "[journal.off]" in told.err
+
+
+def test_the_hint_for_a_file_that_is_missing_has_no_values_of_options(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--tools", "tools.py", "--timeout", "5"]) == 2
+    assert "write agf-magics run FILE;" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_that_is_not_there_is_not_resumed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,7 +142,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     """The arguments of a call that the step is allowed to make, checked; counts the call."""
     run, step, scope = site.run, site.step, site.scope
     # Before anything is built: what the step may not call must not even evaluate its arguments.
-    if not scope.grant.allows(tool.name):
+    if not scope.grant.allows(tool.name, step.permit is not None):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     arguments = build_arguments(
         site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None

@@ -107,7 +107,8 @@ def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
 def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
-    grant = scope.grant.narrow(named_tools(step, scope.linked, scope.grant), linked.uses)
+    named = named_tools(step, scope.linked, scope.grant)
+    grant = scope.grant.narrow(named, linked.uses, asked=linked.asked)
     # The agent's identity narrows the grant further (decision A12).
     if linked.agent is not None:
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)

@@ -224,17 +224,31 @@ class Grant(NamedTuple):
     identity: str = USER
     tools: frozenset[str] | None = None
     """None: every registered tool."""
+    asked: frozenset[str] = frozenset()
+    """Further tools, for a step that asks a person before the call. What it calls does not get
+    them: it would not ask (AMB-35)."""
 
-    def allows(self, tool: str) -> bool:
+    def allows(self, tool: str, asks: bool = False) -> bool:
+        """``asks``: whether the step asks a person."""
+        if asks and tool in self.asked:
+            return True
         return tool not in LAUNCHES and (self.tools is None or tool in self.tools)
 
-    def narrow(self, *tools: Iterable[str] | None, identity: str | None = None) -> Grant:
-        """This grant, limited to ``tools`` (None: not limited)."""
+    def narrow(
+        self,
+        *tools: Iterable[str] | None,
+        identity: str | None = None,
+        asked: frozenset[str] = frozenset(),
+    ) -> Grant:
+        """This grant, limited to ``tools`` (None: not limited), of which ``asked`` are for steps
+        that ask a person."""
         allowed = self.tools
         for more in tools:
             if more is not None:
                 allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
-        return Grant(identity or self.identity, allowed)
+        if allowed is None or not asked:
+            return Grant(identity or self.identity, allowed)
+        return Grant(identity or self.identity, allowed - asked, allowed & asked - LAUNCHES)
 
 
 ANYTHING = Grant()

@@ -127,20 +127,22 @@ class _Linker:
         self.findings.extend(foreign_names(flow, callees))
         self.findings.extend(unlimited(flow, callees))
         self.findings.extend(repeated_effects(flow, callees))
-        tools, uses = dict(self.registry.tools), self.uses(flow)
+        tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
         self.registry = outer
-        return Linked(flow, callees, schemas, tools, brought, uses)
+        return Linked(flow, callees, schemas, tools, brought, uses, asked)
 
-    def uses(self, flow: Flow) -> frozenset[str] | None:
-        """The tools that ``flow`` may use. An alias means the registered tool of that alias, else
-        of its name (B5)."""
+    def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """The tools that ``flow`` may use, and those of them that need an approval. An alias means
+        the registered tool of that alias, else of its name (B5)."""
         if flow.declared.uses is None:
-            return None
+            return None, frozenset()
         names = {*self.registry.tools, *self.registry.flows}
-        return frozenset(
-            use.alias if use.alias in names else use.registered or use.alias
+        asks = {
+            (use.alias if use.alias in names else use.registered or use.alias, use.asks)
             for use in flow.declared.uses
-        )
+        }
+        used = frozenset(name for name, _ in asks)
+        return used, frozenset(name for name in used if (name, False) not in asks)
 
     def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
         if step.pick is None:

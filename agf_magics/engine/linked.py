@@ -318,6 +318,8 @@ class Linked:
     """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
     """The tools that the flow and everything below it may use; None: those of its invoker."""
+    asked: frozenset[str] = frozenset()
+    """Those of them that only a step of the flow may use that asks a person."""
     agent: ModelAgent | None = None
     """The agent whose session this flow is."""
     accepted: dict[str, Mapping[str, Any] | None] = field(default_factory=dict)

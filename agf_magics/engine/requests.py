@@ -187,7 +187,7 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
         name
         for name, callee in binding.tools.items()
         # An agent or a flow is narrowed by its own grant when it is called.
-        if not isinstance(callee, Tool) or grant.allows(callee.name)
+        if not isinstance(callee, Tool) or grant.allows(callee.name, asks=True)
     )
     return tuple(
         Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names

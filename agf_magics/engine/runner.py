@@ -408,7 +408,8 @@ async def run(
                 # Inside the time limit: a journal on a slow disk, or one that another process
                 # holds, may wait.
                 await journal.start(emit, linked.flow.name, linked.flow.language, work)
-            scope = Scope(linked, grant=grant.narrow(linked.uses), meters=meters_of(linked.flow, 0))
+            grant = grant.narrow(linked.uses, asked=linked.asked)
+            scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
     except asyncio.CancelledError:
         _end(runner, "cancelled", None, _stores(runner, linked))

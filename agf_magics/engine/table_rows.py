@@ -2,7 +2,8 @@
 
 The call of a flow is usually not journaled, since its own calls are. That of a row is: the outcome
 is a row of the result, which is read page by page, and a resumed run does not evaluate the row
-again. A limit that counts for each row fails that row (decision D53); one of the whole run ends it.
+again. A limit that counts for each row fails that row (decision D53), as does a name that it lacks;
+a limit of the whole run ends it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
         )
     except StepError as failure:
         error = failure
-        if isinstance(error, LimitReached) and not error.ends_run:
+        # A name that this row does not have: other rows have it.
+        if error.is_unknown_name or (isinstance(error, LimitReached) and not error.ends_run):
             error = _as_failure(error)
         if keep is not None and is_rescuable(error):
             keep(None, error)
@@ -83,10 +85,10 @@ def _runner_of_row(run: Runner, budget: Budget) -> Runner:
     return inside
 
 
-def _as_failure(limit: LimitReached) -> StepError:
-    """A limit that counts for each row as a failure of that row, which the table keeps."""
-    error = StepError(*limit.diagnostics)
-    error.path, error.where = limit.path, limit.where
+def _as_failure(end: StepError) -> StepError:
+    """What would end a run as a failure of one row, which the table keeps."""
+    error = StepError(*end.diagnostics)
+    error.path, error.where = end.path, end.where
     return error
 
 

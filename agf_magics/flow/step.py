@@ -322,6 +322,8 @@ class Uses(NamedTuple):
     alias: str
     registered: str = ""
     """The name of the registered tool, if none is registered as the alias."""
+    asks: bool = False
+    """Whether a person must approve each call: then only a step that asks may make it."""
 
 
 class DerivedTool(NamedTuple):

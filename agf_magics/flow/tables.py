@@ -34,7 +34,7 @@ from ..text.diagnostics import (
 from ..text.late_imports import installed_only
 from ..text.nodes import plain
 from ..text.yamlnodes import documents
-from .values import Value, settle, type_name
+from .values import Value, as_json, settle, type_name
 
 PAGE = 1_000
 """Rows that are read at a time."""
@@ -102,7 +102,7 @@ class ListRows(Rows):
     def read(self, page: int) -> list[Cells | StepError]:
         part = self.source[page * PAGE : (page + 1) * PAGE]
         return [
-            {name: cell(value) for name, value in row.items()}
+            {str(name): cell(value) for name, value in row.items()}
             if isinstance(row, Mapping)
             else _broken(page * PAGE + number, f"it is {type_name(row)}, not a mapping of names")
             for number, row in enumerate(part)
@@ -234,18 +234,35 @@ class CsvFile(FileRows):
 
 
 class _CsvReader:
-    """The rows of a CSV file from a place on, and the place and the line of the next one."""
+    """The rows of a CSV file from a place on, and the place and the line of the next one. Raises
+    ValueError for a line that cannot be read."""
 
     def __init__(self, file: Any, place: int, line: int) -> None:
         file.seek(place)
         self.place, self.line = place, line
-        self.rows = csv.reader(self._texts(file), strict=False)
+        self.rows = self._rows(csv.reader(self._texts(file), strict=False))
+
+    def _rows(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
+        self._first = self.line
+        try:
+            for row in reader:
+                yield row
+                self._first = self.line
+        except UnicodeDecodeError:
+            raise ValueError(f"line {self.line - 1} is not UTF-8") from None
+        except csv.Error as error:
+            # After the dash it tells how to open a file in Python.
+            raise ValueError(f"line {self._first}: {str(error).partition(' - ')[0]}") from None
 
     def _texts(self, file: Any) -> Iterator[str]:
         for line in _lines(file):
             self.place += len(line)
             self.line += 1
-            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8", "replace")
+            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8")
+        # The reader wants another line of its row: it would make one cell of all the rows after an
+        # open quote.
+        if self.line > self._first:
+            raise ValueError(f"a quote of line {self._first} is not closed")
 
 
 class Parquet(FileRows):
@@ -413,7 +430,7 @@ def _array(pyarrow: Any, values: list[Value]) -> Any:
 
 
 def json_text(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)
+    return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def _with_index(frame: Any) -> Any:
@@ -482,7 +499,7 @@ def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one
 
 
 def _names(row: object) -> Iterator[str]:
-    return (name for name in row if isinstance(name, str)) if isinstance(row, Mapping) else iter(())
+    return map(str, row if isinstance(row, Mapping) else ())
 
 
 def _lines(file: Any) -> Iterator[bytes]:

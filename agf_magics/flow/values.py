@@ -193,6 +193,20 @@ def is_json(value: Value) -> bool:
     return kind is dict and TEXT.issuperset(map(type, value)) and all(map(is_json, value.values()))
 
 
+def as_json(value: Value) -> Value:
+    """``value`` with a text in the place of each part that is not JSON."""
+    kind = type(value)
+    if kind is list:
+        return [as_json(part) for part in value]
+    if kind is dict and {str}.issuperset(map(type, value)):
+        return {key: as_json(part) for key, part in value.items()}
+    try:
+        text = repr(value)
+    except Exception:  # code of a user, and a number of more digits than Python writes
+        return f"⟨{kind.__name__}⟩"
+    return value if is_json(value) else text
+
+
 NAMES = {
     str: "text",
     int: "a number",

@@ -23,7 +23,7 @@ from ..catalog import Registry, default
 from ..engine.failures import describe_exception
 from ..engine.limits import Limits
 from ..flow.steps import Flow
-from ..flow.values import Value, settle, type_name
+from ..flow.values import Value, as_json, settle, type_name
 from ..pictures.plain import html
 from ..pictures.values import cell_text, table_html
 from ..text.diagnostics import (
@@ -396,4 +396,4 @@ def check_over(
 
 
 def _json(value: Value) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2, default=repr)
+    return json.dumps(as_json(value), ensure_ascii=False, indent=2)

@@ -186,8 +186,9 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
     _operands(command, _options(command, words, given), given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
+        named = (given.get(operand.metavar) for operand in command.operands)
         raise _missing(
-            command, missing, source, " ".join(words[0].text for words in given.values())
+            command, missing, source, " ".join(words[0].text for words in named if words)
         )
     return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from tests.engine import kept
@@ -128,6 +130,65 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
     assert given == ["t0ken-of-ann"] * 4
     question = "call use(token=•••, then=now)?"
     assert asked == ["Your token?", "When?", "Your token?", question, question]
+
+
+DOCUMENT = """\
+schema_version: "1.0.0"
+metadata: {{id: doc, name: Doc, version: "1.0.0", description: Pays}}
+interface: {{input: {{}}, output: {{}}}}
+execution_policy: {policy}
+action_space:
+  local_agents: [{{alias: {agent}, source: notebook, source_type: kernel}}]
+  local_tools: [{{alias: pay, approval: true}}, {{alias: helper}}]
+"""
+
+
+def paying(policy: str, agent: str, first: ToolCallPart) -> tuple[agf.Run, list[int], list[str]]:
+    """A run of a document whose tool `pay` needs approval; each agent and tool tries to pay. The run,
+    what was paid, and what was asked."""
+    world = World()
+
+    @agf.agent(registry=world.registry)
+    def function(prompt: str, tools: dict[str, Any]) -> str:
+        return str(tools["pay"](amount=1) if "pay" in tools else helper())
+
+    @agf.tool(registry=world.registry)
+    def helper() -> str:
+        flow = "{pipeline: inner, steps: [{tool: {name: pay, args: {amount: 2}}}]}"
+        inner = agf.run(flow, registry=world.registry, raises=False)
+        return inner.error.code if inner.error else "paid"
+
+    def reply(messages: list[Any], info: Any) -> ModelResponse:
+        answered = len(messages) > 1
+        return ModelResponse(parts=[TextPart("done") if answered else first])
+
+    world.registry.choose(FunctionModel(reply))
+    agf.model_agent("model", model=FunctionModel(reply), registry=world.registry)
+    agf.define("{pipeline: flow, steps: [{tool: {name: pay, args: {amount: 3}}}]}", registry=world.registry)
+    text = DOCUMENT.format(policy=policy, agent=agent)
+    run = agf.run(text, {"prompt": "pay"}, registry=world.registry, ask=world.ask(False), raises=False)
+    return run, world.paid, world.asked
+
+
+PAY, HELP = ToolCallPart("pay", {"amount": 4}), ToolCallPart("helper", {})
+REACT = "{id: agf.react, config: {instructions: Pay, model: m}}"
+
+
+@pytest.mark.parametrize("agent", ["function", "model", "flow"])
+@pytest.mark.parametrize("first", [PAY, HELP], ids=["itself", "a tool"])
+def test_nothing_below_a_document_calls_its_tool_without_the_approval(agent: str, first: ToolCallPart) -> None:
+    sequential = f"{{id: agf.sequential, config: {{steps: [{{agent: {agent}}}]}}}}"
+    run, paid, asked = paying(sequential, agent, first)
+    assert (paid, asked) == ([], [])
+    assert "policy.approval" in [found.code for found in run.warnings]
+    run, paid, asked = paying(REACT, agent, ToolCallPart(agent, {"prompt": "pay"}))
+    assert (paid, asked) == ([], [])
+
+
+@pytest.mark.parametrize(("first", "questions"), [(PAY, 1), (HELP, 0)], ids=["itself", "a tool"])
+def test_the_model_of_a_document_asks_before_it_calls_the_tool(first: ToolCallPart, questions: int) -> None:
+    run, paid, asked = paying(REACT, "function", first)
+    assert (run.status, paid, len(asked)) == ("ok", [], questions)
 
 
 def test_arguments_that_are_put_in_the_place_of_others_are_checked_as_those_of_a_call() -> None:

@@ -66,6 +66,15 @@ def test_an_output_that_nothing_is_found_for_is_null_and_warned_of(registry: agf
     assert [found.code for found in done.warnings if found.code == "plan.no-output"] == ["plan.no-output"]
 
 
+@pytest.mark.parametrize("kind", ["input", "state"])
+def test_the_hint_for_a_kind_without_a_value_says_how_to_give_one(registry: agf.Registry, kind: str) -> None:
+    done = run(plan(f"_tool: echo, v: †{kind}.y, _outputPath: †output.z"), registry, raises=False)
+    assert done.error is not None
+    hint = done.error.diagnostics[0].hint or ""
+    assert "give it" in hint
+    assert hint.endswith(f"or add a default: †{kind}.y || 10")
+
+
 def test_the_hint_for_an_output_names_the_fields_of_the_value_that_it_reads(registry: agf.Registry) -> None:
     done = run("{name: p, state: {x: {size: 1}}, calls: [{_tool: one}], output: †state.x.sise}", registry)
     assert [(found.code, found.hint) for found in done.warnings] == [("plan.no-output", "did you mean size?")]

@@ -143,6 +143,38 @@ def test_a_row_of_a_list_that_is_no_mapping_fails_alone(registry: agf.Registry) 
     assert run.output == {"rows": 3, "ok": 2, "failed": 1}
 
 
+def test_a_row_that_lacks_a_name_fails_alone(registry: agf.Registry) -> None:
+    run = over(registry, [{"n": 1}, {"m": 7}, {"n": 2}])
+    assert [row["error"] for row in run.table] == [None, "r1.missing-path", None]
+    assert run.output == {"rows": 3, "ok": 2, "failed": 1}
+
+
+UNREADABLE = {
+    "a quote that is open takes the rows after it": (b'n,m\n1,"a"\n2,"b\n3,c\n', "a quote of line 3 is not closed"),
+    "a quote of the names": (b'"n,m\n1,a\n', "a quote of line 1 is not closed"),
+    "text in another encoding": ("n,m\n1,a\n2,é\n".encode("latin-1"), "line 3 is not UTF-8"),
+    "lines of another system": (b"n,m\r1,a\r", "line 1: new-line character seen in unquoted field"),
+    "a cell that csv does not read": (b"n,m\n1," + b"a" * 200_000 + b"\n", "line 2: field larger than field limit"),
+}
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_a_csv_file_of_which_a_cell_would_be_wrong_is_refused(
+    registry: agf.Registry, folder: Path, calls: list[int], what: str
+) -> None:
+    content, reason = UNREADABLE[what]
+    (folder / "rows.csv").write_bytes(content)
+    with pytest.raises(agf.DefinitionError, match=reason) as error:
+        over(registry, folder / "rows.csv")
+    assert [found.code for found in error.value.diagnostics] == ["over.file"]
+    assert not calls
+
+
+def test_a_quoted_cell_of_a_csv_file_has_several_lines(registry: agf.Registry, folder: Path) -> None:
+    (folder / "rows.csv").write_bytes(b'n,m\n1,"a\nb"\n\n2,a"b\n3,"c"')
+    assert [row["m"] for row in over(registry, folder / "rows.csv").table] == ["a\nb", 'a"b', "c"]
+
+
 REFUSED: dict[str, tuple[Any, str]] = {
     "no rows": ([], "over.empty"),
     "no table": (7, "over.no-table"),

@@ -84,7 +84,7 @@ def suggest_field(reference: Reference, log: Log, instance: str | None = None) -
     with suppress(StepError):
         value, place = log.read(Reference(reference.kind), instance), reference.kind
         for name in reference.path:
-            if name.isdigit():
+            if value is MISSING or name.isdigit():
                 break
             if type(value) is not dict:
                 read = f"{reference.sign}{place}"

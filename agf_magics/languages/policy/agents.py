@@ -366,7 +366,10 @@ class ActionSpace:
 
     def uses(self) -> tuple[Uses, ...]:
         """The tools that the definition and everything that it calls may use."""
-        return tuple(Uses(offer.name.text, offer.registered) for offer in self.tools.values())
+        return tuple(
+            Uses(offer.name.text, offer.registered, alias in self.permits)
+            for alias, offer in self.tools.items()
+        )
 
     def unreachable(self) -> Iterator[Diagnostic]:
         """Errors for the entries that are not supported yet (decision B3)."""

@@ -319,6 +319,11 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         policy.refuses.extend(unreachable)
     else:
         problems.extend(replace(error, severity="warning") for error in unreachable)
+        for alias in policy.space.permits:
+            message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
+            span = policy.space.lists["local_tools"][alias][0].span
+            hint = "the model of an agf.react asks before it calls one"
+            problems.warn("policy.approval", message, span, hint)
     refuses = (*refuses, *policy.refuses)
     metadata = root.inner("metadata")
     name, label = metadata.scalar("id"), metadata.text_at("id")
