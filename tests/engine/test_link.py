@@ -12,7 +12,6 @@ from agf_magics.languages import detect_language
 from agf_magics.lifecycle.define import check_definition, link_flow, register
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.text.diagnostics import DefinitionError, StepError
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
@@ -118,7 +117,7 @@ def test_a_schema_of_another_cell_is_found_and_the_documents_own_comes_first() -
 def test_a_schema_that_closes_a_circle_over_two_cells_is_refused_when_it_is_registered() -> None:
     registry = agf.Registry()
     agf.define("schema: a\nfields: {b: {type: ref, schema: b}}", registry=registry)
-    with pytest.raises(DefinitionError) as caught:
+    with pytest.raises(agf.DefinitionError) as caught:
         agf.define("schema: b\nfields: {a: {type: ref, schema: a}}", registry=registry)
     assert [(d.code, d.span and d.span.text) for d in caught.value.diagnostics] == [("schema.cycle", "a")]
     assert list(registry.schemas) == ["a"]
@@ -140,14 +139,14 @@ steps:
 - tool: {name: use, schema: R}
 """
     agf.define(text, registry=registry)
-    with pytest.raises(DefinitionError) as refused:
+    with pytest.raises(agf.DefinitionError) as refused:
         agf.define(text, registry=registry, strict=True)
-    with pytest.raises(DefinitionError) as caught:
+    with pytest.raises(agf.DefinitionError) as caught:
         agf.run("p", registry=registry)
     for error in (refused.value, caught.value):
         assert [(d.code, d.span and d.span.text) for d in error.diagnostics] == [("flow.unknown-schema", "Qu")]
     agf.define("schema: Qu\nfields: {ok: {type: bool}}", registry=registry)
-    with pytest.raises(StepError):
+    with pytest.raises(agf.StepError):
         agf.run("p", registry=registry)
 
 
@@ -159,15 +158,21 @@ def test_a_circle_of_schemas_that_a_run_does_not_use_does_not_concern_it() -> No
     text = "pipeline: p\nsteps:\n- agent: {{prompt: x, schema: {schema}}}\n"
     own = "schema: R\nfields: {ok: {type: bool}}\n---\n"
     assert agf.run(own + text.format(schema="R"), registry=registry, dry=True).output == {"ok": True}
-    with pytest.raises(DefinitionError, match="schemas refer to each other: a → b → a"):
+    with pytest.raises(agf.DefinitionError, match="schemas refer to each other: a → b → a"):
         agf.run(text.format(schema="a"), registry=registry, dry=True)
 
 
-def test_a_step_cannot_launch_a_pipeline() -> None:
+@pytest.mark.parametrize(
+    ("name", "registered"), [("run_pipeline", True), ("run_pipeline", False), ("pipeline__add", False)]
+)
+def test_a_step_cannot_launch_a_pipeline(name: str, registered: bool) -> None:
     registry = agf.Registry()
-    agf.tool(lambda name: name, name="run_pipeline", registry=registry)
-    with pytest.raises(agf.DefinitionError, match="a step cannot launch a pipeline"):
-        agf.run("pipeline: p\nsteps:\n  - tool: {name: run_pipeline, args: {name: p}}\n", registry=registry)
+    agf.define("pipeline: add\nsteps: [{transform: {value: '1'}}]", registry=registry)
+    if registered:
+        agf.tool(lambda name: name, name=name, registry=registry)
+    with pytest.raises(agf.DefinitionError, match="a step cannot launch a pipeline") as caught:
+        agf.run(f"pipeline: p\nsteps:\n  - tool: {{name: {name}, args: {{name: p}}}}\n", registry=registry)
+    assert [d.code for d in caught.value.diagnostics] == ["flow.launch"]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +281,7 @@ def test_a_tool_that_is_removed_is_missing_in_the_next_run() -> None:
     flow = agf.load(CALLS, registry=registry)
     agf.run(flow, registry=registry)
     registry.tools.remove("price")
-    with pytest.raises(DefinitionError, match="no tool 'price'"):
+    with pytest.raises(agf.DefinitionError, match="no tool 'price'"):
         agf.run(flow, registry=registry)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.steps import Dag, Flow, Invoke
+from agf_magics.flow.steps import Dag, Invoke
 from agf_magics.languages import detect_language
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
@@ -26,13 +26,13 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def loaded(text: str) -> Flow:
+def loaded(text: str) -> agf.Flow:
     definition, problems = load("plan", text)
     assert definition.flow is not None, problems
     return definition.flow
 
 
-def dag(flow: Flow) -> Dag:
+def dag(flow: agf.Flow) -> Dag:
     (found,) = flow.body.steps
     assert isinstance(found, Dag)
     return found

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.step import Ref
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST, MOST_WORK
-from agf_magics.text.diagnostics import AgfError, DefinitionError, StepError
 from tests.languages.r1_case import EXPRESSIONS, NO_NAMES, PIPELINE, VECTORS, Opaque, names_of, r1, show, strictly
 
 
@@ -24,7 +24,7 @@ def value(text: str, **ctx: Any) -> Any:
 
 def wrong(text: str, **ctx: Any) -> tuple[str, str]:
     """The code and the text under the caret."""
-    with pytest.raises(AgfError) as caught:
+    with pytest.raises(agf.AgfError) as caught:
         value(text, **ctx)
     diagnostic = caught.value.diagnostic
     return diagnostic.code, diagnostic.span.text
@@ -38,13 +38,13 @@ def test_no_two_vectors_have_one_id() -> None:
 def test_the_vectors(row: dict[str, Any]) -> None:
     names = names_of(row)
     if row.get("when") == "load":
-        with pytest.raises(DefinitionError) as refused:
+        with pytest.raises(agf.DefinitionError) as refused:
             r1(row["expr"], names)
         assert_place(refused.value, row)
         return
     expr = r1(row["expr"], names)
     if "error" in row:
-        with pytest.raises(StepError) as caught:
+        with pytest.raises(agf.StepError) as caught:
             expr.evaluate(row["ctx"])
         assert_place(caught.value, row)
     else:
@@ -54,7 +54,7 @@ def test_the_vectors(row: dict[str, Any]) -> None:
     assert plain(r1(show(expr.node), names).node) == plain(expr.node)
 
 
-def assert_place(error: AgfError, row: dict[str, Any]) -> None:
+def assert_place(error: agf.AgfError, row: dict[str, Any]) -> None:
     span = error.diagnostic.span
     assert (error.code, span and span.text) == (row["error"], row["at"])
     assert error.diagnostic.hint == row.get("hint", error.diagnostic.hint)
@@ -64,7 +64,7 @@ def assert_place(error: AgfError, row: dict[str, Any]) -> None:
 
 
 def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.StepError) as caught:
         value("review.pased and 'OK' or 'NO'", review={"passed": True})
     assert str(caught.value).split("\n") == [
         "'review' has no 'pased' [r1.missing-path]",
@@ -77,7 +77,7 @@ def test_a_missing_field_is_shown_with_the_nearest_there_is() -> None:
 
 def test_a_name_that_is_not_visible_says_how_to_hand_it_on() -> None:
     names = Names({"ctx": ("ctx",)}, hidden={"item": "hand it on with pass"})
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.StepError) as caught:
         r1("item.name", names).evaluate({"ctx": {}})
     assert caught.value.diagnostic.hint == "hand it on with pass"
 
@@ -320,7 +320,7 @@ def test_a_full_stack_is_an_error_at_the_expression() -> None:
         expr.evaluate(frame)
         return deeper()
 
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.StepError) as caught:
         deeper()
     assert caught.value.code == "r1.too-deep"
     assert expr.evaluate(frame) is True
@@ -329,7 +329,7 @@ def test_a_full_stack_is_an_error_at_the_expression() -> None:
 @pytest.mark.parametrize("frame", [None, 5, [1], "text", Opaque()])
 @pytest.mark.parametrize("text", ["a", "a.b + 1", "map([1], x -> a)"])
 def test_a_frame_that_is_no_object_has_no_names(text: str, frame: Any) -> None:
-    with pytest.raises(StepError, match="there is no 'a' here"):
+    with pytest.raises(agf.StepError, match="there is no 'a' here"):
         r1(text, NO_NAMES).evaluate(frame)
 
 
@@ -371,7 +371,7 @@ def test_what_is_written_again_is_the_same_expression(text: str) -> None:
 def test_whatever_is_parsed_is_an_expression_or_one_error_in_its_text(text: str) -> None:
     try:
         r1(text)
-    except DefinitionError as error:
+    except agf.DefinitionError as error:
         (diagnostic,) = error.diagnostics
         assert diagnostic.code.startswith("r1.")
         assert 0 <= diagnostic.span.start <= diagnostic.span.end <= len(text)

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST_WRITTEN
 from agf_magics.languages.pipeline.texts import Scope, Template, parse_template
-from agf_magics.text.diagnostics import Source, StepError
+from agf_magics.text.diagnostics import Source
 
 NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",), "item": ("item",)}, hidden={"acc": "hand it on with pass"})
 
@@ -28,7 +29,7 @@ def filled(text: str, *known: str, pipe: Any = None, **ctx: Any) -> str:
 
 
 def wrong(text: str, **ctx: Any) -> tuple[str, str]:
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.StepError) as caught:
         filled(text, **ctx)
     diagnostic = caught.value.diagnostic
     return diagnostic.code, diagnostic.span.text
@@ -92,7 +93,7 @@ def test_a_known_name_with_a_missing_path_fails_at_the_name() -> None:
 
 
 def test_a_name_that_is_not_visible_fails_and_says_how_to_hand_it_on() -> None:
-    with pytest.raises(StepError) as caught:
+    with pytest.raises(agf.StepError) as caught:
         filled("{acc}")
     hint = caught.value.diagnostic.hint
     assert hint.startswith("hand it on with pass")
@@ -123,5 +124,5 @@ def test_what_is_too_large_to_be_written_is_refused() -> None:
 @given(st.text(st.sampled_from('{}ctx. v\n+()"é')))
 def test_whatever_a_text_holds_it_is_a_template(text: str) -> None:
     found = template(text)
-    with contextlib.suppress(StepError):
+    with contextlib.suppress(agf.StepError):
         assert "{ctx.v}" not in str(found.evaluate({"ctx": {"v": "{v}"}, "pipe": None, "item": None}))
