@@ -32,11 +32,6 @@ def test_what_the_registry_decides_is_a_warning_when_defined_and_refuses_the_run
     assert [d.code for d in caught.value.diagnostics] == ["flow.unknown-tool", "flow.no-agent"]
 
 
-def test_strict_refuses_what_would_be_warned_about() -> None:
-    with pytest.raises(agf.DefinitionError):
-        agf.load("pipeline: p\nsteps:\n  - tool: {name: fetch}\n", registry=agf.Registry(), strict=True)
-
-
 def test_the_names_of_arguments_are_checked_before_the_run() -> None:
     registry = agf.Registry()
 

@@ -14,10 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import run_here
-from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -461,10 +457,7 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
         short = kept.cut(whole, failed, tmp_path / "cut")
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
-        (one,) = agf.runs()
-        again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
-        assert claim(again.journal.store, head)
-        run_virtual(run_here(again))
+        again = run_virtual(kept.take_up(registry=world()))
     assert sorted(called) == ["note", "wrong"]
     assert again.error.diagnostic.message == first.error.diagnostic.message
 

@@ -465,28 +465,6 @@ def test_an_object_without_a_text_is_not_exported(tmp_path: Path) -> None:
 # --- routers ---
 
 
-@pytest.mark.parametrize(
-    ("answer", "key"),
-    [
-        ({"tone": "good"}, ""),
-        ({"intent": "good", "why": "bad"}, ""),
-        ({"x": "good", "tone": "bad"}, ", route_field: x"),
-    ],
-)
-def test_the_field_with_the_label_of_a_router(answer: dict[str, str], key: str) -> None:
-    registry = agf.Registry()
-    agf.agent(lambda prompt: answer, name="f", registry=registry, default=True)
-    text = f"""
-state: {{way: str, r: any}}
-nodes:
-  a: {{type: router, prompt: Judge it now, routes: {{good: b, bad: c}}, default_route: c, state_key: r{key}}}
-  b: {{type: passthrough, output: {{way: published}}}}
-  c: {{type: passthrough, output: {{way: rejected}}}}
-edges: [{{from: START, to: a}}, {{from: a, to: [b, c], type: conditional}}]
-"""
-    assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["way"] == "published"
-
-
 # --- combinations ---
 
 

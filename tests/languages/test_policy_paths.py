@@ -183,6 +183,8 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
 
 # --- what data cannot say ---
 
+TAKES_ONE = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
+
 
 def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
     path = parse_path("parent.input" + ".a" * 100_000, "policy_step")
@@ -206,48 +208,42 @@ def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
 
 
 def test_an_agent_that_takes_no_object_takes_no_mapping() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     with pytest.raises(agf.StepError, match="one takes text, but an input_mapping gives an object"):
-        delivery.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
 
 
 def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     frame: Frame = {"parent": {"input": {"a": 1}}}
     wanted = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
-    assert delivery.build(frame, wanted) == {"f": 1, "g": [0]}
+    assert TAKES_ONE.build(frame, wanted) == {"f": 1, "g": [0]}
     with pytest.raises(agf.StepError) as caught:
-        delivery.build(frame, {"properties": {"g": {}}, "required": ["g"]})
+        TAKES_ONE.build(frame, {"properties": {"g": {}}, "required": ["g"]})
     assert caught.value.code == "policy.missing-value"
 
 
 def test_a_default_is_handed_out_as_a_copy() -> None:
     wanted = {"properties": {"f": {"default": []}}}
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
-    delivery.build({"parent": {"input": {}}}, wanted)["f"].append(1)
-    assert delivery.build({"parent": {"input": {}}}, wanted) == {"f": []}
+    TAKES_ONE.build({"parent": {"input": {}}}, wanted)["f"].append(1)
+    assert TAKES_ONE.build({"parent": {"input": {}}}, wanted) == {"f": []}
 
 
 def test_what_is_opaque_is_passed_where_no_type_is_asked_for_and_is_of_none() -> None:
     thing = object()
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     frame: Frame = {"parent": {"input": {"a": thing}}}
-    assert delivery.build(frame, {"properties": {"f": {}}})["f"] is thing
+    assert TAKES_ONE.build(frame, {"properties": {"f": {}}})["f"] is thing
     with pytest.raises(agf.StepError, match="'f' of one needs an object, not an opaque object"):
-        delivery.build(frame, {"properties": {"f": {"type": "object"}}})
+        TAKES_ONE.build(frame, {"properties": {"f": {"type": "object"}}})
 
 
 def test_a_schema_that_leads_elsewhere_opens_no_connection_and_is_told() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     with pytest.raises(agf.StepError, match="which does not exist"):
-        delivery.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
 
 
 def test_a_schema_that_refers_to_itself_without_an_end_is_told() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     circle = {"properties": {"f": {"$ref": "#/properties/f"}}}
     with pytest.raises(agf.StepError, match="its schema refers to itself"):
-        delivery.build({"parent": {"input": {"a": 1}}}, circle)
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, circle)
 
 
 def test_a_path_is_an_expression_language_of_its_own() -> None:
@@ -261,23 +257,21 @@ def test_a_path_is_an_expression_language_of_its_own() -> None:
 
 
 def test_a_schema_that_only_refers_is_what_it_refers_to() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     fields = {"properties": {"f": {"$ref": "#/$defs/n"}, "g": {"default": 1}}, "required": ["g"]}
     wanted = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/p~1q"}, "p/q": fields, "n": {"type": "integer"}}}
-    assert delivery.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
+    assert TAKES_ONE.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
     with pytest.raises(agf.StepError, match="'f' of one needs a whole number, not text 'x'"):
-        delivery.build({"parent": {"input": {"a": "x"}}}, wanted)
+        TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, wanted)
     nowhere = {"$ref": "#/$defs/none"}
-    assert delivery.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
+    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
     circle = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/o"}}}
-    assert delivery.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
+    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
 
 
 def test_two_runs_with_different_schemas_may_build_at_once() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     text, number = ({"properties": {"f": {"type": kind, "default": kind}}} for kind in ("string", "integer"))
     frame: Frame = {"parent": {"input": {}}}
-    assert [delivery.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
+    assert [TAKES_ONE.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
 
 
 def test_a_step_names_its_fields_with_their_places_and_the_paths_it_reads() -> None:

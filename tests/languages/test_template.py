@@ -57,7 +57,21 @@ def test_paths_are_replaced(text: str, value: Any, prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['Reply as {"passed": true}', "{", "}", "{null}", "{a b}", "{1}", "{a: 1}", "${x+1}", "{'ctx.v'}", ""]
+    "text",
+    [
+        'Reply as {"passed": true}',
+        "{",
+        "}",
+        "{null}",
+        "{a b}",
+        "{1}",
+        "{a: 1}",
+        "${x+1}",
+        "{'ctx.v'}",
+        "",
+        "{}",
+        "{ctx.a",
+    ],
 )
 def test_every_other_brace_stays_text(text: str) -> None:
     assert filled(text, v=1) == text
@@ -78,7 +92,9 @@ def test_a_store_that_is_known_is_not_warned_about() -> None:
     assert template("{review.notes}", "review").warnings == ()
 
 
-@pytest.mark.parametrize("text", ["{ctx.n + 1}", "{ctx.xs[0]}", "{count(ctx.xs)}", "{review and 1}"])
+@pytest.mark.parametrize(
+    "text", ["{ctx.n + 1}", "{ctx.xs[0]}", "{count(ctx.xs)}", "{review and 1}", "{ctx.a!r}", "{ctx.a:>9}"]
+)
 def test_an_expression_stays_text_and_is_warned_about(text: str) -> None:
     (warning,) = template(text, "review").warnings
     assert (warning.code, warning.severity) == ("pipeline.template-expression", "warning")
