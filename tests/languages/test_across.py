@@ -14,6 +14,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine.limits import LimitReached, Limits
+from agf_magics.languages import detect_language
 from agf_magics.lifecycle.define import register
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -21,6 +22,14 @@ LANGUAGES = ("pipeline", "policy", "plan", "graph")
 pairs = pytest.mark.parametrize(
     ("outer", "inner"), [(outer, inner) for outer in LANGUAGES for inner in LANGUAGES], ids=lambda name: str(name)
 )
+
+TEXTS = json.loads((VECTORS / "languages.json").read_text("utf-8"))["rows"]
+
+
+@pytest.mark.parametrize("row", TEXTS, ids=lambda row: row["text"][:40])
+def test_a_text_is_known_by_its_own_lines(row: dict[str, str]) -> None:
+    assert detect_language(row["text"]) == row["language"]
+
 
 DOCUMENTS = {
     language: json.loads((VECTORS / f"{language}_documents.json").read_text("utf-8"))["rows"] for language in LANGUAGES

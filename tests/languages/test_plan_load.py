@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.steps import Dag, Invoke
-from agf_magics.languages import detect_language
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.document import CALL, PLAN
@@ -192,23 +191,6 @@ def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: A
     definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is not None for found in problems)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("- {_tool: a}", "plan"),
-        ("- v: †state.x\n  _tool: a\n", "plan"),
-        ('[{"_tool": "a"}]', "plan"),
-        ("name: p\ncalls:\n- {_tool: a}", "plan"),
-        ("{name: p, calls: []}", "plan"),
-        ('{\n  "calls": []}', "plan"),
-        ("pipeline: p\nsteps:\n- tool: {name: x, args: {calls: 1}}", "pipeline"),
-        ("{pipeline: p, steps: [{transform: {value: '{a: 1, calls: 2}'}}]}", "pipeline"),
-    ],
-)
-def test_a_plan_is_known_by_its_own_lines(text: str, language: str) -> None:
-    assert detect_language(text) == language
 
 
 def test_hints_have_the_sign_of_the_document() -> None:

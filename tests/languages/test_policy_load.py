@@ -9,7 +9,6 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.step import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Invoke, Repeat, Sequence, Step, every
-from agf_magics.languages import detect_language
 from tests.languages.loading import load
 
 HEAD = """schema_version: "1.0.0"
@@ -103,13 +102,6 @@ def test_a_vendors_policy_is_called_with_its_configuration() -> None:
 
 
 # --- forms of a document ---
-
-
-def test_which_language_a_text_is_in_is_told_from_its_own_lines() -> None:
-    assert detect_language(document(sequential("{agent: a}"))) == "policy"
-    assert detect_language('{"schema_version": "1.0.0"}') == "policy"
-    assert detect_language("pipeline: p\nsteps:\n- transform: {value: \"'id: agf.x'\"}\n") == "pipeline"
-    assert detect_language("pipeline: p\nsteps:\n- tool: {name: t, args: {schema_version: 1}}\n") == "pipeline"
 
 
 # --- what is wrong ---
