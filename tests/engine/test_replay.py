@@ -20,6 +20,7 @@ from agf_magics.lifecycle.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
 from tests.engine.test_resume_vectors import World, rows
+from tests.languages.loading import write_files
 
 FRUITS = """\
 pipeline: fruits
@@ -66,8 +67,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
 ) -> None:
     for module in (perform, host):
         monkeypatch.setattr(module, "TURN", float("inf"))
-    for name, text in row.get("files", {}).items():
-        Path(name).write_text(text, encoding="utf-8")
+    write_files(row)
     with kept.journal_in(tmp_path / "kept"):
         first = World(language, row)
         try:

@@ -19,6 +19,7 @@ from tests.engine.pipeline_case import registry_of as pipeline_registry
 from tests.engine.policy_case import Agents
 from tests.engine.virtual_time import run_virtual
 from tests.languages.graph_case import registry_of as graph_registry
+from tests.languages.loading import write_files
 from tests.languages.test_plan_runs import Case, undated
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -90,8 +91,7 @@ def test_a_vector_cut_anywhere_comes_to_the_same_end(
     monkeypatch.chdir(tmp_path)
     for module in (perform, host):  # a turn every 10 ms of the wall clock would change the order
         monkeypatch.setattr(module, "TURN", float("inf"))
-    for name, text in row.get("files", {}).items():
-        Path(name).write_text(text, encoding="utf-8")
+    write_files(row)
     with kept.journal_in(tmp_path / "whole") as whole:
         first = World(language, row)
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
@@ -22,6 +23,13 @@ def nodes(text: str) -> tuple[list[Node], Diagnostics]:
     """The documents of a text before a language reads them."""
     problems = Diagnostics()
     return list(documents(Source("test", text), problems, Bounds())), problems
+
+
+def write_files(row: Mapping[str, Any]) -> None:
+    """The files of a row, in the working folder."""
+    for name, text in row.get("files", {}).items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
 
 
 def told(found: agf.Diagnostic) -> dict[str, Any]:
