@@ -34,11 +34,11 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
+import agf_magics as agf
 from agf_magics import CheckFailed
 from agf_magics.catalog import default
 from agf_magics.lifecycle.define import check_definition
-from agf_magics.lifecycle.run import Run
-from agf_magics.text.diagnostics import AgfError, DefinitionError, Diagnostic, Source, StepError
+from agf_magics.text.diagnostics import Source
 
 BUILT_IN = ("file__read", "file__write", "shell", "sql")
 
@@ -69,7 +69,7 @@ class Finding(NamedTuple):
     """A diagnostic, when it was reported, and its text."""
 
     when: str
-    diagnostic: Diagnostic
+    diagnostic: agf.Diagnostic
     text: str
 
 
@@ -147,7 +147,7 @@ class Session:
         self.printed.append(OUT.sub("", captured.stdout))
         self.printed += [output.data.get("text/plain", "") for output in captured.outputs]
         for found in WARNED.finditer(captured.stdout):
-            self.findings.append(Finding("warning of the line", Diagnostic(found["code"], ""), found["text"]))
+            self.findings.append(Finding("warning of the line", agf.Diagnostic(found["code"], ""), found["text"]))
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
@@ -155,13 +155,13 @@ class Session:
             for diagnostic in problems:
                 self.report(f"{diagnostic.severity} when defined", diagnostic)
         for found in REPLACED.finditer(captured.stdout):
-            said = Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
+            said = agf.Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
             self.report("note when defined", said)
-        for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, Run)):
+        for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, agf.Run)):
             for diagnostic in run.progress.warnings:
                 self.report("warning while running", diagnostic)
 
-    def problems(self, text: str) -> tuple[Diagnostic, ...]:
+    def problems(self, text: str) -> tuple[agf.Diagnostic, ...]:
         """What loading the definition of a cell finds; its output has notes without their codes."""
         header = DEFINES.match(text)
         if header is None:
@@ -170,7 +170,7 @@ class Session:
         latent = re.findall(r"--latent (\w+)", header[0])
         try:
             return check_definition(source, header[1], strict=False, registry=default(), latent=latent).findings
-        except DefinitionError:  # the cell fails, too
+        except agf.DefinitionError:  # the cell fails, too
             return ()
 
     def failed(self, error: BaseException, block: Block) -> None:
@@ -178,11 +178,11 @@ class Session:
         if found == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
         when = "error when defined"
-        if found[0].code.startswith(("settings.", "replay.")) and not isinstance(error, StepError):
+        if found[0].code.startswith(("settings.", "replay.")) and not isinstance(error, agf.StepError):
             when = "error when read"
-        elif isinstance(error, (StepError, CheckFailed)):
+        elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
-        elif not isinstance(error, AgfError) or found[0].code.startswith("magic."):
+        elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):
             when = "error of the line"
         elif re.search(r"\bruns\b", block.text):
             when = "error when read"
@@ -191,7 +191,7 @@ class Session:
         for diagnostic in found:
             self.report(when, diagnostic)
 
-    def report(self, when: str, diagnostic: Diagnostic) -> None:
+    def report(self, when: str, diagnostic: agf.Diagnostic) -> None:
         text = RUN_ID.sub(r"\1-1-4f2a1b", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
         self.findings.append(Finding(when, diagnostic, text))
 

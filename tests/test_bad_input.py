@@ -37,30 +37,15 @@ VALUE = STEPS + "- transform: {value: "
 
 BAD_TEXTS = {
     "unknown key": (VALUE + "'1', valeu: 2}", "pipeline.unknown-key", "valeu"),
-    "unknown step kind": (STEPS + "- transfrom: {value: '1'}", "pipeline.step-kind", "transfrom"),
-    "wrong type": (STEPS + "- tool: {name: [fetch]}", "pipeline.wrong-type", "[fetch]"),
-    "a step that is none": (STEPS + "- 3", "pipeline.step-shape", "3"),
-    "no on_error": (STEPS + each("items: [1]"), "pipeline.missing-key", "for_each"),
-    "over with items": (STEPS + each("over: ctx.a, items: [1], on_error: abort"), "pipeline.over-and-items", "items"),
-    "!expr in a list": (TOOL + "[!expr ctx.a]}}", "pipeline.nested-expr", "ctx.a"),
-    "a tag of Python's": (TOOL + "!!python/object:os.x 1}}", "yaml.tag", "!!python/object:os.x"),
-    "two pipelines": (VALUE + "'1'}\n---\npipeline: q\nsteps: []", "pipeline.two-pipelines", "pipeline"),
-    "nothing": ("", "pipeline.no-pipeline", ""),
-    "blanks": (" \n \n", "pipeline.no-pipeline", ""),
-    "a text": ("hello", "pipeline.document-shape", "hello"),
-    "a tab": ("pipeline: p\nsteps:\n\t- transform: {value: '1'}", "yaml.syntax", "\t"),
     "ten megabytes": (VALUE + "1" * 10_000_000, "yaml.too-large", None),
     "too many values": (TOOL + f"[{'1,' * 101_000}]}}}}", "yaml.too-many-nodes", None),
     "an alias bomb": (BOMB, "yaml.too-many-aliases", None),
-    "an alias of itself": (TOOL + "&a [*a]}}", "yaml.self-alias", "*a"),
     "10,000 nested lists": (TOOL + "[" * 10_000 + "]" * 10_000 + "}}", "yaml.too-deep", None),
     "10,000 that never close": (TOOL + "[" * 10_000, "yaml.too-deep", None),
     "a deep expression": (VALUE + f"'{'(' * 4_000}1{')' * 4_000}'}}", "r1.too-deep", None),
     "a long expression": (VALUE + f"'{'1+' * 50_000}1'}}", "r1.too-long", None),
     "a cyclic schema": ("schema: A\nfields: {a: {type: ref, schema: A}}", "schema.cycle", "A"),
-    "a NUL": ("pipeline: \0", "yaml.character", "\0"),
     "half a character": ("pipeline: \ud800", "yaml.character", "\ud800"),
-    "an escape": ("pipeline: \x1b[31mred", "yaml.character", "\x1b"),
 }
 
 
@@ -265,33 +250,6 @@ def test_no_secret_is_told_when_its_tool_fails(registry: agf.Registry, secret: A
     assert "1002003" not in shown
 
 
-def test_a_flow_as_identity_is_limited_as_an_agent_is(registry: agf.Registry) -> None:
-    agf.define("pipeline: evil\nsteps:\n- tool: {name: danger}", registry=registry)
-    assert played(registry, "- call: {pipeline: evil}").output == "danger"
-    error = played(registry, "- agent: {prompt: hi, identity: evil, capabilities: {tools: [same]}}").error
-    assert error.code == "step.not-allowed"
-
-
-@pytest.mark.parametrize(
-    ("reply", "code"),
-    [
-        (None, "agent.reply-schema"),
-        ("hello", "agent.reply-not-json"),
-        ("[" * 5_000, "agent.reply-not-json"),
-        ('{"a": NaN}', "agent.reply-not-json"),
-        ({"a": float("nan")}, "agent.reply-schema"),
-        ({"a": True}, "agent.reply-schema"),
-        ({1: 2}, "agent.reply-schema"),
-        (object(), "agent.reply-schema"),
-    ],
-)
-def test_garbage_from_an_agent_under_a_schema_fails_its_step(registry: agf.Registry, reply: Any, code: str) -> None:
-    agf.agent(lambda prompt: reply, name="bot", registry=registry)
-    agf.define("schema: S\nfields: {a: {type: number, required: true}}", registry=registry)
-    error = played(registry, "- agent: {prompt: hi, schema: S}").error
-    assert error.code == code
-
-
 @pytest.mark.parametrize(
     ("flows", "calls", "code"), [(60, 1, "flow.too-large"), (14, 4, "flow.too-large"), (7, 3, None)]
 )
@@ -312,43 +270,10 @@ def test_an_input_that_is_no_mapping_of_names_is_refused(registry: agf.Registry,
         agf.run("kept", given, registry=registry)
 
 
-@pytest.mark.parametrize("limits", [{"spawns": -1}, {"spawns": "x"}, {"fan_out_depth": 1.5}, {"timeout": 0}], ids=str)
-def test_limits_that_are_none_are_refused(limits: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(limits))):
-        agf.Limits(**limits)
-
-
 @pytest.mark.parametrize("text", [3, None, b"pipeline: p"], ids=str)
 def test_what_is_no_text_is_no_definition(text: Any) -> None:
     with pytest.raises(TypeError, match="a definition must be text or the Path of a file"):
         agf.load(text)
-
-
-ESCAPES = ["../x", "/etc/passwd", "d/../../x", "link", "to/passwd", "", " ", "a\0b", "a\n", "\ud800", "a" * 300]
-
-
-@pytest.mark.parametrize("tool", ["file__read", "file__write"])
-@pytest.mark.parametrize("path", ESCAPES, ids=lambda path: ascii(path)[:12])
-def test_no_path_leaves_the_folder(
-    registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, path: str
-) -> None:
-    (inside := tmp_path / "inside").mkdir()
-    (inside / "link").symlink_to(tmp_path / "x")
-    (inside / "to").symlink_to("/etc")
-    monkeypatch.chdir(inside)
-    content = "" if tool == "file__read" else ", content: x"
-    run = played(registry, f"- tool: {{name: {tool}, args: {{path: !expr ctx.path{content}}}}}", {"path": path})
-    assert run.error.code.startswith("tool.file-")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["inside"]
-
-
-PROMPTS = ["{}", "{", "}", "{ctx.a", '{"json": 1}', "{ctx.a!r}", "{ctx.a:>9}", "{ nobody.x }"]
-
-
-@pytest.mark.parametrize("prompt", PROMPTS)
-def test_a_brace_that_is_no_path_stays_text(registry: agf.Registry, prompt: str) -> None:
-    agf.agent(lambda prompt: prompt, name="echo", registry=registry)
-    assert played(registry, f"- agent: {{prompt: {json.dumps(prompt)}}}", {"a": "A"}).output == prompt
 
 
 def test_runs_from_many_threads_do_not_meet(registry: agf.Registry) -> None:
@@ -368,28 +293,6 @@ def test_runs_from_many_threads_do_not_meet(registry: agf.Registry) -> None:
     assert sums == {n: n * 10 for n in range(10)}
 
 
-FAILS = "{transform: {value: item / 0}}"
-EDGES = [
-    (each("items: [], on_error: abort", FAILS), []),
-    (each("items: [1], on_error: retry(0)", FAILS), "r1.division-by-zero"),
-    (each("items: [1, 2], on_error: continue", FAILS), []),
-    (each("over: ctx.d, on_error: continue"), "step.not-a-list"),
-    (each("items: [1], on_error: continue", collect="1 / 0"), "r1.division-by-zero"),
-    ("- fold: {items: [], init: '7', do: {transform: {value: acc + item}}, output: o}", 7),
-    (
-        "- parallel:\n    on_error: continue\n    branches: {a: {transform: {value: 1 / 0}}}\n"
-        "    collect: {transform: {value: a}}",
-        "r1.missing-path",
-    ),
-]
-
-
-@pytest.mark.parametrize(("steps", "output"), EDGES)
-def test_the_edges_of_a_fan_out(registry: agf.Registry, steps: str, output: Any) -> None:
-    run = played(registry, steps, {"d": {"a": 1}})
-    assert (run.error.code if run.error else run.output) == output
-
-
 def test_a_listener_that_raises_something_without_a_text_is_dropped_with_a_warning() -> None:
     def listener(event: ev.Event) -> None:
         raise Mute
@@ -405,11 +308,6 @@ def test_a_dry_run_answers_for_the_built_in_tools_too(registry: agf.Registry) ->
 
 
 LINES = {
-    "run p.yaml --tools nobody": "there is no module 'nobody'",
-    "run p.yaml --tools nobody.py": "there is no file 'nobody.py'",
-    "draw p.yaml --save p.gif": "cannot save a picture as '.gif'",
-    "draw p.yaml --save nowhere/p.dot": "No such file or directory",
-    "run p.yaml --input list.json": "magic.input",
     "run folder": "define.file",
     "run latin.yaml": "define.file",
 }
@@ -423,8 +321,6 @@ def test_a_wrong_command_is_told_without_a_traceback(
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(current, "settings", current.settings)
     (tmp_path / "folder").mkdir()
-    (tmp_path / "p.yaml").write_text(VALUE + "'1'}")
-    (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "latin.yaml").write_bytes(b"pipeline: \xff")
     assert main(line.split()) in (1, 2)
     assert LINES[line] in " ".join(capsys.readouterr().err.split())

@@ -14,7 +14,6 @@ from typing import Any, get_args
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import Event
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES
 from agf_magics.languages.pipeline import kinds
@@ -254,7 +253,7 @@ def test_everything_public_is_described() -> None:
 
 
 def test_events_and_their_fields_are_described() -> None:
-    for event in get_args(Event):
+    for event in get_args(agf.Event):
         named = ", ".join(f"`{name}`" for name in event._fields)
         (row,) = re.findall(rf"^\| `{event.__name__}` \| (.*) \| (.*) \|$", SITE["reference/events.md"], re.MULTILINE)
         assert row[0] == named

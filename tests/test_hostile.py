@@ -19,11 +19,11 @@ from agf_magics.catalog import install
 from agf_magics.journal.store import Store
 from agf_magics.languages import LANGUAGES, detect_language
 from agf_magics.lifecycle import settings as all_settings
-from agf_magics.lifecycle.define import define, register
+from agf_magics.lifecycle.define import register
 from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.options import read
 from agf_magics.text import nodes
-from agf_magics.text.diagnostics import COMPARED, Diagnostic
+from agf_magics.text.diagnostics import COMPARED
 from tests.counting import work
 from tests.engine import kept
 from tests.languages.loading import load as load_text
@@ -74,7 +74,7 @@ def registry() -> agf.Registry:
     return found
 
 
-def well_told(found: Diagnostic) -> None:
+def well_told(found: agf.Diagnostic) -> None:
     assert CODE.fullmatch(found.code), found.code
     assert found.span is None or 0 <= found.span.start <= found.span.end <= len(found.span.source.text), found
     assert len(str(found)) < 5_000
@@ -456,7 +456,7 @@ def test_a_thousand_runs_leave_nothing_behind() -> None:
         "name: small\nstate: {n: int}\nnodes: {a: {type: passthrough, output: {n: 1}}}\n"
         "edges: [{from: START, to: a}, {from: a, to: END}]",
     ):
-        define(text, registry=registry)
+        agf.define(text, registry=registry)
 
     def runs(count: int) -> int:
         for _ in range(count):

@@ -9,12 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import agf_magics as agf
 from agf_magics.journal import file as journal_file
 from agf_magics.journal.codec import checksum, row_crc
-from agf_magics.journal.queries import END
+from agf_magics.journal.queries import END, claim
 from agf_magics.journal.records import COLUMNS, UNREADABLE
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle import settings
+from agf_magics.lifecycle.input import RunOptions
+from agf_magics.lifecycle.launch import run_here
+from agf_magics.lifecycle.resume import prepare_resumed
 from agf_magics.lifecycle.run import live
 
 HEAD = "num, run, name, language, started, work_crc"
@@ -81,3 +85,12 @@ def seal(connection: sqlite3.Connection) -> None:
     for row in connection.execute(f"SELECT {COLUMNS} FROM records").fetchall():
         with contextlib.suppress(*UNREADABLE):  # a value that no checksum can be made of
             connection.execute("UPDATE records SET crc=? WHERE line=?", (row_crc(row), row[0]))
+
+
+async def take_up(**options: Any) -> agf.Run:
+    """The only run of the journal, taken up on the loop that runs: `agf.resume` does so on the engine's."""
+    (one,) = agf.runs()
+    run, head = prepare_resumed(one.run_id, options=RunOptions(**options))
+    assert claim(run.journal.store, head)
+    await run_here(run)
+    return run

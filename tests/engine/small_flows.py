@@ -8,8 +8,7 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
-from agf_magics.flow.steps import CalleeKind, Flow, Invoke, Name, Origin, Sequence, Step
-from agf_magics.flow.values import Value
+from agf_magics.flow.steps import CalleeKind, Invoke, Name, Origin, Sequence, Step
 from agf_magics.text.diagnostics import Source, Span
 
 TEXT = Source("<by hand>", "by hand")
@@ -20,14 +19,14 @@ SPAN = TEXT.span(0, 2)
 class Says:
     """An expression or arguments: a function of the frame."""
 
-    evaluate: Callable[[Frame], Value]
+    evaluate: Callable[[Frame], Any]
     span: Span = SPAN
 
     @property
     def names(self) -> tuple[tuple[str, Span | None], ...]:
         return ()
 
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Any:
         return self.evaluate(frame)
 
     def reads(self) -> tuple[Ref, ...]:
@@ -39,9 +38,9 @@ class Put:
     """Keeps an outcome's value, or what ``of`` makes of the outcome, in the frame."""
 
     name: str
-    of: Callable[[Outcome], Value] = lambda outcome: outcome.value
+    of: Callable[[Outcome], Any] = lambda outcome: outcome.value
 
-    def bind(self, frame: Frame, value: Value) -> Frame:
+    def bind(self, frame: Frame, value: Any) -> Frame:
         return self.store(frame, Outcome(value))
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
@@ -51,12 +50,12 @@ class Put:
         return (Ref((self.name,)),)
 
 
-def call(id: str, name: str, given: Callable[[Frame], Value], kind: CalleeKind = "tool", **more: Any) -> Invoke:
+def call(id: str, name: str, given: Callable[[Frame], Any], kind: CalleeKind = "tool", **more: Any) -> Invoke:
     return Invoke(id=id, word=kind, label=name, kind=kind, name=Name(name, SPAN), args=Says(given), **more)
 
 
-def flow(*steps: Step, name: str = "by_hand", **more: Any) -> Flow:
-    return Flow(
+def flow(*steps: Step, name: str = "by_hand", **more: Any) -> agf.Flow:
+    return agf.Flow(
         name=name,
         language="by hand",
         source=TEXT,

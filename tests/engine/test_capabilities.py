@@ -203,8 +203,9 @@ def test_an_agent_that_starts_a_run_is_its_invoker() -> None:
     def boss(prompt: str) -> Any:
         return agf.run("pipeline: q\nsteps:\n- agent: {prompt: x}\n", registry=house.registry).output
 
-    run = agf.run("pipeline: p\nsteps:\n- agent: {prompt: x, identity: boss}\n", registry=house.registry)
-    assert run.output == "boss a"
+    for capabilities, output in (("", "boss a"), (", capabilities: {tools: [b]}", "boss ")):
+        text = f"pipeline: p\nsteps:\n- agent: {{prompt: x, identity: boss{capabilities}}}\n"
+        assert agf.run(text, registry=house.registry).output == output
 
 
 def test_an_agent_whom_a_vendors_policy_calls_has_its_own_tools_alone() -> None:

@@ -17,7 +17,6 @@ from agf_magics.engine.limits import Grant, granted
 from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import live, prepare_run
-from agf_magics.text.diagnostics import DefinitionError, Diagnostic
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
@@ -43,12 +42,12 @@ class House:
 
         return call
 
-    def refused(self, text: str) -> tuple[Diagnostic, ...]:
+    def refused(self, text: str) -> tuple[agf.Diagnostic, ...]:
         """What the gate says, as errors."""
         mine = granted.set(Grant("alice"))
         try:
             prepare_run(agf.load(text, registry=self.registry), None, RunOptions(registry=self.registry, inline=True))
-        except DefinitionError as error:
+        except agf.DefinitionError as error:
             return error.diagnostics
         finally:
             granted.reset(mine)

@@ -14,6 +14,7 @@ from agf_magics.catalog import Registry
 from agf_magics.lifecycle.past_run import find_past_run
 from tests.engine import kept
 from tests.engine.test_resume_vectors import World, rows
+from tests.languages.loading import write_files
 
 TEXT = """\
 pipeline: fruits
@@ -95,8 +96,7 @@ def test_any_run_is_the_same_after_an_import(
     language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, text in row.get("files", {}).items():
-        Path(name).write_text(text, encoding="utf-8")
+    write_files(row)
     with kept.journal_in(tmp_path / "kept"):
         try:
             run = World(language, row).run()

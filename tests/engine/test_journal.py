@@ -29,7 +29,6 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.events import Warned
-from agf_magics.flow.values import Value
 from agf_magics.journal import queries
 from agf_magics.journal.codec import (
     NotPicklable,
@@ -75,7 +74,7 @@ def codes(run: agf.Run) -> list[str]:
     [None, True, 1, -0.0, 10**30, float("inf"), "", "\ud800 \x00 é", [], {}, {"a": [1, {"b": None}]}, [1.0, 1, True]],
     ids=repr,
 )
-def test_json_comes_back_as_it_was(value: Value) -> None:
+def test_json_comes_back_as_it_was(value: Any) -> None:
     packed = encode_value(value, 1_000)
     assert packed.form == "json"
     assert repr(decode_value(packed.form, packed.data)) == repr(value)

@@ -391,11 +391,3 @@ def test_a_tool_may_still_run_and_gets_no_more_than_it_was_granted(registry: agf
         assert agf.run(wide, registry=registry).output == "of the person"
         with pytest.raises(agf.StepError, match="'narrow' may not use tool 'secret'"):
             agf.run(f"pipeline: p\nsteps:\n- agent: {{prompt: {how}, identity: narrow}}\n", registry=registry)
-
-
-def test_a_step_has_no_launch_whatever_it_is_called(registry: agf.Registry) -> None:
-    for name in ("run_pipeline", "pipeline__add"):
-        text = f"pipeline: p\nsteps:\n- tool: {{name: {name}}}\n"
-        with pytest.raises(agf.DefinitionError) as caught:
-            agf.run(text, registry=registry)
-        assert [d.code for d in caught.value.diagnostics] == ["flow.launch"]

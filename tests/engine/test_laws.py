@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow import events as ev
-from agf_magics.journal.queries import claim
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run, run_here
-from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -313,8 +311,4 @@ def test_a_run_cut_short_and_taken_up_comes_to_the_same_end(made: tuple[str, str
             lines = len(kept.lines(path))
             short = kept.cut(path, round(lines * part), Path(folder) / "cut")
         with kept.journal_in(short.parent):
-            (one,) = agf.runs()
-            again, found = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
-            assert claim(again.journal.store, found)
-            run_virtual(run_here(again))
-            assert told(again) == wanted
+            assert told(run_virtual(kept.take_up(registry=world()))) == wanted

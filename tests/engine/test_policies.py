@@ -167,11 +167,6 @@ def test_what_an_agent_does_to_its_input_nobody_else_sees() -> None:
     assert made.output == {"r": [1]}
 
 
-def test_python_agents_of_a_policy_are_no_sessions() -> None:
-    made = run(sequential("a", "a"), registry=registry_of(a=echo), limits=agf.Limits(spawns=1))
-    assert made.sessions == 0
-
-
 def test_an_agent_called_user_is_no_person() -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         run(sequential("user"), registry=registry_of(a=echo))

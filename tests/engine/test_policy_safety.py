@@ -142,6 +142,7 @@ def test_an_agent_that_nobody_approved_does_not_run(answer: Any) -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
     error = failure(text, {"n": 1}, registry=registry_of(a=lambda given: calls.append(given)), ask=asked(answer)[1])
     assert (error.code, calls) == ("step.denied", [])
+    assert failure(text, {"n": 1}, registry=registry_of(a=echo)).code == "step.denied"  # where nobody is asked
 
 
 def test_an_approval_is_asked_for_under_its_condition_alone_and_in_its_words() -> None:

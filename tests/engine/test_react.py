@@ -24,7 +24,6 @@ from agf_magics.flow.steps import Name
 from agf_magics.lifecycle.input import RunOptions
 from agf_magics.lifecycle.launch import prepare_run, start_on_engine
 from agf_magics.lifecycle.past_runs import find_past_run
-from agf_magics.lifecycle.resume import resume
 from agf_magics.text.diagnostics import Diagnostics
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept
@@ -237,14 +236,6 @@ def test_tools_are_offered_as_far_as_everybody_allows_them(registry: agf.Registr
     assert script.offered == [["add"], []]
 
 
-def test_a_tool_that_is_not_granted_is_not_called(registry: agf.Registry) -> None:
-    script = Script(call(("fail", {})), text("ok"))
-    agf.model_agent("clerk", model=script.model(), tools=["add"], registry=registry)
-    done = run("pipeline: p\nsteps:\n- agent: {prompt: a, identity: clerk}", registry)
-    assert done.calls == 0
-    assert script.told("fail")[0].startswith("Error: there is no tool 'fail' here")
-
-
 def test_an_agent_is_found_by_its_name_and_told_its_instructions(registry: agf.Registry) -> None:
     script = Script(text("ok"))
     agf.model_agent("first", model=Script(text("no")).model(), registry=registry)
@@ -289,17 +280,6 @@ steps:
     assert run(nested, registry, script, limits=agf.Limits(fan_out_depth=1)).output == ["5"]
 
 
-def test_a_fan_out_that_needs_more_sessions_than_are_left_is_refused_before_it_begins(registry: agf.Registry) -> None:
-    nested = """
-pipeline: p
-steps:
-- for_each: {items: [1, 2, 3], on_error: abort, do: {agent: {prompt: a}}, collect: {transform: {value: pipe}}}
-"""
-    script = Script(text("5"))
-    assert refusal(nested, registry, script, limits=agf.Limits(spawns=2)).code == "limit.spawns"
-    assert script.asked == []
-
-
 POLICY = """
 schema_version: "1.0.0"
 metadata: {id: t, name: T, version: "1.0.0", description: test}
@@ -317,44 +297,12 @@ def policy(constraints: str, registry: agf.Registry) -> agf.Flow:
     return agf.load(POLICY % constraints, "policy", registry=registry)
 
 
-@pytest.mark.parametrize(
-    ("constraints", "code"),
-    [
-        ("{limits: {max_llm_calls: 1}}", "limit.model-calls"),
-        ("{limits: {max_tool_calls: 0}}", "limit.tool-calls"),
-        ("{budget: {max_token_usage: 1}}", "limit.tokens"),
-    ],
-)
-def test_what_a_definition_allows_itself_is_held(registry: agf.Registry, constraints: str, code: str) -> None:
-    registry.choose(Script(call(("plus", {"x": 2, "y": 3})), text("5")).model())
-    with pytest.raises(agf.StepError) as caught:
-        agf.run(policy(constraints, registry), {"q": "?"}, registry=registry)
-    assert caught.value.code == code
-
-
 def test_an_alias_means_the_tool_of_its_name_and_a_run_says_which_model_answered(registry: agf.Registry) -> None:
     script = Script(call(("plus", {"x": 2, "y": 3})), text("5"))
     registry.choose(script.model())
     done = agf.run(policy("{}", registry), {"q": "?"}, registry=registry)
     assert (done.output, done.calls, script.offered[0]) == ("5", 1, ["plus"])
     assert "'openai:gpt-4o'" in done.note
-
-
-@pytest.mark.parametrize(("answer", "told"), [(True, "5"), (False, "Error: 'plus' was not called: it was denied")])
-def test_a_call_is_made_when_a_person_approves_it(registry: agf.Registry, answer: bool, told: str) -> None:
-    text_ = (POLICY % "{}").replace("name: add}", "name: add, approval: true}")
-    script = Script(call(("plus", {"x": 2, "y": 3})), text("ok"))
-    registry.choose(script.model())
-    asked: list[str] = []
-
-    def ask(question: Any) -> bool:
-        asked.append(question.text)
-        return answer
-
-    done = agf.run(agf.load(text_, "policy", registry=registry), {"q": "?"}, registry=registry, ask=ask)
-    assert (done.output, len(asked)) == ("ok", 1)
-    assert "plus" in asked[0]
-    assert script.told("plus")[0].startswith(told)
 
 
 def test_a_definitions_own_model_is_asked_where_none_is_configured(
@@ -386,8 +334,14 @@ def test_an_agent_of_a_policy_may_be_a_model(registry: agf.Registry) -> None:
 BUSY = ModelHTTPError(429, "m", {"error": {"message": "slow down"}})
 
 
-def in_virtual_time(registry: agf.Registry, script: Script, **options: Any) -> tuple[agf.Run, float]:
-    registry.choose(script.model())
+async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+    await asyncio.sleep(10_000)
+    raise AssertionError("nobody waits so long")
+
+
+def in_virtual_time(registry: agf.Registry, script: Script | None = None, **options: Any) -> tuple[agf.Run, float]:
+    """``script``: None for a model that says nothing."""
+    registry.choose(script.model() if script else FunctionModel(silent))
 
     async def main() -> tuple[agf.Run, float]:
         done = await agf.arun(ASK, registry=registry, raises=False, **options)
@@ -421,27 +375,12 @@ def test_a_provider_that_asks_for_an_hour_is_not_waited_for(registry: agf.Regist
 
 
 def test_a_model_that_says_nothing_is_given_up(registry: agf.Registry) -> None:
-    async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        await asyncio.sleep(10_000)
-        raise AssertionError("nobody waits so long")
-
-    registry.choose(FunctionModel(silent))
-
-    async def main() -> tuple[agf.Run, float]:
-        limits = agf.Limits(model_timeout=100)
-        done = await agf.arun(ASK, registry=registry, raises=False, limits=limits)
-        return done, asyncio.get_running_loop().time()
-
-    done, took = run_virtual(main())
+    done, took = in_virtual_time(registry, limits=agf.Limits(model_timeout=100))
     assert done.error.code == "model.timeout"
     assert took == pytest.approx(100, abs=0.1)
 
 
 def test_a_step_that_a_model_answers_may_take_so_long(registry: agf.Registry) -> None:
-    async def silent(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        await asyncio.sleep(10_000)
-        raise AssertionError("nobody waits so long")
-
     registry.choose(FunctionModel(silent))
     flow = agf.load(ASK, registry=registry)
     (step,) = flow.body.steps
@@ -591,7 +530,7 @@ def test_a_session_that_broke_off_is_taken_up_where_it_did(registry: agf.Registr
     with kept.journal_in(tmp_path):
         broken = agf.run(ASK, registry=registry, raises=False)
         assert broken.error.code == "model.rejected"
-        done = resume(broken.run_id, registry=registry)
+        done = agf.resume(broken.run_id, registry=registry)
     assert (done.output, len(script.asked)) == ("5", 3)
     assert script.told("add") == ["5"]
 
@@ -621,7 +560,7 @@ def test_what_a_run_asked_of_models_is_told_and_kept_and_added_up_when_it_is_tak
         broken = agf.run(ASK, registry=registry, raises=False)
         assert (used(broken), used(find_past_run(broken.run_id))) == ((1, True), (1, True))
         assert [one.tokens for one in agf.runs()] == [broken.usage.tokens]
-        done = resume(broken.run_id, registry=registry)
+        done = agf.resume(broken.run_id, registry=registry)
         first = broken.usage
         assert used(done) == (2, True)
         assert (done.usage.input > first.input, done.usage.output > first.output) == (True, True)
@@ -641,7 +580,7 @@ def test_what_was_taken_over_counts_for_the_run_that_paid_for_it(registry: agf.R
         first = agf.run("sum", registry=registry, raises=False)
         again = agf.run("sum", registry=registry, reuse=True, raises=False)
         agf.tool(lambda: 1, name="fail", registry=registry)
-        taken_up = resume(again.run_id, registry=registry)
+        taken_up = agf.resume(again.run_id, registry=registry)
         assert len(server.requests) == 1
         assert [used(one) for one in (first, find_past_run(first.run_id))] == [(1, True)] * 2
         for one in (again, taken_up, find_past_run(again.run_id)):
@@ -667,7 +606,7 @@ def test_a_secret_that_was_not_kept_is_asked_of_the_model_again(registry: agf.Re
     script = Script(ask, text("ok"))
     registry.choose(script.model())
     with kept.journal_in(begun.parent):
-        assert resume(run_id, registry=registry).output == "ok"
+        assert agf.resume(run_id, registry=registry).output == "ok"
     assert got == ["open-sesame"]
     assert script.told("login") == [
         "Error: tool 'login' needs 'token' again: it is a secret, and secrets are not stored",

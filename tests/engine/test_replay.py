@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
 from agf_magics.engine import host
 from agf_magics.engine import runner as perform
 from agf_magics.lifecycle import recording as recordings
@@ -21,6 +20,7 @@ from agf_magics.lifecycle.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
 from tests.engine.test_resume_vectors import World, rows
+from tests.languages.loading import write_files
 
 FRUITS = """\
 pipeline: fruits
@@ -39,7 +39,7 @@ class Shop:
     """A registry whose tool counts its calls."""
 
     def __init__(self) -> None:
-        self.registry, self.asked = Registry(), list[str]()
+        self.registry, self.asked = agf.Registry(), list[str]()
 
         @agf.tool(registry=self.registry)
         def price(fruit: str) -> Any:
@@ -67,8 +67,7 @@ def test_a_replayed_run_has_the_end_of_the_recorded_run(
 ) -> None:
     for module in (perform, host):
         monkeypatch.setattr(module, "TURN", float("inf"))
-    for name, text in row.get("files", {}).items():
-        Path(name).write_text(text, encoding="utf-8")
+    write_files(row)
     with kept.journal_in(tmp_path / "kept"):
         first = World(language, row)
         try:
@@ -191,7 +190,7 @@ def test_redact_sees_every_line_and_the_arguments_of_the_replaying_run() -> None
 
 
 def test_secrets_are_masked_on_both_sides() -> None:
-    registry, made = Registry(), list[str]()
+    registry, made = agf.Registry(), list[str]()
 
     @agf.tool(registry=registry)
     def login() -> str:
@@ -228,7 +227,7 @@ def test_a_recording_names_no_folder_host_or_user(tmp_path: Path) -> None:
 
 
 def test_a_result_that_is_not_json_is_told_when_it_is_needed() -> None:
-    registry = Registry()
+    registry = agf.Registry()
 
     @agf.tool(registry=registry)
     def when() -> Any:
@@ -476,7 +475,7 @@ def test_a_structured_answer_is_given_to_pydantic_ai_as_it_takes_it(monkeypatch:
         "schema: Price\nfields: {fruit: {type: string}, price: {type: number}}\n---\npipeline: p\nsteps:\n"
         "- agent: {model: 'openai:gpt-test', prompt: 'What do figs cost?', schema: Price}"
     )
-    registry = Registry()
+    registry = agf.Registry()
     monkeypatch.setenv("OPENAI_API_KEY", "test-key-of-nobody")
     with ScriptedServer(['{"fruit": "fig", "price": 7.0}']) as server, kept.journal_in(Path("kept")):
         registry.choose("openai:gpt-test", server.url)

@@ -14,10 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import run_here
-from agf_magics.lifecycle.resume import prepare_resumed, resume
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -180,7 +176,7 @@ def holds(texts: list[str], folder: Path) -> None:
         again: Calls = []
         with kept.journal_in(path.parent):
             before = len(finished(path))
-            found = resume("main", registry=world(again, texts), raises=False)
+            found = agf.resume("main", registry=world(again, texts), raises=False)
             assert told(found) == wanted, f"after {after} lines"
             assert len(again) == len(calls) - before, f"after {after} lines: {again}"
             assert not Counter(map(str, again)) - made
@@ -232,7 +228,7 @@ def test_any_pipeline_cut_anywhere_comes_to_the_same_end(parts: list[str], where
         again: Calls = []
         with kept.journal_in(path.parent):
             done = finished(path)
-            found = told(resume("main", registry=world(again, texts), raises=False))
+            found = told(agf.resume("main", registry=world(again, texts), raises=False))
             assert finished(path)[: len(done)] == done
     assert found[:3] == wanted[:3]
     if wanted[0] == "ok":  # else what runs beside a failure may or may not have begun
@@ -257,7 +253,7 @@ def test_a_failed_run_makes_its_last_attempt_again_and_nothing_else(tmp_path: Pa
             calls.append(("flaky", word))
             return word
 
-        run = resume(failed.run_id, registry=mended)
+        run = agf.resume(failed.run_id, registry=mended)
     assert (run.status, run.output) == ("ok", ["b", "xc", "d"])
     assert calls == [("flaky", "xc"), ("flaky", "d")]
 
@@ -278,7 +274,7 @@ def test_what_was_dropped_stays_dropped_though_it_would_succeed_now(tmp_path: Pa
         mended = world(calls, [])
         agf.tool(lambda: "here", name="gone", registry=mended)
         agf.tool(lambda word: word, name="flaky", registry=mended)
-        run = resume(failed.run_id, registry=mended)
+        run = agf.resume(failed.run_id, registry=mended)
     assert run.output == "here"
     assert run.stores["words"] == ["a", "c", "e"]
     assert calls == []
@@ -292,7 +288,7 @@ def test_the_definitions_are_those_of_the_journal_and_the_tools_those_of_now(tmp
     calls.clear()
     with kept.journal_in(cut.parent):
         edited = world(calls, [text.replace("word: in", "word: edited") for text in SCENARIOS["nested"]])
-        assert resume("main", registry=edited, raises=False).status == "ok"
+        assert agf.resume("main", registry=edited, raises=False).status == "ok"
     assert calls
     assert ("note", "edited") not in calls
 
@@ -304,10 +300,10 @@ def test_a_run_whose_tool_is_gone_is_refused_and_can_be_taken_up_later(tmp_path:
         cut = kept.cut(path, 1, tmp_path / "cut")
     with kept.journal_in(cut.parent):
         with pytest.raises(agf.DefinitionError) as caught:
-            resume("main", registry=agf.Registry())
+            agf.resume("main", registry=agf.Registry())
         assert caught.value.code == "flow.unknown-tool"
         assert agf.runs().interrupted[0].name == "main"
-        assert resume("main", registry=world(calls, [LINEAR])).status == "ok"
+        assert agf.resume("main", registry=world(calls, [LINEAR])).status == "ok"
 
 
 def test_caps_go_on_counting(tmp_path: Path) -> None:
@@ -318,11 +314,11 @@ def test_caps_go_on_counting(tmp_path: Path) -> None:
         cut = kept.cut(path, 2, tmp_path / "cut")
     with kept.journal_in(cut.parent):
         calls.clear()
-        run = resume("main", registry=world(calls, [text]), raises=False)
+        run = agf.resume("main", registry=world(calls, [text]), raises=False)
         assert run.error.code == "limit.spawns"
         assert len(calls) == 1
         calls.clear()
-        assert resume("main", registry=world(calls, [text]), limits=agf.Limits(spawns=4)).sessions == 4
+        assert agf.resume("main", registry=world(calls, [text]), limits=agf.Limits(spawns=4)).sessions == 4
         assert len(calls) == 1
 
 
@@ -360,7 +356,7 @@ def test_a_question_is_asked_once_and_a_waiting_run_is_taken_up_with_its_answer(
         for seen in (waiting, agf.runs(waiting.run_id)):
             states = [row.state for row in seen.progress.rows.values()]
             assert (states.count("waiting"), states.count("failed")) == (1, 0)
-        run = resume(waiting.run_id, registry=registry, answer="fine")
+        run = agf.resume(waiting.run_id, registry=registry, answer="fine")
     assert (run.status, run.output["name"], run.output["end"]) == ("ok", "Ada", "fine")
     assert calls == [("note", "Ada")]
 
@@ -380,11 +376,11 @@ def test_a_run_that_has_ended_or_is_running_cannot_be_resumed(tmp_path: Path) ->
         run = agf.start("main", registry=registry)
         assert started.wait(60)
         with pytest.raises(agf.DefinitionError) as running:
-            resume(run.run_id, registry=registry)
+            agf.resume(run.run_id, registry=registry)
         checked.set()
         run.result()
         with pytest.raises(agf.DefinitionError) as ended:
-            resume(run.run_id, registry=registry)
+            agf.resume(run.run_id, registry=registry)
     assert (running.value.code, ended.value.code) == ("journal.running", "journal.finished")
 
 
@@ -399,7 +395,7 @@ def test_what_is_fired_and_forgotten_is_never_fired_again(tmp_path: Path) -> Non
         cut = kept.cut(path, fired, tmp_path / "cut")
     with kept.journal_in(cut.parent):
         again: Calls = []
-        assert resume("main", registry=world(again, [])).status == "ok"
+        assert agf.resume("main", registry=world(again, [])).status == "ok"
     assert ("note", "fired") not in again
 
 
@@ -415,7 +411,7 @@ def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> Non
         cut = kept.cut(tmp_path / "runs.sqlite", 1, tmp_path / "cut")
     with kept.journal_in(cut.parent):
         (one,) = agf.runs()
-        assert resume(one.run_id, registry=registry).status == "ok"
+        assert agf.resume(one.run_id, registry=registry).status == "ok"
 
 
 TOGETHER = {
@@ -461,10 +457,7 @@ def test_what_had_failed_ends_the_others_before_they_are_called_again(shape: str
         short = kept.cut(whole, failed, tmp_path / "cut")
     assert sorted(called) == ["note", "wrong"]
     with kept.journal_in(short.parent):
-        (one,) = agf.runs()
-        again, head = prepare_resumed(one.run_id, options=RunOptions(registry=world()))
-        assert claim(again.journal.store, head)
-        run_virtual(run_here(again))
+        again = run_virtual(kept.take_up(registry=world()))
     assert sorted(called) == ["note", "wrong"]
     assert again.error.diagnostic.message == first.error.diagnostic.message
 
@@ -483,15 +476,15 @@ def test_without_an_id_only_a_run_of_this_notebook_is_resumed(tmp_path: Path, mo
         other = agf.run(WAITS, registry=registry, raises=False)
         monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
         with pytest.raises(agf.DefinitionError) as caught:
-            resume(answer="Ann", registry=registry)
+            agf.resume(answer="Ann", registry=registry)
         assert caught.value.code == "journal.unknown-run"
         assert caught.value.diagnostic.hint == f"of another notebook: %resume {other.run_id}"
         own = agf.run(WAITS, registry=registry, raises=False)
         monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/other.ipynb")
         agf.run(WAITS, registry=registry, raises=False)
         monkeypatch.setenv("JPY_SESSION_NAME", "/home/me/own.ipynb")
-        assert resume(answer="Ann", registry=registry).run_id == own.run_id
-        assert resume(other.run_id, answer="Bob", registry=registry).status == "ok"
+        assert agf.resume(answer="Ann", registry=registry).run_id == own.run_id
+        assert agf.resume(other.run_id, answer="Bob", registry=registry).status == "ok"
 
 
 def test_a_name_resumes_its_last_run_that_can_be_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

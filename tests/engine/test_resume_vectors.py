@@ -13,16 +13,13 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine import host
 from agf_magics.engine import runner as perform
-from agf_magics.journal.queries import claim
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import run_here
-from agf_magics.lifecycle.resume import prepare_resumed
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry
 from tests.engine.policy_case import Agents
 from tests.engine.virtual_time import run_virtual
 from tests.languages.graph_case import registry_of as graph_registry
+from tests.languages.loading import write_files
 from tests.languages.test_plan_runs import Case, undated
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -70,15 +67,7 @@ class World:
         """Go on with the only run of the journal; the person who had answered is asked nothing twice."""
         if self.case:
             self.case.registry.contexts.remove("p") if "p" in self.case.registry.contexts else None
-        (one,) = agf.runs()
-        made, found = prepare_resumed(one.run_id, options=RunOptions(registry=self.registry, ask=self.ask))
-        assert claim(made.journal.store, found)
-
-        async def main() -> agf.Run:
-            await run_here(made)
-            return made
-
-        return self._virtual(main())
+        return self._virtual(kept.take_up(registry=self.registry, ask=self.ask))
 
     def _virtual(self, work: Any) -> agf.Run:
         async def main() -> agf.Run:
@@ -100,13 +89,9 @@ def test_a_vector_cut_anywhere_comes_to_the_same_end(
     language: str, row: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, thorough: bool
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for module in (
-        perform,
-        host,
-    ):  # a turn every 10 ms of the wall clock would change the order
+    for module in (perform, host):  # a turn every 10 ms of the wall clock would change the order
         monkeypatch.setattr(module, "TURN", float("inf"))
-    for name, text in row.get("files", {}).items():
-        Path(name).write_text(text, encoding="utf-8")
+    write_files(row)
     with kept.journal_in(tmp_path / "whole") as whole:
         first = World(language, row)
         try:

@@ -11,13 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
 from agf_magics.engine.linked import Linked
 from agf_magics.flow.events import is_within
-from agf_magics.flow.steps import Flow
 from agf_magics.journal.calls import RunCalls, is_of, numbers_in
 from agf_magics.lifecycle.past_runs import calls_of, elements_of
-from agf_magics.lifecycle.resume import resume
 from tests.engine.kept import journal_in
 
 OUTER = """\
@@ -46,7 +43,7 @@ steps:
 """
 
 
-def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
+def defined(*text: str, registry: agf.Registry, name: str | None = None) -> agf.Flow:
     flow = agf.define(*text, registry=registry, name=name)
     assert flow is not None
     return flow
@@ -54,7 +51,7 @@ def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[agf.Run]:
-    registry = Registry()
+    registry = agf.Registry()
 
     async def odd(n: int) -> int:
         if n == 20:
@@ -118,7 +115,7 @@ def test_a_past_run_has_the_same_calls(run: agf.Run) -> None:
 
 
 def test_a_resumed_run_continues_to_count_the_attempts(tmp_path: Path) -> None:
-    registry = Registry()
+    registry = agf.Registry()
 
     @agf.tool(registry=registry)
     async def fails(n: int) -> int:
@@ -135,7 +132,7 @@ steps:
 """
     with journal_in(tmp_path):
         run = agf.run(defined(text, registry=registry), registry=registry, raises=False)
-        again = resume(run.run_id, registry=registry, raises=False)
+        again = agf.resume(run.run_id, registry=registry, raises=False)
         calls = found(again)
         newest_first = calls.page(again.steps["steps[0].do"], 10)[::-1]
         assert calls.number_attempts(newest_first) == [3, 2, 1]  # the attempt that was retried is not repeated
@@ -149,7 +146,7 @@ def test_a_run_without_a_journal_has_no_calls() -> None:
 
 def test_names_that_differ_in_case_are_different_steps(tmp_path: Path) -> None:
     text = "pipeline: p\nsteps:\n- parallel:\n    branches:\n      {}\n    collect: {{transform: {{value: pipe}}}}\n"
-    registry = Registry()
+    registry = agf.Registry()
 
     async def same(n: int) -> int:
         return n
@@ -186,7 +183,7 @@ def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Ru
     assert found(run).count(row, (0, 0, 1)) == (1, 1)
 
 
-def row_flow(run: agf.Run) -> Flow:
+def row_flow(run: agf.Run) -> agf.Flow:
     callee = run._linked.callees["steps[0].do.do"]
     assert isinstance(callee, Linked)
     return callee.flow

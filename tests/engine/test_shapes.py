@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-
-import pytest
 
 import agf_magics as agf
 from agf_magics.engine.concurrent import SHAPES
 from agf_magics.engine.host import Host
 from agf_magics.engine.link import link
 from agf_magics.engine.runner import run as run_linked
-from agf_magics.flow import events as ev
-from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Permit, Pick, Ready, Skip
+from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Pick, Ready, Skip
 from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Declarations, Edge, Repeat, Step, Walk
 from agf_magics.flow.steps import Sequence as InOrder
-from agf_magics.text.diagnostics import Diagnostic
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
 
 # --- repeat ---
@@ -39,7 +34,7 @@ def counting(limit: int, **more: Any) -> Repeat:
 
 
 def test_a_limit_whose_finding_is_an_error_fails_the_step() -> None:
-    over = Diagnostic("run.listener", "too often", SPAN)
+    over = agf.Diagnostic("run.listener", "too often", SPAN)
     run = Tools(add=lambda n: n + 1).run(
         counting(2, until=Says(lambda frame: False), over=lambda limit, frame: over), input={"n": 0}
     )
@@ -128,27 +123,6 @@ def test_steps_that_wait_for_each_other_are_skipped() -> None:
     assert run.output == ["a skipped", "b skipped", "closed"]
 
 
-def test_nobody_waits_for_a_call_that_is_fired_and_its_end_is_told() -> None:
-    told: list[ev.Event] = []
-    go, gone = threading.Event(), threading.Event()
-
-    def listen(event: ev.Event) -> None:
-        told.append(event)
-        if isinstance(event, ev.BackgroundCallEnded):
-            gone.set()
-
-    def late() -> None:
-        assert go.wait(60)
-        raise RuntimeError("too late")
-
-    run = Tools(late=late).run(call("s", "late", lambda frame: {}, awaited=False), on_event=listen)
-    assert (run.status, run.steps["s"].state) == ("ok", "ok")
-    go.set()
-    assert gone.wait(60)
-    assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "BackgroundCallEnded"]
-    assert [found.code for found in run.warnings] == ["run.fired-failed"]
-
-
 # --- along edges ---
 
 
@@ -159,8 +133,8 @@ def walking(nodes: Mapping[str, Step], *edges: Edge, **more: Any) -> Walk:
 
     rounds = more.pop("rounds", 20)
 
-    def endless(rounds: int) -> Diagnostic:
-        return Diagnostic("step.rounds", f"{rounds} rounds")
+    def endless(rounds: int) -> agf.Diagnostic:
+        return agf.Diagnostic("step.rounds", f"{rounds} rounds")
 
     return Walk(id="walk", word="graph", nodes=nodes, edges=edges, join=join, rounds=rounds, endless=endless, **more)
 
@@ -171,7 +145,7 @@ def bump(name: str) -> Step:
 
 def test_a_node_over_its_limit_is_skipped_and_the_walk_goes_on_at_its_exit() -> None:
     nodes = {name: bump(name) for name in "ab"}
-    warned = Diagnostic("run.listener", "a reached its limit", severity="warning")
+    warned = agf.Diagnostic("run.listener", "a reached its limit", severity="warning")
     edges = [Edge(START, "a"), Edge("a", "a"), Edge("b", END)]
     run = Tools().run(walking(nodes, *edges, limits={"a": 2}, exits={"a": "b"}, over=lambda name: warned))
     assert (run.output, run.warnings) == ([["a"], ["a"], ["b"]], (warned,))
@@ -191,45 +165,6 @@ def test_a_call_chooses_among_what_was_linked_and_nothing_else() -> None:
     assert tools.run(step, input={"pick": "right"}).output == "r"
     refused = tools.run(step, input={"pick": "secret"})
     assert (refused.error.code, tools.calls[1:]) == ("step.not-among", [])
-
-
-@pytest.mark.parametrize(("says", "status"), [(True, "ok"), (False, "error"), (None, "error")])
-def test_a_call_that_must_be_approved_is_made_only_then(says: bool | None, status: str) -> None:
-    asked: list[str] = []
-
-    def ask(question: ev.Question) -> Any:
-        asked.append(question.text)
-        return says
-
-    tools = Tools(pay=lambda amount: amount)
-    step = call(
-        "s", "pay", lambda frame: {"amount": 5}, permit=Permit(lambda frame, given, shown: f"pay {given['amount']}?")
-    )
-    run = tools.run(step, ask=ask if says is not None else None)
-    assert (run.status, len(tools.calls)) == (status, int(says is True))
-    assert asked == ([] if says is None else ["pay 5?"])
-    assert run.error is None or run.error.code == "step.denied"
-
-
-def test_a_question_is_answered_by_who_is_there_or_the_run_waits() -> None:
-    step = call("q", "name", lambda frame: {"text": "who?", "choices": ["a", "b"]}, kind="question", target=Put("out"))
-    assert Tools().run(step, ask=lambda question: question.choices[1]).output == "b"
-    waiting = Tools().run(step)
-    assert (waiting.status, waiting.error and waiting.error.code) == ("waiting", "run.waiting")
-
-
-def test_a_definition_caps_what_it_calls_too() -> None:
-    inner = flow(call("s", "one", lambda frame: {}), name="inner")
-    tools = Tools(one=lambda: 1)
-    tools.registry.flows.define(inner, None)
-    outer = flow(*(call(f"c{i}", "inner", lambda frame: {}, kind="flow") for i in range(3)), name="outer",
-                 declared=Declarations(caps=Caps(tool_calls=2, span=SPAN)))  # fmt: skip
-    run = tools.run(flow=outer)
-    assert (run.error and run.error.code, len(tools.calls)) == ("limit.tool-calls", 2)
-    deep = flow(call("c", "inner", lambda frame: {}, kind="flow"), name="deep",
-                declared=Declarations(caps=Caps(depth=0, span=SPAN)))  # fmt: skip
-    refused = tools.run(flow=deep)
-    assert refused.error.code == "limit.delegation-depth"
 
 
 def test_the_results_of_a_run_that_fails_are_those_of_its_outermost_steps() -> None:

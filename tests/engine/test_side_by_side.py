@@ -6,12 +6,9 @@ import asyncio
 import gc
 import threading
 import tracemalloc
-from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine.limits import LimitReached
@@ -98,35 +95,6 @@ steps:
         assert run.error.code == "limit.spawns"
 
 
-@given(
-    st.lists(st.sampled_from(["ok", "fail", "slow"]), max_size=20),
-    st.integers(1, 5),
-    st.sampled_from(["abort", "continue", "retry(2)"]),
-)
-def test_every_started_attempt_ends_in_exactly_one_way(plan: list[str], limit: int, on_error: str) -> None:
-    registry, seen = agf.Registry(), []
-
-    @agf.tool(registry=registry)
-    async def work(x: str) -> str:
-        await asyncio.sleep(10 if x == "slow" else 1)
-        if x == "fail":
-            raise ValueError(x)
-        return x
-
-    run = fan(registry, plan, seen.append, limit, on_error)
-    ends = (ev.StepFinished, ev.StepFailed, ev.StepCancelled, ev.StepAbandoned)
-    started = Counter(event.at for event in seen if isinstance(event, ev.StepStarted))
-    assert started == Counter(event.at for event in seen if isinstance(event, ends))
-    assert isinstance(seen[0], ev.RunStarted)
-    assert isinstance(seen[-1], ev.RunEnded)
-    assert seen[-1].status == run.status
-    assert not any(row.running for row in run.progress.rows.values())
-    if on_error == "continue":
-        assert run.output == [x for x in plan if x != "fail"]
-    else:
-        assert (run.status == "ok") == ("fail" not in plan)
-
-
 def test_siblings_cannot_see_what_another_did_to_its_arguments() -> None:
     registry = agf.Registry()
 
@@ -177,42 +145,6 @@ def test_opaque_values_travel_by_reference() -> None:
         return x
 
     assert fan(registry, [thing, thing]).output == [thing, thing]
-
-
-def test_a_listener_that_raises_does_not_stop_the_run() -> None:
-    registry = agf.Registry()
-
-    @agf.tool(registry=registry)
-    async def work(x: int) -> int:
-        return x
-
-    def listener(event: ev.Event) -> None:
-        raise RuntimeError("mine")
-
-    run = fan(registry, [1, 2], listener)
-    assert run.output == [1, 2]
-    assert [d.code for d in run.warnings] == ["run.listener"]
-
-
-def test_cancelling_a_run_keeps_what_was_done() -> None:
-    registry = agf.Registry()
-
-    @agf.tool(registry=registry)
-    async def work(x: int) -> int:
-        if x == 2:
-            await asyncio.sleep(1000)
-        return x
-
-    async def cancelled() -> None:
-
-        flow = agf.load(fan_out(limit=2), registry=registry)
-        task = asyncio.create_task(agf.arun(flow, {"xs": [0, 1, 2, 3]}, registry=registry))
-        await asyncio.sleep(1)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    run_virtual(cancelled())
 
 
 def test_what_failed_inside_a_dropped_element_did_not_fail_the_run() -> None:
@@ -302,26 +234,6 @@ steps:
     run = run_virtual(agf.arun(agf.load(text, registry=registry), registry=registry, dry=True))
     assert run.output in ("OK", "NO")
     assert run.note == "dry run, nothing was called: a real run makes at least 2 tool calls and 1 agent session"
-
-
-def test_a_run_that_an_agent_starts_may_use_what_the_agent_was_granted() -> None:
-    registry = agf.Registry()
-    agf.tool(lambda: "secret", name="vault", registry=registry)
-    agf.tool(lambda: "weather", name="look", registry=registry)
-    agf.define("pipeline: open\nsteps:\n  - tool: {name: vault}\n", registry=registry)
-    agf.define("pipeline: see\nsteps:\n  - tool: {name: look}\n", registry=registry)
-
-    @agf.agent(registry=registry)
-    def sly(prompt: str) -> str:
-        return str(agf.run(prompt, registry=registry).output)
-
-    text = "pipeline: p\nsteps:\n  - agent: {prompt: '{ctx.ask}', capabilities: {tools: [look]}}\n"
-    flow = agf.load(text, registry=registry)
-    assert agf.run(flow, {"ask": "see"}, registry=registry).output == "weather"
-    with pytest.raises(agf.StepError) as caught:
-        agf.run(flow, {"ask": "open"}, registry=registry)
-    assert caught.value.code == "step.not-allowed"
-    assert agf.run("open", registry=registry).output == "secret"
 
 
 def test_a_branch_that_fails_does_not_excuse_one_whose_name_begins_alike() -> None:

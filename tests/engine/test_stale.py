@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
 from agf_magics.engine.job import count_background_calls
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.settings import current
@@ -120,7 +119,7 @@ class World:
 
     def __init__(self, versions: Mapping[str, str] | None = None, *, constant: bool = False) -> None:
         """``constant``: all versions of a function have the same results."""
-        self.registry = Registry()
+        self.registry = agf.Registry()
         for name in TOOLS:
             function = versioned(name, (versions or {}).get(name, ""), constant)
             agf.tool(function, registry=self.registry)
@@ -341,8 +340,8 @@ def test_choices_loops_maps_and_instances_are_never_marked_as_fresh_if_they_run_
             assert not marked.again, marked
 
 
-def tools(**functions: Any) -> Registry:
-    registry = Registry()
+def tools(**functions: Any) -> agf.Registry:
+    registry = agf.Registry()
     for name, function in functions.items():
         function.__name__ = function.__qualname__ = name
         agf.tool(function, registry=registry)
@@ -496,7 +495,7 @@ def test_the_cases_of_a_choice_that_may_change_are_marked_or_unknown() -> None:
 
 
 def test_a_tool_with_an_effect_always_runs_again() -> None:
-    registry = Registry()
+    registry = agf.Registry()
 
     @agf.tool(registry=registry, reuse=False)
     def post(n: int) -> int:
@@ -552,8 +551,8 @@ steps:
 """
 
 
-def asking(price: float, prefix: str = "") -> Registry:
-    registry = Registry()
+def asking(price: float, prefix: str = "") -> agf.Registry:
+    registry = agf.Registry()
 
     @agf.tool(registry=registry, name="price")
     def cost(fruit: str) -> float:
@@ -604,7 +603,7 @@ def test_a_run_without_a_definition_is_refused() -> None:
     agf.define(TWO, registry=registry)
     run = agf.run("two", {"n": 1}, registry=registry)
     with pytest.raises(agf.DefinitionError, match="no flow 'two' is registered"):
-        agf.stale(agf.runs(run.run_id), registry=Registry())
+        agf.stale(agf.runs(run.run_id), registry=agf.Registry())
     with pytest.raises(agf.DefinitionError, match="there is no run 'nope'"):
         agf.stale("nope", registry=registry)
 
@@ -620,7 +619,7 @@ def test_a_step_without_its_tool_is_refused_as_a_new_run_is() -> None:
 
 
 def test_a_secret_input_must_be_given_again_for_a_past_run() -> None:
-    registry = Registry()
+    registry = agf.Registry()
 
     @agf.tool(registry=registry, secret=("token",))
     def ask(token: str) -> str:
@@ -701,7 +700,7 @@ def test_a_flow_that_is_not_awaited_calls_nothing(tmp_path: Path) -> None:
             file.write(f"{word}\n")
         return word
 
-    registry = Registry()
+    registry = agf.Registry()
     agf.tool(note, registry=registry)
     agf.define("pipeline: inner\nsteps:\n- for_each: {items: [a, b], on_error: continue, "
                "do: {tool: {name: note, args: {word: !expr item}}}, collect: {transform: {value: pipe}}}",

@@ -67,28 +67,6 @@ def test_a_beginning_that_several_ids_have_is_told_with_them(registry: agf.Regis
     assert all(id in (caught.value.diagnostic.hint or "") for id in ids)
 
 
-def test_without_an_id_the_last_run_that_did_not_end_well_is_taken_up(registry: agf.Registry) -> None:
-    with pytest.raises(agf.DefinitionError) as caught:
-        agf.resume(registry=registry)
-    assert caught.value.code == "journal.unknown-run"
-    failed = agf.run("sale", {"pears": 3}, registry=registry, raises=False)
-    assert agf.resume(registry=registry, raises=False).run_id == failed.run_id
-
-
-def test_the_name_of_a_flow_with_several_runs_is_its_last_run_that_can_be_resumed(registry: agf.Registry) -> None:
-    agf.define('pipeline: bad\nsteps:\n- transform: {value: "pears + 1"}\n', registry=registry)
-    runs = [agf.run("bad", {"pears": value}, registry=registry, raises=False) for value in ("a", "b", 3)]
-    assert [run.status for run in runs] == ["error", "error", "ok"]
-    assert agf.resume("bad", registry=registry, raises=False).run_id == runs[1].run_id
-
-
-def test_without_an_id_a_run_that_waits_is_taken_up(registry: agf.Registry) -> None:
-    asks = "name: asks\nstate: {said: str}\nnodes:\n  ask: {type: interrupt, message: Well?, resume_key: said}\n"
-    agf.define(asks + "edges: [{from: START, to: ask}, {from: ask, to: END}]", "graph", registry=registry)
-    assert agf.start("asks", registry=registry).wait().status == "waiting"
-    assert agf.resume(registry=registry, answer="yes").output["said"] == "yes"
-
-
 def test_a_run_that_has_only_just_begun_is_going_on(registry: agf.Registry) -> None:
     blocked, free = threading.Event(), threading.Event()
 

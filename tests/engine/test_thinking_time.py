@@ -13,7 +13,7 @@ import agf_magics as agf
 from agf_magics.engine import job
 from agf_magics.flow import events as ev
 from agf_magics.flow.step import Caps
-from agf_magics.flow.steps import Branches, Declarations, Flow
+from agf_magics.flow.steps import Branches, Declarations
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
 
@@ -26,7 +26,7 @@ def work(seconds: float, id: str = "w") -> Any:
     return call(id, "doze", lambda frame: {"seconds": seconds}, target=Put("out"))
 
 
-def ran(made: Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[ev.Event]]:
+def ran(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[ev.Event]]:
     """Run ``made``; a person answers each question after ``think`` seconds."""
     registry = agf.Registry()
     registry.flows.define(INNER, None)
@@ -47,7 +47,7 @@ def ran(made: Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, list[e
     return run, events
 
 
-def capped(*steps: Any) -> Flow:
+def capped(*steps: Any) -> agf.Flow:
     return flow(*steps, name="capped", declared=Declarations(caps=Caps(seconds=10.0, span=SPAN)))
 
 
@@ -64,7 +64,7 @@ CALLS_INNER = call("c", "inner", lambda frame: {}, kind="flow", timeout=10.0, ta
         (capped(CALLS_INNER), {"timeout": 10.0, "step_timeout": 10.0}),
     ],
 )
-def test_a_person_may_think_for_longer_than_any_time_limit(made: Flow, limits: Any) -> None:
+def test_a_person_may_think_for_longer_than_any_time_limit(made: agf.Flow, limits: Any) -> None:
     run, _ = ran(made, **limits)
     assert (run.status, run.output) == ("ok", "5"), run.error
 
@@ -78,7 +78,7 @@ def test_a_person_may_think_for_longer_than_any_time_limit(made: Flow, limits: A
         (capped(work(4, "a"), QUESTION, work(4, "b")), {}, None),
     ],
 )
-def test_the_work_before_and_after_a_question_counts_together(made: Flow, limits: Any, code: str | None) -> None:
+def test_the_work_before_and_after_a_question_counts_together(made: agf.Flow, limits: Any, code: str | None) -> None:
     run, _ = ran(made, **limits)
     assert (run.error and run.error.code) == code
 

@@ -10,7 +10,6 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
 from agf_magics.flow.patterns import (
     LONGEST_PATTERN,
     BadPattern,
@@ -20,7 +19,6 @@ from agf_magics.flow.patterns import (
     searcher,
 )
 from agf_magics.languages.policy.document import schema as policy_schema
-from agf_magics.text.diagnostics import AgfError, DefinitionError
 
 
 @pytest.mark.parametrize(
@@ -61,8 +59,8 @@ def test_every_pattern_of_a_schema_is_looked_at_and_no_data_is() -> None:
 
 
 def test_a_models_schema_is_refused_when_it_is_registered() -> None:
-    registry = Registry()
-    with pytest.raises(DefinitionError, match="model_agent 'coder'") as raised:
+    registry = agf.Registry()
+    with pytest.raises(agf.DefinitionError, match="model_agent 'coder'") as raised:
         agf.model_agent("coder", gives={"items": {"pattern": "(?=a)"}}, registry=registry)
     assert raised.value.code == "schema.pattern"
     assert not registry.agents
@@ -74,14 +72,14 @@ class Code(BaseModel):
 
 
 def test_a_tools_annotation_is_refused_before_a_run() -> None:
-    registry = Registry()
+    registry = agf.Registry()
 
     @agf.tool(registry=registry)
     def check(code: Code) -> str:
         raise AssertionError("it is not called")
 
     flow = agf.load("pipeline: p\nsteps: [{tool: {name: check, args: {code: {word: x}}}}]\n", "pipeline")
-    with pytest.raises(AgfError) as raised:
+    with pytest.raises(agf.AgfError) as raised:
         agf.run(flow, registry=registry)
     assert raised.value.code == "schema.pattern"
     assert raised.value.diagnostic.span.text == "check"

@@ -11,27 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.shapes import Shape
 from agf_magics.flow.step import Frame
-from agf_magics.flow.steps import Flow
-from agf_magics.flow.values import Value
 from agf_magics.flow.wiring import RULES, check
-from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.r1 import Names, parse
 from agf_magics.languages.pipeline.texts import infer
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source, StepError, sort_by_place
-from agf_magics.text.yamlnodes import Bounds
+from agf_magics.text.diagnostics import Source, sort_by_place
+from tests.languages.loading import load
 
 PIPELINE = Names({name: (name,) for name in ("ctx", "pipe", "item", "acc")}, ("ctx",))
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "pipeline_checks.json").read_text("utf-8"))["rows"]
 
 
-def flow_of(text: str) -> Flow:
-    problems = Diagnostics()
-    flow = LANGUAGES["pipeline"].load(Source("test", text), problems, Bounds()).flow
-    assert flow is not None, list(problems)
-    return flow
+def flow_of(text: str) -> agf.Flow:
+    definition, problems = load("pipeline", text)
+    assert definition.flow is not None, problems
+    return definition.flow
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row["id"] for row in ROWS])
@@ -120,18 +117,18 @@ def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 @given(st.recursive(st.one_of(NAMES, LITERALS), _larger, max_leaves=8))
 def test_a_value_has_the_shape_that_was_inferred_and_what_cannot_work_does_not(source: str) -> None:
-    found: list[Diagnostic] = []
+    found: list[agf.Diagnostic] = []
     expr = parse(Source("test", source).span(), PIPELINE)
     shape = infer(expr, lambda path: (KNOWN.get(path), None), found)
     try:
         value = expr.evaluate(FRAME)
-    except StepError:
+    except agf.StepError:
         return
     assert [d for d in found if d.severity == "error"] == []
     assert shape is None or fits(shape, value), (shape, value)
 
 
-def fits(shape: Shape, value: Value) -> bool:
+def fits(shape: Shape, value: Any) -> bool:
     kinds = {
         str: "text",
         int: "number",

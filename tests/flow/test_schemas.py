@@ -17,16 +17,17 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
 from agf_magics.languages.pipeline.schema_documents import read_schema
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import Fields, documents
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))
 CASES = [(group, case) for group in VECTORS["conform"] for case in group["cases"]]
 
 
-def declared(text: str) -> tuple[dict[str, Schema], list[Diagnostic]]:
+def declared(text: str) -> tuple[dict[str, Schema], list[agf.Diagnostic]]:
     problems = Diagnostics()
     schemas: dict[str, Schema] = {}
     for node in documents(Source("a text", text), problems):
@@ -38,7 +39,7 @@ def declared(text: str) -> tuple[dict[str, Schema], list[Diagnostic]]:
     return schemas, list(problems)
 
 
-def told(found: list[Diagnostic], severity: str) -> list[dict[str, str]]:
+def told(found: list[agf.Diagnostic], severity: str) -> list[dict[str, str]]:
     return [{"code": d.code, "at": d.span.text} for d in found if d.severity == severity and d.span]
 
 

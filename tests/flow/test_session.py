@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
 from agf_magics.flow.steps import Computed, Name
-from agf_magics.flow.values import Value
-from agf_magics.text.diagnostics import Diagnostic, Source, StepError
+from agf_magics.text.diagnostics import Source
 
 SPAN = Source("<text>", "model").span()
 
@@ -22,9 +22,9 @@ calls = st.lists(
 
 
 @st.composite
-def replies(draw: st.DrawFn) -> Value:
+def replies(draw: st.DrawFn) -> Any:
     asked = draw(calls)
-    reply: dict[str, Value] = {"text": draw(st.sampled_from(["good", "bad"])), "calls": asked, "usage": {}}
+    reply: dict[str, Any] = {"text": draw(st.sampled_from(["good", "bad"])), "calls": asked, "usage": {}}
     if any(call["tool"] == "" for call in asked):
         if draw(st.booleans()):
             reply["answer"] = draw(st.sampled_from(["good", "bad"]))
@@ -33,20 +33,20 @@ def replies(draw: st.DrawFn) -> Value:
     return reply
 
 
-def read(answer: Value) -> Value:
+def read(answer: Any) -> Any:
     if answer != "good":
-        raise StepError(Diagnostic("agent.reply-schema", "that is not good"))
+        raise agf.StepError(agf.Diagnostic("agent.reply-schema", "that is not good"))
     return answer
 
 
 def session(steps: int) -> Session:
-    def over(steps: int) -> Diagnostic:
-        return Diagnostic("test.over", f"{steps} steps")
+    def over(steps: int) -> agf.Diagnostic:
+        return agf.Diagnostic("test.over", f"{steps} steps")
 
     return Session(model=Name("m"), prompt=Computed(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
 
 
-def talked(steps: int, said: list[Value]) -> list[Conversation]:
+def talked(steps: int, said: list[Any]) -> list[Conversation]:
     """The talk after each reply, up to its end."""
     asked, talk, found = session(steps), Conversation(({"role": "user", "text": "?"},)), []
     for reply in said:
@@ -59,7 +59,7 @@ def talked(steps: int, said: list[Value]) -> list[Conversation]:
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
-def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Value]) -> None:
+def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, said: list[Any]) -> None:
     talks = talked(steps, said)
     last = talks[-1]
     assert last.verdict == "answer"
@@ -69,7 +69,7 @@ def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, sai
 
 
 @given(st.integers(1, 6), st.lists(replies(), min_size=10, max_size=10))
-def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: list[Value]) -> None:
+def test_every_call_is_answered_once_before_the_next_reply(steps: int, said: list[Any]) -> None:
     messages = talked(steps, said)[-1].messages
     waiting: list[str] = []
     for message in messages:

@@ -27,7 +27,7 @@ from agf_magics.languages.graph.value_grammar import (
 )
 from agf_magics.languages.graph.value_grammar import Path as StatePath
 from tests.engine.virtual_time import run_virtual
-from tests.languages.loading import load, told
+from tests.languages.loading import load, told, write_files
 
 
 def decoded(value: Any) -> Any:
@@ -66,13 +66,17 @@ def edge_with(condition: str, state: Mapping[str, Any]) -> str:
 
 
 def registry_of(row: Mapping[str, Any]) -> agf.Registry:
-    """The row's functions, under the names its graphs call them by."""
+    """The row's functions, under the names its graphs call them by, its agent, and what its graphs call."""
     registry, names = agf.Registry(), dict[str, Any]()
     exec(row.get("tools", ""), names)
-    for text in (row["text"], *row.get("files", {}).values()):
+    for text in (row["text"], *(text for name, text in row.get("files", {}).items() if "/" not in name)):
         for name, tool in (yaml.safe_load(text).get("tools") or {}).items():
             if tool.get("function") in names:
                 agf.tool(names[tool["function"]], name=name, registry=registry, where="loop")
+    if "agent" in row:
+        agf.agent(eval(row["agent"], names), name="agent", registry=registry, default=True, where="loop")
+    for text in row.get("library", ()):
+        agf.define(text, registry=registry)
     return registry
 
 
@@ -89,8 +93,7 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
     with TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            for name, text in row.get("files", {}).items():
-                Path(name).write_text(text, encoding="utf-8")
+            write_files(row)
             registry = registry_of(row)
             flow = agf.load(row["text"], "graph", registry=registry)
             ask = (lambda question: next(answers)) if "answers" in row else None

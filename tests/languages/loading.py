@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+import agf_magics as agf
 from agf_magics.flow.steps import Definition
 from agf_magics.languages import LANGUAGES
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.nodes import Node
 from agf_magics.text.yamlnodes import Bounds, documents
 
 
-def load(language: str, text: str) -> tuple[Definition, list[Diagnostic]]:
+def load(language: str, text: str) -> tuple[Definition, list[agf.Diagnostic]]:
     problems = Diagnostics()
     return LANGUAGES[language].load(Source("test", text), problems, Bounds()), list(problems)
 
@@ -23,12 +25,19 @@ def nodes(text: str) -> tuple[list[Node], Diagnostics]:
     return list(documents(Source("test", text), problems, Bounds())), problems
 
 
-def told(found: Diagnostic) -> dict[str, Any]:
+def write_files(row: Mapping[str, Any]) -> None:
+    """The files of a row, in the working folder."""
+    for name, text in row.get("files", {}).items():
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+
+
+def told(found: agf.Diagnostic) -> dict[str, Any]:
     """The code of a finding, and the text under its caret."""
     return {"code": found.code, "at": found.span.text if found.span else None}
 
 
-def said(problems: Iterable[Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
+def said(problems: Iterable[agf.Diagnostic], *severities: str) -> dict[str, list[dict[str, Any]]]:
     """As vectors have it: `errors`, `warnings` and so on, where there are any."""
     found = {f"{name}s": [told(one) for one in problems if one.severity == name] for name in severities}
     return {name: rows for name, rows in found.items() if rows}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +14,37 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.engine.limits import LimitReached, Limits
+from agf_magics.languages import detect_language
 from agf_magics.lifecycle.define import register
 
+VECTORS = Path(__file__).parents[1] / "vectors"
 LANGUAGES = ("pipeline", "policy", "plan", "graph")
 pairs = pytest.mark.parametrize(
     ("outer", "inner"), [(outer, inner) for outer in LANGUAGES for inner in LANGUAGES], ids=lambda name: str(name)
 )
+
+TEXTS = json.loads((VECTORS / "languages.json").read_text("utf-8"))["rows"]
+
+
+@pytest.mark.parametrize("row", TEXTS, ids=lambda row: row["text"][:40])
+def test_a_text_is_known_by_its_own_lines(row: dict[str, str]) -> None:
+    assert detect_language(row["text"]) == row["language"]
+
+
+DOCUMENTS = {
+    language: json.loads((VECTORS / f"{language}_documents.json").read_text("utf-8"))["rows"] for language in LANGUAGES
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_strict_refuses_what_would_be_warned_about(language: str) -> None:
+    warned = [row for row in DOCUMENTS[language] if "warnings" in row and "errors" not in row]
+    assert warned
+    for row in warned:
+        with pytest.raises(agf.DefinitionError) as caught:
+            agf.load(row["text"], language, registry=agf.Registry(), strict=True)
+        assert {found["code"] for found in row["warnings"]} <= {found.code for found in caught.value.diagnostics}, row
+
 
 # What is called: it takes n, and gives {"twice": 2n} by way of something registered.
 INNER: Mapping[str, str] = {

@@ -5,89 +5,17 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.steps import Walk
-from agf_magics.flow.wiring import wires
 
 STATE = "state: {a: any, b: any, log: {type: list, reducer: add}, xs: list, ys: list}\n"
 
 
-def flows(nodes: str, edges: str, more: str = "") -> list[str]:
-    """``source.key → reader`` for each wire, with ``input`` for the run's input."""
-    flow = agf.load(f"{STATE}{more}nodes: {nodes}\nedges: {edges}", "graph")
-    return sorted(
-        f"{(wire.source or 'input').removeprefix('nodes.')}.{wire.name} → {wire.dest.removeprefix('nodes.')}"
-        for wire in wires(flow)
-    )
-
-
 def passthrough(**output: str) -> str:
     return "{type: passthrough, output: {" + ", ".join(f'{key}: "{value}"' for key, value in output.items()) + "}}"
-
-
-@pytest.mark.parametrize(
-    ("nodes", "edges", "found"),
-    [
-        pytest.param({"n": passthrough(a="{state.b}")}, "[{from: START, to: n}]", ["input.b → n"], id="the input"),
-        pytest.param(
-            {"n": passthrough(a="1"), "m": passthrough(b="{state.a + 1}"), "o": passthrough(b="{state.a}")},
-            "[{from: START, to: n}, {from: n, to: m}, {from: m, to: o}]",
-            ["n.a → m", "n.a → o"],
-            id="a value passes nodes that do not write it",
-        ),
-        pytest.param(
-            {"n": passthrough(a="1"), "m": passthrough(a="2"), "o": passthrough(b="{state.a}")},
-            "[{from: START, to: n}, {from: n, to: m}, {from: m, to: o}]",
-            ["m.a → o"],
-            id="a value that is replaced goes no further",
-        ),
-        pytest.param(
-            {"n": passthrough(log="[1]"), "m": passthrough(log="[2]"), "o": passthrough(b="{state.log}")},
-            "[{from: START, to: n}, {from: n, to: m}, {from: m, to: o}]",
-            ["m.log → o", "n.log → o"],
-            id="a reducer replaces nothing",
-        ),
-        pytest.param(
-            {"n": passthrough(a="{state.a + 1}")},
-            "[{from: START, to: n}, {from: n, to: n, condition: a < 3}, {from: n, to: END, condition: else}]",
-            ["input.a → n", "n.a → n"],
-            id="a loop reads what it wrote",
-        ),
-        pytest.param(
-            {"n": passthrough(a="1"), "m": passthrough(a="2"), "o": passthrough(b="{state.a}")},
-            "[{from: START, to: n, condition: b == 1}, {from: START, to: m, condition: else}, {from: n, to: o},"
-            " {from: m, to: o}]",
-            ["m.a → o", "n.a → o"],
-            id="either branch",
-        ),
-        pytest.param(
-            {
-                "n": "{type: map, over: '{state.xs}', as: x, node: {type: llm, prompt: 'On {x} and {a}'}, collect: ys}",
-                "m": "{type: interrupt, message: 'Fine, {ys}?', resume_key: b}",
-            },
-            "[{from: START, to: n}, {from: n, to: m}]",
-            ["input.a → n", "input.xs → n", "n.ys → m"],
-            id="a map, a prompt and a question",
-        ),
-    ],
-)
-def test_a_value_flows_from_its_writer_to_its_readers(nodes: dict[str, str], edges: str, found: list[str]) -> None:
-    text = "{" + ", ".join(f"{name}: {node}" for name, node in nodes.items()) + "}"
-    assert flows(text, edges) == found
-
-
-def test_a_key_with_a_first_value_does_not_come_from_the_input() -> None:
-    assert flows("{n: " + passthrough(a="{state.a + 1}") + "}", "[{from: START, to: n}]", "variables: {a: 0}\n") == []
-
-
-def test_a_value_flows_through_the_exit_of_a_limit() -> None:
-    nodes = "{n: " + passthrough(a="1") + ", m: " + passthrough(b="{state.a}") + "}"
-    more = "loop_limits: {n: 2}\nloop_exits: {n: m}\n"
-    assert flows(nodes, "[{from: START, to: n}, {from: n, to: n}]", more) == ["n.a → m"]
 
 
 KEYS = ("a", "b")

@@ -132,10 +132,3 @@ def test_a_graph_without_a_name_is_named_when_it_is_defined() -> None:
         agf.define(text, "graph", registry=agf.Registry())
     assert caught.value.code == "define.no-name"
     assert agf.load(text, "graph").name == "graph"
-
-
-def test_strict_refuses_what_only_looks_wrong() -> None:
-    text = "nodes: {a: {type: passthrough, output: {n: 1}}}\nedges: [{from: START, to: a}]"
-    assert agf.load(text, "graph").warnings
-    with pytest.raises(agf.DefinitionError, match=r"graph\.undeclared-key"):
-        agf.load(text, "graph", strict=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.flow.step import Expr, FlowInput
 from agf_magics.flow.steps import (
     WIDTH,
@@ -17,7 +18,6 @@ from agf_magics.flow.steps import (
     Constant,
     Definition,
     Each,
-    Flow,
     Fold,
     Invoke,
     NamedArguments,
@@ -32,7 +32,6 @@ from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.texts import Command, Named, Template, labels
-from agf_magics.text.diagnostics import StepError
 from agf_magics.text.yamlnodes import plain
 from tests.languages.loading import load, nodes, said
 
@@ -41,7 +40,7 @@ ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 SCHEMA = Path(__file__).parents[2] / "docs" / "pipeline.schema.json"
 
 
-def loaded(*steps: str) -> Flow:
+def loaded(*steps: str) -> agf.Flow:
     """The flow of a pipeline with these steps."""
     definition, problems = load("pipeline", "pipeline: p\nsteps:\n" + "".join(f"  - {step}\n" for step in steps))
     assert definition.flow is not None, problems
@@ -215,7 +214,7 @@ def args_of(step: str) -> Any:
 
 
 def test_a_listed_name_that_is_absent_is_told_at_its_place() -> None:
-    with pytest.raises(StepError) as told:
+    with pytest.raises(agf.StepError) as told:
         args_of("call: {pipeline: q, pass: [doc, zz]}").build(FRAME)
     found = told.value.diagnostic
     assert (found.code, found.span and found.span.text, found.hint) == (
@@ -227,7 +226,7 @@ def test_a_listed_name_that_is_absent_is_told_at_its_place() -> None:
 
 @pytest.mark.parametrize("value", ["'ls'", "[]", "['ls', 1]", "ctx"])
 def test_a_command_that_an_expression_gives_is_a_list_of_texts(value: str) -> None:
-    with pytest.raises(StepError) as told:
+    with pytest.raises(agf.StepError) as told:
         args_of(f'shell: {{command: !expr "{value}"}}').build(FRAME)
     assert told.value.code == "pipeline.command"
     assert args_of("shell: {command: !expr \"['ls', ctx.doc]\"}").build(FRAME) == {"command": ["ls", "d"]}
@@ -247,7 +246,7 @@ def test_the_input_becomes_the_stores() -> None:
 
 @pytest.mark.parametrize("given", [[1], "text", {1: 2}])
 def test_an_input_that_names_nothing_is_refused(given: Any) -> None:
-    with pytest.raises(StepError) as told:
+    with pytest.raises(agf.StepError) as told:
         loaded("transform: {value: pipe}").start(FlowInput(given))
     assert told.value.code == "pipeline.input"
 

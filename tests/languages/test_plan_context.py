@@ -714,7 +714,7 @@ def test_plain_functions_of_one_plan_run_at_once(registry: agf.Registry) -> None
 
 
 def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(registry: agf.Registry) -> None:
-    ended: list[str] = []
+    ended, told = list[str](), list[Any]()
 
     async def slow(v: int) -> int:
         await asyncio.sleep(60)
@@ -733,13 +733,14 @@ def test_a_flow_that_is_fired_is_not_waited_for_and_its_failure_is_a_warning(reg
     flow = agf.define(outer, "plan", registry=registry)
 
     async def main() -> tuple[agf.Run, list[str]]:
-        done = await agf.arun(flow, registry=registry)  # type: ignore[arg-type]
+        done = await agf.arun(flow, registry=registry, on_event=told.append)  # type: ignore[arg-type]
         before = list(ended)
         await asyncio.sleep(100)
         return done, before
 
     done, before = run_virtual(main())
     assert (done.status, before, ended) == ("ok", [], ["slow 1"])
+    assert [type(event).__name__ for event in told][-2:] == ["RunEnded", "BackgroundCallEnded"]
     assert [found.code for found in done.warnings if found.code.startswith("run.fired")] == ["run.fired-failed"]
 
 

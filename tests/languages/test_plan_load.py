@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.steps import Dag, Flow, Invoke
-from agf_magics.languages import detect_language
+from agf_magics.flow.steps import Dag, Invoke
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
 from agf_magics.languages.plan.document import CALL, PLAN
@@ -26,13 +24,13 @@ VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
-def loaded(text: str) -> Flow:
+def loaded(text: str) -> agf.Flow:
     definition, problems = load("plan", text)
     assert definition.flow is not None, problems
     return definition.flow
 
 
-def dag(flow: Flow) -> Dag:
+def dag(flow: agf.Flow) -> Dag:
     (found,) = flow.body.steps
     assert isinstance(found, Dag)
     return found
@@ -193,31 +191,6 @@ def test_whatever_a_document_says_it_is_loaded_or_told_what_is_wrong(document: A
     definition, problems = load("plan", json.dumps(document, ensure_ascii=False))
     assert (definition.flow is None) == any(found.severity == "error" for found in problems)
     assert all(found.span is not None for found in problems)
-
-
-@pytest.mark.parametrize(
-    ("text", "language"),
-    [
-        ("- {_tool: a}", "plan"),
-        ("- v: †state.x\n  _tool: a\n", "plan"),
-        ('[{"_tool": "a"}]', "plan"),
-        ("name: p\ncalls:\n- {_tool: a}", "plan"),
-        ("{name: p, calls: []}", "plan"),
-        ('{\n  "calls": []}', "plan"),
-        ("pipeline: p\nsteps:\n- tool: {name: x, args: {calls: 1}}", "pipeline"),
-        ("{pipeline: p, steps: [{transform: {value: '{a: 1, calls: 2}'}}]}", "pipeline"),
-    ],
-)
-def test_a_plan_is_known_by_its_own_lines(text: str, language: str) -> None:
-    assert detect_language(text) == language
-
-
-def test_text_that_looks_like_a_reference_is_refused_under_strict() -> None:
-    for text, code in (("state.x", "plan.no-dagger"), ("see {state.x}", "plan.literal-reference")):
-        plan = f"name: p\nstate: {{x: 1}}\ncalls:\n- {{_tool: a, v: '{text}', _outputPath: †state.y}}\n"
-        assert code in [found.code for found in load("plan", plan)[1]]
-        with pytest.raises(agf.DefinitionError, match=re.escape(code)):
-            agf.define(plan, "plan", registry=agf.Registry(), strict=True)
 
 
 def test_hints_have_the_sign_of_the_document() -> None:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import agf_magics as agf
 from agf_magics.languages.policy.matchers import OPERATORS, Condition, condition
-from agf_magics.text.diagnostics import Diagnostics, Source, StepError
+from agf_magics.text.diagnostics import Diagnostics, Source
 from agf_magics.text.yamlnodes import documents
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_conditions.json"
@@ -37,7 +38,7 @@ def test_conditions(row: dict[str, Any]) -> None:
         return
     frame = {"parent": {"input": row["input"]}} if "input" in row else row["arguments"]
     if "fails" in row:
-        with pytest.raises(StepError) as caught:
+        with pytest.raises(agf.StepError) as caught:
             read_.evaluate(frame)
         found = caught.value.diagnostic
         assert {"code": found.code, "at": found.span and found.span.text} == row["fails"]

@@ -160,9 +160,3 @@ def test_the_three_forms_of_a_policy_are_the_same_policy() -> None:
     forms = (BARE, f"execution_policy:\n  {indented}\n", f"{whole}execution_policy:\n  {indented}\n")
     flows = [load("policy", text)[0].flow for text in forms]
     assert [flow and [step.word for step in flow.body.steps] for flow in flows] == [["agent", "output_from"]] * 3
-
-
-def test_unknown_fields_refuse_under_strict_alone() -> None:
-    agf.load(f"{BARE}note: hello\n", "policy")
-    with pytest.raises(agf.DefinitionError, match=r"policy\.unknown-field"):
-        agf.load(f"{BARE}note: hello\n", "policy", strict=True)

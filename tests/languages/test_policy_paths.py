@@ -16,12 +16,11 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.step import Frame
-from agf_magics.flow.values import Value
 from agf_magics.languages.documents import MISSING
 from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.path import DIRECTIONS, ELEMENT, Absent, Path, Where, iteration_problem, source_problem
 from agf_magics.languages.policy.values import Delivery
-from agf_magics.text.diagnostics import AgfError, DefinitionError, Source, StepError
+from agf_magics.text.diagnostics import Source
 
 VECTORS = File(__file__).parents[1] / "vectors"
 
@@ -35,7 +34,7 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
     """Whether the row is an error; then it was told."""
     if "error" not in row:
         return False
-    with pytest.raises(AgfError) as caught:
+    with pytest.raises(agf.AgfError) as caught:
         what()
     (found,) = caught.value.diagnostics
     assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
@@ -44,7 +43,7 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
 
 def resolve_path(
     path: Path | str, context: Frame, schema: Mapping[str, Any] | None = None, field: str | None = None
-) -> Value:
+) -> Any:
     """The value of a path; with the ``schema`` of an agent's input the value that its ``field`` gets."""
     path = parse_path(path, "batch") if isinstance(path, str) else path
     if schema is None or field is None:
@@ -55,24 +54,24 @@ def resolve_path(
 
 def batch_inputs(
     mapping: Mapping[str, Path | str], context: Frame, most: int = 0, schema: Mapping[str, Any] | None = None
-) -> list[dict[str, Value]]:
+) -> list[dict[str, Any]]:
     """The input of each call of a batch; ``most``: the largest number of calls, 0 means all."""
     paths = {name: parse_path(path, "batch") if isinstance(path, str) else path for name, path in mapping.items()}
     if wrong := iteration_problem(paths, None):
-        raise DefinitionError(wrong)
+        raise agf.DefinitionError(wrong)
     over = next(path for path in paths.values() if path.elements is not None)
     elements, delivery = over.over(context), Delivery("the agent", paths)
     given = []
     for index, element in enumerate(elements[:most] if most else elements):
         try:
             given.append(delivery.build({**context, ELEMENT: element}, schema))
-        except StepError as error:
+        except agf.StepError as error:
             found = error.diagnostic
             problem = replace(found, message=f"element {index} of {over.array}: {found.message}")
             break
     else:
         return given
-    raise StepError(problem)
+    raise agf.StepError(problem)
 
 
 @rows("path_grammar.json")
@@ -80,7 +79,7 @@ def test_a_text_is_a_path_or_is_told_why_not(row: dict[str, Any]) -> None:
     def read() -> Path:
         path = parse_path(row["text"], row["where"])
         if problem := source_problem(path, row.get("agents", [path.source]), row.get("ran", [path.source])):
-            raise DefinitionError(problem)
+            raise agf.DefinitionError(problem)
         return path
 
     if told(read, row):
@@ -158,7 +157,7 @@ def test_a_path_prints_back_to_itself(text: str, where: Where) -> None:
 def test_any_text_is_a_path_or_is_told_in_one_finding_inside_of_it(text: str, where: Where) -> None:
     try:
         assert str(parse_path(text, where)) == text
-    except DefinitionError as error:
+    except agf.DefinitionError as error:
         found = error.diagnostics
     else:
         return
@@ -175,7 +174,7 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
     delivery = Delivery("one", {name: parse_path(text, "policy_step") for name, text in mapping.items()})
     try:
         given_ = delivery.build(frame, schema)
-    except StepError:
+    except agf.StepError:
         return
     # Null is handed to an optional field whatever its type (AMB-6).
     assert all(given_[name] is not None for name in schema["required"])
@@ -183,6 +182,8 @@ def test_what_is_delivered_under_a_schema_conforms_to_it(
 
 
 # --- what data cannot say ---
+
+TAKES_ONE = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
 
 
 def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
@@ -193,7 +194,7 @@ def test_a_path_of_a_hundred_thousand_names_is_read_without_recursion() -> None:
 
 def test_a_path_in_quotes_is_pointed_at_inside_of_them() -> None:
     source = Source("test", 'x: "parent.inptu.n"')
-    with pytest.raises(DefinitionError) as caught:
+    with pytest.raises(agf.DefinitionError) as caught:
         parse_path(source.span(4, 18), "policy_step")
     assert caught.value.diagnostic.span == source.span(11, 16)
 
@@ -207,48 +208,42 @@ def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
 
 
 def test_an_agent_that_takes_no_object_takes_no_mapping() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
-    with pytest.raises(StepError, match="one takes text, but an input_mapping gives an object"):
-        delivery.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
+    with pytest.raises(agf.StepError, match="one takes text, but an input_mapping gives an object"):
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
 
 
 def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     frame: Frame = {"parent": {"input": {"a": 1}}}
     wanted = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
-    assert delivery.build(frame, wanted) == {"f": 1, "g": [0]}
-    with pytest.raises(StepError) as caught:
-        delivery.build(frame, {"properties": {"g": {}}, "required": ["g"]})
+    assert TAKES_ONE.build(frame, wanted) == {"f": 1, "g": [0]}
+    with pytest.raises(agf.StepError) as caught:
+        TAKES_ONE.build(frame, {"properties": {"g": {}}, "required": ["g"]})
     assert caught.value.code == "policy.missing-value"
 
 
 def test_a_default_is_handed_out_as_a_copy() -> None:
     wanted = {"properties": {"f": {"default": []}}}
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
-    delivery.build({"parent": {"input": {}}}, wanted)["f"].append(1)
-    assert delivery.build({"parent": {"input": {}}}, wanted) == {"f": []}
+    TAKES_ONE.build({"parent": {"input": {}}}, wanted)["f"].append(1)
+    assert TAKES_ONE.build({"parent": {"input": {}}}, wanted) == {"f": []}
 
 
 def test_what_is_opaque_is_passed_where_no_type_is_asked_for_and_is_of_none() -> None:
     thing = object()
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     frame: Frame = {"parent": {"input": {"a": thing}}}
-    assert delivery.build(frame, {"properties": {"f": {}}})["f"] is thing
-    with pytest.raises(StepError, match="'f' of one needs an object, not an opaque object"):
-        delivery.build(frame, {"properties": {"f": {"type": "object"}}})
+    assert TAKES_ONE.build(frame, {"properties": {"f": {}}})["f"] is thing
+    with pytest.raises(agf.StepError, match="'f' of one needs an object, not an opaque object"):
+        TAKES_ONE.build(frame, {"properties": {"f": {"type": "object"}}})
 
 
 def test_a_schema_that_leads_elsewhere_opens_no_connection_and_is_told() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
-    with pytest.raises(StepError, match="which does not exist"):
-        delivery.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
+    with pytest.raises(agf.StepError, match="which does not exist"):
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
 
 
 def test_a_schema_that_refers_to_itself_without_an_end_is_told() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     circle = {"properties": {"f": {"$ref": "#/properties/f"}}}
-    with pytest.raises(StepError, match="its schema refers to itself"):
-        delivery.build({"parent": {"input": {"a": 1}}}, circle)
+    with pytest.raises(agf.StepError, match="its schema refers to itself"):
+        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, circle)
 
 
 def test_a_path_is_an_expression_language_of_its_own() -> None:
@@ -262,23 +257,21 @@ def test_a_path_is_an_expression_language_of_its_own() -> None:
 
 
 def test_a_schema_that_only_refers_is_what_it_refers_to() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     fields = {"properties": {"f": {"$ref": "#/$defs/n"}, "g": {"default": 1}}, "required": ["g"]}
     wanted = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/p~1q"}, "p/q": fields, "n": {"type": "integer"}}}
-    assert delivery.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
-    with pytest.raises(StepError, match="'f' of one needs a whole number, not text 'x'"):
-        delivery.build({"parent": {"input": {"a": "x"}}}, wanted)
+    assert TAKES_ONE.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
+    with pytest.raises(agf.StepError, match="'f' of one needs a whole number, not text 'x'"):
+        TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, wanted)
     nowhere = {"$ref": "#/$defs/none"}
-    assert delivery.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
+    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
     circle = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/o"}}}
-    assert delivery.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
+    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
 
 
 def test_two_runs_with_different_schemas_may_build_at_once() -> None:
-    delivery = Delivery("one", {"f": parse_path("parent.input.a", "policy_step")})
     text, number = ({"properties": {"f": {"type": kind, "default": kind}}} for kind in ("string", "integer"))
     frame: Frame = {"parent": {"input": {}}}
-    assert [delivery.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
+    assert [TAKES_ONE.build(frame, wanted)["f"] for wanted in (text, number, text)] == ["string", "integer", "string"]
 
 
 def test_a_step_names_its_fields_with_their_places_and_the_paths_it_reads() -> None:

@@ -112,20 +112,6 @@ def test_a_single_parameter_without_annotation_gets_the_mapped_field_of_its_name
     assert mapped(lambda data: data, "tea") == {"n": "tea"}
 
 
-def test_text_that_looks_like_a_path_is_refused_under_strict() -> None:
-    text = (
-        "id: agf.conditional\nconfig:\n  routes:\n"
-        "  - {when: {args_match: {parent.input.a: %s}}, agent: f}\n  default_agent: f\n"
-    )
-    registry = agf.Registry()
-    agf.agent(lambda input: input, name="f", registry=registry)
-    for constant, codes in (("parent.input.b", ["policy.literal-path"]), ("other.input.b", []), ("file.txt", [])):
-        flow = agf.load(text % constant, "policy", registry=registry)
-        assert [found.code for found in flow.warnings] == codes
-    with pytest.raises(agf.DefinitionError, match=r"policy\.literal-path"):
-        agf.define(f"name: p\n{text}" % "parent.input.b", "policy", registry=registry, strict=True)
-
-
 PLACES = {
     "instructions: 'About {{topic}}'": ["{{topic}}"],
     "instructions: 'About {{input.topic}} and {parent.input.topic}'": ["{{input.topic}}", "{parent.input.topic}"],

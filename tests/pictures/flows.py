@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import Flow
 from agf_magics.pictures import page
 from agf_magics.pictures.plain import error_html, warnings_html
-from agf_magics.text.diagnostics import Diagnostic, Source, StepError
+from agf_magics.text.diagnostics import Source
 
 REVIEW = """\
 pipeline: review_and_report
@@ -50,7 +49,7 @@ steps:
 """
 
 
-def load(text: str) -> Flow:
+def load(text: str) -> agf.Flow:
     return agf.load(text)
 
 
@@ -63,12 +62,12 @@ def long(steps: int) -> str:
 
 
 SOURCE = Source("In[6] %%pipeline", 'steps:\n- transform: {value: "acc + item.scor"}\n', 2)
-MISSING = StepError(
-    Diagnostic("r1.missing-path", "no field 'scor' in item", SOURCE.span(36, 40), "did you mean score?"),
+MISSING = agf.StepError(
+    agf.Diagnostic("r1.missing-path", "no field 'scor' in item", SOURCE.span(36, 40), "did you mean score?"),
 )
 
 
-def told(flow: Flow, events: Iterable[ev.Event]) -> Progress:
+def told(flow: agf.Flow, events: Iterable[ev.Event]) -> Progress:
     progress = Progress(flow)
     for event in events:
         progress.apply(event)
@@ -90,7 +89,7 @@ def halfway() -> list[ev.Event]:
         if i < 12:
             events += [ev.StepFinished((topic, i), 1.0), ev.StepFinished((do, i), 1.0)]
         elif i < 15:
-            error = StepError(Diagnostic("step.tool-failed", f"rate <b>limit</b> \x1b[31m{i}"))
+            error = agf.StepError(agf.Diagnostic("step.tool-failed", f"rate <b>limit</b> \x1b[31m{i}"))
             events += [ev.StepFailed((topic, i), 1.0, error), ev.StepFailed((do, i), 1.0, error)]
             events.append(ev.ElementDropped((do, i), 1.0, error))
     return events

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import agf_magics as agf
 from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
 from agf_magics.flow.steps import (
     END,
@@ -19,7 +20,6 @@ from agf_magics.flow.steps import (
     Each,
     Edge,
     Failing,
-    Flow,
     Invoke,
     Name,
     Repeat,
@@ -27,8 +27,7 @@ from agf_magics.flow.steps import (
     Step,
     Walk,
 )
-from agf_magics.flow.values import Value
-from agf_magics.text.diagnostics import Diagnostic, Source, Span
+from agf_magics.text.diagnostics import Source, Span
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Text:
     span: Span
     refs: tuple[Ref, ...] = ()
 
-    def evaluate(self, frame: Frame) -> Value:
+    def evaluate(self, frame: Frame) -> Any:
         return None
 
     def reads(self) -> tuple[Ref, ...]:
@@ -60,7 +59,7 @@ class Mapped:
     def names(self) -> tuple[tuple[str, Span | None], ...]:
         return tuple((name, None) for name in self.fields)
 
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Any:
         return {}
 
     def reads(self) -> tuple[Ref, ...]:
@@ -73,7 +72,7 @@ class Kept:
 
     path: str
 
-    def bind(self, frame: Frame, value: Value) -> Frame:
+    def bind(self, frame: Frame, value: Any) -> Frame:
         return {**frame, self.path: value}
 
     def store(self, frame: Frame, outcome: Outcome) -> Frame:
@@ -89,8 +88,8 @@ def call(id: str, word: str, kind: CalleeKind = "agent", /, **fields: str) -> In
     return Invoke(id=id, word=word, label=label, kind=kind, name=Name(label), args=Mapped(fields), target=Kept(label))
 
 
-def flow(*steps: Step, name: str = "shapes", language: str = "policy") -> Flow:
-    return Flow(
+def flow(*steps: Step, name: str = "shapes", language: str = "policy") -> agf.Flow:
+    return agf.Flow(
         name=name,
         language=language,
         source=Source("<shapes>", ""),
@@ -144,7 +143,7 @@ BATCH = flow(
         element=Kept("item"),
         body=call("batch.agent", "agent", item="item"),
         limit=8,
-        cut=Cut(100, lambda left: Diagnostic("run.listener", f"{left} left out", severity="warning")),
+        cut=Cut(100, lambda left: agf.Diagnostic("run.listener", f"{left} left out", severity="warning")),
         ahead=True,
     ),
     name="each_item",
@@ -194,7 +193,7 @@ REACT = flow(
 
 def plan(
     *calls: Step, feeds: tuple[tuple[str, str, str], ...], open: Callable[[Frame], Any] = lambda frame: None
-) -> Flow:
+) -> agf.Flow:
     return flow(Dag(id="calls", word="plan", steps=calls, open=open, feeds=feeds), name="report", language="plan")
 
 
@@ -253,7 +252,7 @@ GRAPH = flow(
         limits={"refine": 3},
         exits={"refine": "publish"},
         rounds=50,
-        endless=lambda rounds: Diagnostic("step.rounds", f"{rounds} rounds"),
+        endless=lambda rounds: agf.Diagnostic("step.rounds", f"{rounds} rounds"),
     ),
     name="article",
     language="graph",

@@ -8,7 +8,6 @@ from random import Random
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.steps import Flow
 from agf_magics.pictures.dot import arrange
 from agf_magics.pictures.edges import wired
 from agf_magics.pictures.scene import MANY_NODES, scene
@@ -29,13 +28,13 @@ SHAPES = {
 }  # fmt: skip
 
 
-def shaped(edges: list[tuple[str, str]], count: int = NODES) -> Flow:
+def shaped(edges: list[tuple[str, str]], count: int = NODES) -> agf.Flow:
     nodes = [f"  n{i}: {{type: passthrough, output: {{a: '{{state.a}}'}}}}" for i in range(count)]
     found = [f"- {{from: {a}, to: {b}, condition: 'a > {i}'}}" for i, (a, b) in enumerate(dict.fromkeys(edges))]
     return agf.load("\n".join(["name: g", "state: {a: any}", "nodes:", *nodes, "edges:", *found]))
 
 
-def random_graph(seed: int, size: int) -> Flow:
+def random_graph(seed: int, size: int) -> agf.Flow:
     return agf.load(text_of(graph(Random(seed), size)))
 
 
@@ -44,7 +43,7 @@ GRAPHS |= {f"random {size}": random_graph(size, size) for size in (70, 120, 260)
 
 
 @pytest.mark.parametrize("flow", GRAPHS.values(), ids=GRAPHS)
-def test_every_node_has_its_place_and_every_edge_is_a_line_or_a_tag(flow: Flow) -> None:
+def test_every_node_has_its_place_and_every_edge_is_a_line_or_a_tag(flow: agf.Flow) -> None:
     drawn = scene(flow)
     arranged = arrange(drawn)
     check_places(drawn, arranged)

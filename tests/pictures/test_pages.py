@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import Flow
 from agf_magics.journal.secrets import Secrets
 from agf_magics.lifecycle.past_run import find_past_run
 from agf_magics.lifecycle.settings import Settings, current
@@ -26,7 +25,6 @@ from agf_magics.pictures.page import headline, live_line, progress_text, steps_h
 from agf_magics.pictures.plain import error_html, error_text, warnings_html
 from agf_magics.pictures.run_page import past_html, run_html, run_text
 from agf_magics.pictures.updates import Updates
-from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, MISSING, REVIEW, failed, halfway, load, progress_html, told
 
@@ -87,10 +85,12 @@ class Run:
     run_id = "digest-3-a1b2c3"
     note = how_to_continue = ""
     name = "digest"
-    warnings: tuple[Diagnostic, ...] = (Diagnostic("pipeline.unread", "'total' is never read", severity="warning"),)
+    warnings: tuple[agf.Diagnostic, ...] = (
+        agf.Diagnostic("pipeline.unread", "'total' is never read", severity="warning"),
+    )
 
     def __init__(
-        self, output: Any = None, stores: dict[str, Any] | None = None, error: StepError | None = None
+        self, output: Any = None, stores: dict[str, Any] | None = None, error: agf.StepError | None = None
     ) -> None:
         self.output = output
         self.stores = stores or {}
@@ -131,8 +131,8 @@ def test_a_fan_out_that_runs_has_a_bar_and_one_that_is_done_has_none() -> None:
 
 
 def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
-    error = StepError(Diagnostic("step.tool-failed", "no such page"))
-    other = [StepError(Diagnostic("step.tool-failed", f"code {'x' * i}")) for i in range(9)]
+    error = agf.StepError(agf.Diagnostic("step.tool-failed", "no such page"))
+    other = [agf.StepError(agf.Diagnostic("step.tool-failed", f"code {'x' * i}")) for i in range(9)]
     errors = [error] * 20 + other
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
     progress = told(load(DIGEST), [*halfway()[:5], *dropped])
@@ -144,8 +144,8 @@ def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
 
 
 def test_messages_that_differ_in_numbers_are_one() -> None:
-    def failure(text: str) -> StepError:
-        return StepError(Diagnostic("step.tool-failed", text))
+    def failure(text: str) -> agf.StepError:
+        return agf.StepError(agf.Diagnostic("step.tool-failed", text))
 
     errors = [failure(f"page {i} is away") for i in range(9)] + [failure("page 7: no")]
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
@@ -250,7 +250,7 @@ def _done(step: str) -> list[ev.Event]:
 
 
 def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded() -> None:
-    error = StepError(Diagnostic("step.tool-failed", "no such page"))
+    error = agf.StepError(agf.Diagnostic("step.tool-failed", "no such page"))
     halves = [*halfway(), ev.ElementDropped(("steps[1].do", 900), 1.0, error)]
     assert "<details open><summary>✗ 4 elements" in progress_html(told(load(DIGEST), halves), now=2.0)
     ended = told(load(DIGEST), [*halves, ev.RunEnded(2.0, "ok")])
@@ -270,7 +270,7 @@ def test_a_question_closes_with_its_run(status: str) -> None:
 
 
 def test_an_error_is_in_a_fixed_font_and_its_long_lines_are_wrapped_at_words() -> None:
-    page = error_html(StepError(Diagnostic("a.b", "word " * 60, hint="hint " * 60)))
+    page = error_html(agf.StepError(agf.Diagnostic("a.b", "word " * 60, hint="hint " * 60)))
     assert "font-family:monospace" in page
     assert max(map(len, re.sub("<[^>]*>", "", page).split("\n"))) <= 78
 
@@ -334,7 +334,7 @@ VALUES = st.recursive(
 
 @given(VALUES, st.text(st.characters(exclude_categories=())))
 def test_no_value_and_no_name_is_markup_or_moves_a_cursor(value: Any, name: str) -> None:
-    run = Run(value, {name: value}, StepError(Diagnostic("a.b", name, hint=name)))
+    run = Run(value, {name: value}, agf.StepError(agf.Diagnostic("a.b", name, hint=name)))
     Sanitized(run_html(run))
     assert not UNSAFE.search(run_text(run))
     run_html(run).encode()
@@ -363,7 +363,7 @@ class Tool:
     secret = frozenset({"token"})
 
 
-def registry(flows: list[Flow], tools: list[Any]) -> agf.Registry:
+def registry(flows: list[agf.Flow], tools: list[Any]) -> agf.Registry:
     made = agf.Registry()
     for flow in flows:
         made.flows.define(flow, None)

@@ -10,28 +10,28 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 
+import agf_magics as agf
 from agf_magics.flow import events as ev
 from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import END, START, Edge, Flow, Walk
+from agf_magics.flow.steps import END, START, Edge, Walk
 from agf_magics.pictures.boxes import INPUT
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.dot import arrange
 from agf_magics.pictures.edges import closing
 from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.scene import scene
-from agf_magics.text.diagnostics import Diagnostic, StepError
 from tests.pictures import shapes
 from tests.pictures.flows import progress_html, told
 from tests.pictures.test_law import check_places
 from tests.pictures.test_picture import HOSTILE, SHAPES, SVG, UNSAFE, covers, lines, links, places, tags, tree
 
-FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, Flow)}
+FLOWS = {name: flow for name, flow in vars(shapes).items() if isinstance(flow, agf.Flow)}
 every_flow = pytest.mark.parametrize("flow", FLOWS.values(), ids=FLOWS)
 
 
 @every_flow
 @pytest.mark.parametrize("direction", ["auto", "TB", "LR"])
-def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: Flow, direction: str) -> None:
+def test_graphviz_places_every_shape_and_nothing_stands_on_another(flow: agf.Flow, direction: str) -> None:
     drawn = scene(flow)
     check_places(drawn, arrange(drawn, direction))  # type: ignore[arg-type]
 
@@ -241,7 +241,7 @@ def test_a_node_that_no_edge_led_to_is_skipped_when_the_run_is_over() -> None:
 def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> None:
     step = replace(shapes.node("draft", "tool"), rescue=lambda error: None)
     flow = shapes.flow(step)
-    error = StepError(Diagnostic("step.tool-failed", "no"))
+    error = agf.StepError(agf.Diagnostic("step.tool-failed", "no"))
     events = [
         ev.RunStarted("shapes", 0.0),
         ev.StepStarted(("nodes.draft",), 0.0),

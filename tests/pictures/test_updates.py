@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
 from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import Flow
 from agf_magics.pictures.updates import Updates, describe_tree
 from agf_magics.pictures.values import PNG, value_json
 
@@ -27,7 +25,7 @@ steps:
 """
 
 
-def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
+def defined(*text: str, registry: agf.Registry, name: str | None = None) -> agf.Flow:
     flow = agf.define(*text, registry=registry, name=name)
     assert flow is not None
     return flow
@@ -35,7 +33,7 @@ def defined(*text: str, registry: Registry, name: str | None = None) -> Flow:
 
 def updates_of(text: str, input: dict[str, Any], every: int) -> tuple[Progress, list[dict[str, Any]]]:
     """A run whose updates were taken after each ``every`` events."""
-    registry, events, found = Registry(), list[Any](), list[dict[str, Any]]()
+    registry, events, found = agf.Registry(), list[Any](), list[dict[str, Any]]()
 
     async def half(n: int) -> int:
         if n % 2:
@@ -65,7 +63,7 @@ def test_the_updates_together_are_the_complete_one(every: int) -> None:
 
 
 def test_counters_alone_wait_for_an_update_that_has_them() -> None:
-    registry, events, found = Registry(), list[Any](), list[dict[str, Any]]()
+    registry, events, found = agf.Registry(), list[Any](), list[dict[str, Any]]()
 
     async def half(n: int) -> int:
         return n // 2
@@ -115,7 +113,7 @@ edges:
 - {from: tick, to: tick, condition: n > 0}
 - {from: tick, to: END, condition: else}
 """
-    registry, events = Registry(), list[Any]()
+    registry, events = agf.Registry(), list[Any]()
     flow = defined(text, "graph", name="g", registry=registry)
     agf.run(flow, {"n": 3}, registry=registry, on_event=events.append)
     progress = Progress(flow)
