@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.processes import printed, script
+from tests.processes import printed, script
 
 CODE = """
 import os, signal, sys, time
