@@ -26,19 +26,26 @@ PATIENCE = 120.0
 """Seconds after which a process is taken to hang. Nothing waits that long but a failure."""
 
 
-def script(text: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python script in ``folder``, which becomes a project, to its end. Raises TimeoutExpired if it hangs."""
-    (folder / "pyproject.toml").touch()
+def script(text: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python script in ``folder`` to its end. Raises TimeoutExpired if it hangs."""
     with TemporaryDirectory() as outputs:
         out, err = Path(outputs, "out"), Path(outputs, "err")
         order = {"text": textwrap.dedent(text), "arguments": arguments, "folder": str(folder.absolute())}
-        status = forks().run({**order, "environment": dict(os.environ), "outputs": [str(out), str(err)]})
+        order |= {"environment": {**os.environ, **environment}, "outputs": [str(out), str(err)]}
+        status = forks().run(order)
         printed_there, told = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
     return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, printed_there, told)
 
 
+def command_line(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``agf-magics`` in ``folder``."""
+    started = "import runpy; runpy.run_module('agf_magics', run_name='__main__', alter_sys=True)"
+    return script(started, folder, *words, **environment)
+
+
 def printed(text: str, folder: Path, *arguments: str) -> list[str]:
-    """The lines that a script prints, which must succeed."""
+    """The lines that a script prints, which must succeed; ``folder`` becomes a project."""
+    (folder / "pyproject.toml").touch()
     done = script(text, folder, *arguments)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
