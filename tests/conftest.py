@@ -7,16 +7,18 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 os.environ["AGF_CHECK_VALUES"] = "1"  # before the package, which reads it once; kernels and workers inherit it
 
 from agf_magics.catalog import default
+from agf_magics.flow.json_schema import judge
 from agf_magics.lifecycle.settings import current
 from agf_magics.workers.on import started
 
@@ -38,6 +40,8 @@ settings.register_profile(
 settings.register_profile("laws", settings.get_profile("fixed"), derandomize=False, max_examples=400, print_blob=True)
 settings.load_profile("fixed")
 
+judge(True)(None)  # imports jsonschema as the package does, without a grammar that takes seconds
+
 gc.disable()  # until all tests are collected: 16,000 objects that stay are visited again and again
 
 PLACES = ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "XDG_DATA_HOME")
@@ -52,6 +56,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 def pytest_collection_finish() -> None:
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Few tests have examples in docstrings, and looking for them takes longer than reading the text."""
+    collectors = yield
+    has_examples = file_path.suffix != ".py" or ">>> " in file_path.read_text(encoding="utf-8")
+    return [one for one in collectors if has_examples or not isinstance(one, DoctestModule)]
 
 
 @pytest.fixture(scope="module", autouse=True)

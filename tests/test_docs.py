@@ -46,7 +46,6 @@ ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(pa
 PASTED_PAGES = sorted(HOWTO.glob("*.md"))
 
 PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent != ERRORS or page.name == "index.md")]
-CODES = doc_codes.codes()
 
 SITE = {page.relative_to(DOCS).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
 
@@ -68,7 +67,7 @@ def shell() -> Iterator[Shell]:
 
 
 def test_every_code_has_an_entry_and_every_entry_a_code() -> None:
-    assert sorted(entry.code for entry in ENTRIES) == sorted(CODES)
+    assert sorted(entry.code for entry in ENTRIES) == sorted(doc_codes.codes())
 
 
 def test_no_code_is_composed_in_an_unlisted_place() -> None:

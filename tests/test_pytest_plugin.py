@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LEFT_OUT = [
-    word for name in ("cacheprovider", "xdist", "pytest_cov", "hypothesispytest") for word in ("-p", f"no:{name}")
-]
+INSTALLED = {entry.name for entry in entry_points(group="pytest11")}
+LEFT_OUT = [word for name in sorted(INSTALLED - {"agf_magics"} | {"cacheprovider"}) for word in ("-p", f"no:{name}")]
 """Plugins that the project does not need: each start imports them."""
 PRICE, REAL = "tests/test_prices.py::test_price", "tests/test_prices.py::test_real"
 
@@ -39,8 +38,7 @@ def test_real():
 
 
 def run(project: Path, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    installed = [entry.name for entry in entry_points(group="pytest11")]
-    plugin = [] if "agf_magics" in installed else ["-p", "agf_magics_pytest"]
+    plugin = [] if "agf_magics" in INSTALLED else ["-p", "agf_magics_pytest"]
     known = {name: text for name, text in os.environ.items() if name not in ("CI", "AGF_MAGICS_JOURNAL")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *LEFT_OUT, *plugin, *options],

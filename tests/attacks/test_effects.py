@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.processes import printed, script
+from tests.processes import printed, script
 
 CODE = """
 import os, signal, sys, time
@@ -56,6 +56,7 @@ QUESTION = "'pay' was called with {\"amount\":5} and its outcome is unknown. Cal
 
 
 def killed(folder: Path, when: str, first: str = FIRST) -> None:
+    (folder / "pyproject.toml").touch()
     done = script(f"import os; os.environ['DIE'] = {when!r}\n{CODE}{first}", folder)
     assert done.returncode == -signal.SIGKILL, done.stderr
 

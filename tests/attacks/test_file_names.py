@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.text.diagnostics import AgfError, DefinitionError
+from tests.processes import command_line
 
 NAMES = {
     "too long": "q" * 300 + ".yaml", "a long path": "/".join(["q" * 200] * 30) + ".yaml", "NUL": "a\0b.yaml",
@@ -64,9 +63,7 @@ def test_the_command_line_tells_it_without_a_traceback(option: str, folder: Path
     (folder / "p.yaml").write_text("pipeline: p\nsteps: [{transform: {value: '1'}}]\n")
     name = NAMES["too long"].replace(".yaml", ".py") if option == "--tools" else NAMES["too long"]
     words = [name] if option == "file" else ["p.yaml", option, name]
-    done = subprocess.run(
-        [sys.executable, "-m", "agf_magics", "run", *words], capture_output=True, text=True, timeout=60, check=False
-    )
+    done = command_line(folder, "run", *words)
     assert done.returncode != 0
     assert done.stderr
     assert "Traceback" not in done.stderr

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.processes import printed
+from tests.processes import printed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.processes import printed
+from tests.processes import printed
 
 SWEEP = '''
 import asyncio, json, os, signal, sys, threading, time

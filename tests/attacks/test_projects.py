@@ -29,6 +29,7 @@ from agf_magics.lifecycle.settings import (
     without_files,
 )
 from agf_magics.text.diagnostics import DefinitionError
+from tests.processes import command_line
 from tests.slow import slow_but
 
 VALUES: Mapping[type, tuple[str, ...]] = {bool: ("true", "false"), str: ('"http://192.0.2.1/v1"', '""')}
@@ -204,12 +205,7 @@ NAMES_A_FILE += "nodes: {n: {type: python, tool: f, state_key: x}}\nedges: [{fro
 
 def command(*words: str, **environment: str) -> tuple[int, str]:
     """``agf-magics`` in the project; its exit code and what it said."""
-    ran = subprocess.run(
-        [sys.executable, "-m", "agf_magics", *words],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-    )
+    ran = command_line(Path.cwd(), *words, **environment)
     return ran.returncode, ran.stdout + ran.stderr
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agf_magics.__main__ import main
-from tests.attacks.processes import printed, script
+from tests.processes import printed, script
 from tests.slow import slow_but
 
 TOOLS = """

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.processes import script
 from tests.slow import slow_but
 
 SESSION = '''
@@ -168,9 +167,7 @@ class Folder:
         (path / "scenario.json").write_text(json.dumps({"texts": texts, "input": given, "killed": killed}))
 
     def session(self) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", SESSION], cwd=self.path, capture_output=True, text=True, check=False
-        )
+        done = script(SESSION, self.path)
         assert done.returncode in (0, -signal.SIGKILL), done.stderr
         return done.returncode
 

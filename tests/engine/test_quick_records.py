@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +15,7 @@ import pytest
 import agf_magics as agf
 from tests.engine import kept
 from tests.fans import fan_out
+from tests.processes import script
 
 LONGEST = 60.0
 """Seconds after which what is waited for will not come."""
@@ -130,7 +129,7 @@ agf.run("main", {"xs": list(range(100))}, registry=registry)
 @pytest.mark.parametrize("at", [0, 17, 99])
 def test_a_process_that_is_killed_forgets_at_most_the_calls_of_its_slots(tmp_path: Path, at: int) -> None:
     path, text = tmp_path / "runs.sqlite", fan_out(limit=4)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path), str(at), text], check=False, capture_output=True)
+    done = script(KILLED, tmp_path, str(path), str(at), text)
     assert done.returncode == -signal.SIGKILL, done.stderr
     calls = [int(one) for one in Path(f"{path}.calls").read_text().split()]
     assert len(calls) - finished(path) <= 4

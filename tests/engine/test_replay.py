@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
 from tests.engine.test_resume_vectors import World, rows
 from tests.languages.loading import write_files
+from tests.processes import command_line
 
 FRUITS = """\
 pipeline: fruits
@@ -399,9 +398,7 @@ def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
     words = ["run", "fruits.yaml", "--tools", "tools.py", "--set", "words=[fig]", "--quiet"]
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
-        line = [sys.executable, "-m", "agf_magics", *words, *options]
-        environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-        return subprocess.run(line, capture_output=True, text=True, env=environment, timeout=100, check=False)
+        return command_line(Path.cwd(), *words, *options)
 
     first, again, missing = run("--record", "run.agf"), run("--replay", "run.agf"), run("--replay", "no.agf")
     assert "asked" in first.stdout

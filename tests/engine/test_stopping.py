@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 import signal
-import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -22,9 +22,10 @@ from agf_magics.engine.interrupts import Waiter
 from agf_magics.engine.job import End, Watchdog
 from agf_magics.engine.user_code import Call
 from tests.engine.jobs import start
+from tests.processes import script
 
 PREAMBLE = """
-import asyncio, os, signal, threading, time
+import asyncio, os, signal, threading, time, warnings
 from agf_magics.engine.host import Host, StillRunning
 from agf_magics.engine.job import Job
 
@@ -33,6 +34,7 @@ def start(main, **options):
     job.start()
     return job
 
+warnings.simplefilter("error", ResourceWarning)
 HOUR = 3600
 
 def press():
@@ -71,15 +73,9 @@ def next_cell():
 """
 
 
-def play(script: str) -> list[str]:
+def play(code: str) -> list[str]:
     """The lines the script prints."""
-    ran = subprocess.run(
-        [sys.executable, "-W", "error::ResourceWarning", "-c", PREAMBLE + textwrap.dedent(script)],
-        timeout=100,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = script(PREAMBLE + textwrap.dedent(code), Path.cwd())
     assert (ran.returncode, ran.stderr) == (0, "")
     return ran.stdout.split("\n")[:-1]
 

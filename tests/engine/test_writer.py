@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from agf_magics.journal.file import JournalError
 from agf_magics.journal.store import ADD, Store
 from agf_magics.journal.writer import LOG
 from tests.engine import kept
+from tests.processes import script
 
 LONGEST = 60.0
 """Seconds after which what is waited for will not come."""
@@ -255,8 +255,8 @@ steps:
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("started", [1, 18, 523])
 def test_every_element_is_durable_before_the_next_one_starts_in_its_slot(started: int, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(started)], cwd=tmp_path, check=False)
-    assert done.returncode == -signal.SIGKILL
+    done = script(KILLED, tmp_path, str(started))
+    assert done.returncode == -signal.SIGKILL, done.stderr
     with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as reading:
         (kept_lines,) = reading.execute("SELECT count(*) FROM records WHERE what='finished'").fetchone()
     assert started - 16 <= kept_lines < started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import re
@@ -83,6 +84,7 @@ def shell(_ip: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "pyproject.toml").touch()  # a project of its own, whatever lies above
     empty(default())
     _ip.reset(new_session=True)
+    gc.freeze()  # the reset has just collected: what is alive between two tests is not looked at again by the next
     _ip.extension_manager.load_extension("agf_magics")
     _ip.run_cell("from agf_magics import agent, tool", silent=True)
     yield Shell(_ip)

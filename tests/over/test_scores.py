@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.past_run import find_past_run
 from agf_magics.lifecycle.scores import interval
+from tests.processes import command_line
 
 ROWS = [{"n": number, "kind": "even" if number % 2 == 0 else "odd"} for number in range(8)]
 
@@ -250,9 +249,7 @@ def project(folder: Path) -> Path:
 )
 def test_the_command_line_runs_scores_and_decides(project: Path, options: str, code: int) -> None:
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--save", "out.jsonl", *options.split()]
-    ended = subprocess.run(
-        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
-    )
+    ended = command_line(project, *words)
     assert ended.returncode == code, ended.stderr
     if "map" not in options and "rigth" not in options:
         printed = json.loads(ended.stdout)
@@ -277,9 +274,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_first_row(project: Pat
     )
     (project / "tools.py").write_text(began)
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", *options.split()]
-    ended = subprocess.run(
-        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
-    )
+    ended = command_line(project, *words)
     assert ended.returncode != 0
     assert says in " ".join(ended.stderr.split())
     assert not (project / "began").exists()
@@ -287,9 +282,7 @@ def test_a_file_that_cannot_be_written_is_told_before_the_first_row(project: Pat
 
 def test_a_score_that_is_not_there_names_the_functions_of_its_file(project: Path) -> None:
     words = ["run", "flow.yaml", "--tools", "tools.py", "--over", "rows.csv", "--score", "scores.py:rigth"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "agf_magics", *words], cwd=project, text=True, capture_output=True, timeout=120
-    )
+    ended = command_line(project, *words)
     assert "scores.py has no 'rigth'\n    [score.kind]\n  = did you mean right?" in ended.stderr
 
 

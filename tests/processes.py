@@ -1,0 +1,131 @@
+"""Scripts in processes of their own, for what may hang, kill or fork a process.
+
+Each is a fork of a process that has imported the package, has one thread and has run nothing. It is what a new
+interpreter is after ``import agf_magics``, which takes 0.4 s of the processor, and this 0.02.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import types
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+PATIENCE = 120.0
+"""Seconds after which a process is taken to hang. Nothing waits that long but a failure."""
+
+
+def script(text: str, folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a Python script in ``folder`` to its end. Raises TimeoutExpired if it hangs."""
+    with TemporaryDirectory() as outputs:
+        out, err = Path(outputs, "out"), Path(outputs, "err")
+        order = {"text": textwrap.dedent(text), "arguments": arguments, "folder": str(folder.absolute())}
+        order |= {"environment": {**os.environ, **environment}, "outputs": [str(out), str(err)]}
+        status = forks().run(order)
+        printed_there, told = out.read_text(encoding="utf-8"), err.read_text(encoding="utf-8")
+    return subprocess.CompletedProcess(["python", "-c", text, *arguments], status, printed_there, told)
+
+
+def command_line(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run ``agf-magics`` in ``folder``."""
+    started = "import runpy; runpy.run_module('agf_magics', run_name='__main__', alter_sys=True)"
+    return script(started, folder, *words, **environment)
+
+
+def printed(text: str, folder: Path, *arguments: str) -> list[str]:
+    """The lines that a script prints, which must succeed; ``folder`` becomes a project."""
+    (folder / "pyproject.toml").touch()
+    done = script(text, folder, *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@cache
+def forks() -> Forks:
+    made = Forks()
+    atexit.register(made.close)
+    return made
+
+
+class Forks:
+    """The process that forks, seen from the tests."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-P", __file__]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdin
+        assert self.process.stdout
+        self.orders, self.answers = self.process.stdin, self.process.stdout
+
+    def run(self, order: dict[str, Any]) -> int:
+        """The exit status of a script."""
+        self.orders.write(json.dumps(order) + "\n")
+        self.orders.flush()
+        child = self.answer()
+        try:
+            if not select.select([self.answers], [], [], PATIENCE)[0]:
+                raise subprocess.TimeoutExpired(order["text"], PATIENCE)
+        except BaseException:  # the time limit of the test may end it, too: the next order gets its own answers
+            os.kill(child, signal.SIGKILL)
+            self.answer()
+            raise
+        return self.answer()
+
+    def answer(self) -> int:
+        line = self.answers.readline()
+        assert line, "the process that forks has ended"
+        return int(line)
+
+    def close(self) -> None:
+        self.orders.close()
+        self.process.wait()
+
+
+def serve() -> None:
+    """Fork for each order that is read, and become what it asks for in the fork."""
+    import agf_magics as agf
+
+    def echo(x: int) -> int:
+        return x
+
+    registry = agf.Registry()
+    agf.tool(echo, registry=registry)
+    agf.load("{pipeline: p, steps: [{tool: {name: echo, args: {x: 1}}}]}", registry=registry)  # imports what a run does
+    gc.freeze()  # nothing of it is looked at, and so copied, in a fork
+    assert threading.active_count() == 1, "a fork has only the thread that forks"
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            return become(**json.loads(line))
+        print(child, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def become(text: str, arguments: list[str], folder: str, environment: dict[str, str], outputs: list[str]) -> None:
+    """A new ``python -c``: of the process that forked, only what it has imported is left."""
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    writes = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    files = [os.open(os.devnull, os.O_RDONLY), *(os.open(path, writes) for path in outputs)]
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    sys.argv, sys.path = ["-c", *arguments], ["", *sys.path]
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    exec(compile(text, "<string>", "exec"), main.__dict__)
+
+
+if __name__ == "__main__":
+    serve()
