@@ -40,6 +40,7 @@ class Panel {
     let found;
     try { found = await (row ? this.state.request("step", calls ? { step: id, calls } : { step: id }) : this.state.request("run")); }
     catch (error) {
+      this.isOld = true; // of a run that goes on it is asked again
       if (id === this.id) this.node.replaceChildren(title, errorElement(error.message));
       return;
     }
@@ -343,7 +344,7 @@ class ValuePages {
     this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
       element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
       go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
-      table(heads, rows), page.note ? hint(page.note) : "");
+      table(heads, rows), page.note && !page.rows.some(([, , , , error]) => error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
   }
 }
 
