@@ -247,8 +247,9 @@ def install(
     def shell(
         command: list[str], timeout: float | None = None, success_codes: Sequence[int] = (0,)
     ) -> Ran:
-        """Run a program with its arguments in the notebook's folder (off until
-        AgfMagics.allow_shell is True)."""
+        """Run a program with its arguments in the notebook's folder.
+
+        Off until AgfMagics.allow_shell is True."""
         if not allow_shell():
             raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
         ran = run(command, folder(), timeout, success_codes, stopped)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..flow.values import Value
 from ..journal.codec import encode
 from ..pictures.difference import diff_html, diff_text, text_difference
-from ..pictures.plain import counted, duration
+from ..pictures.plain import counted, duration, line
 from ..pictures.values import cell_text, table_html, table_text
 from ..text.diagnostics import DefinitionError, Diagnostic
 from .comparison import parts_html, parts_text
@@ -205,7 +205,11 @@ def _key(row: TableRow, key: str | None) -> Value:
 
 
 def _outcome(row: TableRow) -> str:
-    return cell_text(row.output) if row.error is None else f"✗ {row.error.diagnostic.message}"[:60]
+    return (
+        cell_text(row.output)
+        if row.error is None
+        else line(f"✗ {row.error.diagnostic.message}", 60)
+    )
 
 
 def compare_over(

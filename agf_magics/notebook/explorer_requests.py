@@ -393,7 +393,7 @@ def describe_definition(span: Span) -> Json:
     source = span.source
     first = last = span.place[0]
     indent = _indent(source.line(first))
-    end = source.place(len(source.text))[0]
+    end = source.place(len(source.text.rstrip()))[0]
     while last < min(end, first + MOST_LINES) and _indent(source.line(last + 1)) > indent:
         last += 1
     while last > first and not source.line(last).strip():

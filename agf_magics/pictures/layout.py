@@ -31,6 +31,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
@@ -64,6 +65,11 @@ MOST_STORED = 64 * 2**20
 """Bytes of a stored file that is read. The machine code of today has 3 MB."""
 
 
+_compiling = threading.Lock()
+"""The cell and its explorer ask for the same picture: two threads that compile at once take twice
+the time, and the explorer answers nothing meanwhile."""
+
+
 class LayoutFailed(Exception):
     """Graphviz did not compute a layout. The message has the reason."""
 
@@ -88,7 +94,8 @@ def positions(text: str, work: int | None = None) -> bytes:
         import wasmtime
 
     try:
-        engine, module = _compiled()
+        with _compiling:
+            engine, module = _compiled()
         store = wasmtime.Store(engine)
         store.set_fuel(work or (MOST_WORK if len(text) < LARGE else MOST_WORK_LARGE))
         store.set_limits(memory_size=MOST_MEMORY)

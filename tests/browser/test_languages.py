@@ -251,3 +251,25 @@ def test_cells_of_every_language_are_coloured(opened: Open) -> None:
     looks = [page.look(0, "config"), page.look(1, "calls"), page.look(2, "nodes")]
     assert looks[0] == looks[1] == looks[2] != ""
     pictures(page, "coloured", 2)
+
+
+SKIPPED = """%%plan two --run
+calls:
+- {_tool: load, path: a, _outputPath: $state.rows || $state.trouble}
+- {_tool: note, text: $state.trouble, _outputPath: $state.a_note}
+- {_tool: fails, _outputPath: $state.lost || $state.error}"""
+
+
+def test_the_reason_of_a_skipped_step_gives_way_to_its_name_and_one_call_is_no_element(opened: Open) -> None:
+    page = opened(SETUP, f"{TOOLS}\n\n@tool\ndef fails() -> int:\n    raise ValueError('no')", SKIPPED)
+    page.run_all()
+    row = page.explorer(2).locator(".row", has_text="branch not taken")
+    row.wait_for()
+    name, reason = row.locator(".name"), row.locator(".counted")
+    assert name.evaluate("node => node.clientWidth") > reason.evaluate("node => node.clientWidth")
+    assert "$state.trouble was not written" in str(reason.get_attribute("title"))
+    panel = page.open_step(2, "fails")
+    panel.locator("th:has-text('state')").wait_for()
+    assert panel.locator("th").first.inner_text() == "call"
+    assert panel.locator("button:has-text('Only the')").count() == 0
+    page.picture("skipped", 2)

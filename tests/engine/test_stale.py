@@ -425,6 +425,27 @@ steps:
     assert state_of(other)["steps[1]"] == "again"
 
 
+def test_a_failure_that_goes_to_the_second_place_of_a_plan_is_no_edit() -> None:
+    def live(station: str) -> list[int]:
+        if station == "summit":
+            raise ConnectionError(f"{station} does not answer")
+        return [len(station)]
+
+    registry = tools(live=live, archive=lambda because: [1], mean=lambda readings: sum(readings))
+    text = """\
+instances: {valley: {input: {station: valley}}, summit: {input: {station: summit}}}
+calls:
+- {_tool: live, station: $input.station, _outputPath: $state.live || $state.trouble}
+- {_tool: archive, because: $state.trouble, _outputPath: $state.archived}
+- {_tool: mean, readings: $state.live || $state.archived, _outputPath: $state.mean}
+"""
+    agf.define(text, name="stations", registry=registry)
+    marked = agf.stale(agf.run("stations", registry=registry), registry=registry)
+    assert {row["step"]: row["why"] for row in marked if row["state"] == "again"} == {"calls[0]": "it failed"}
+    assert set(state_of(marked).values()) == {"again", "depends"}
+    assert not marked.is_edited
+
+
 def test_the_reason_of_each_step_is_named() -> None:
     import threading
 

@@ -27,16 +27,20 @@ def reading(cls, *args):
     return read(cls, *args)
 wasmtime.Module.__init__ = compiling
 wasmtime.Module.deserialize = classmethod(reading)
+from concurrent.futures import ThreadPoolExecutor
 from agf_magics.pictures.layout import positions
-print(len(positions("digraph {a -> b}")) > 300, *made)
+with ThreadPoolExecutor() as threads:
+    answers = list(threads.map(positions, ["digraph {a -> b}"] * THREADS))
+print(all(len(answer) > 300 for answer in answers), *made)
 """
 
 
-def layout(home: Path) -> str:
+def layout(home: Path, threads: int = 1) -> str:
     """Lay out a graph in a process of its own: whether it worked, and where the code came from."""
     folders = {"XDG_CACHE_HOME": home / "cache", "XDG_DATA_HOME": home / "data", "HOME": home, "LOCALAPPDATA": home}
     env = {**os.environ, **{name: str(folder) for name, folder in folders.items()}}
-    done = subprocess.run([sys.executable, "-c", LAYOUT], capture_output=True, text=True, check=True, env=env)
+    code = LAYOUT.replace("THREADS", str(threads))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env)
     return done.stdout.strip()
 
 
@@ -52,6 +56,10 @@ def test_the_code_is_compiled_once_and_stored_for_this_user_alone(tmp_path: Path
         assert stat.S_IMODE(stored(tmp_path).stat().st_mode) == 0o600
         assert stat.S_IMODE(stored(tmp_path).parent.stat().st_mode) == 0o700
     assert [one.name for one in stored(tmp_path).parent.iterdir()] == [stored(tmp_path).name], "no temporary file"
+
+
+def test_two_threads_that_draw_compile_the_code_once(tmp_path: Path) -> None:
+    assert layout(tmp_path, threads=2) == "True compiled"
 
 
 @pytest.mark.slow

@@ -80,9 +80,9 @@ class Explorer {
     this.picture = null;
     if (!this.state.kept.isChosen || this.chosen >= this.state.rows.length) this.chosen = this.first();
     this.panel.id = null;
+    this.panel.fetch(); // before the picture, which takes longest to answer
     this.open(this.tab);
     this.header();
-    this.panel.fetch();
   }
 
   // What is selected first: the last step that failed the run, else the run itself.

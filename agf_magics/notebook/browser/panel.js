@@ -40,6 +40,7 @@ class Panel {
     let found;
     try { found = await (row ? this.state.request("step", calls ? { step: id, calls } : { step: id }) : this.state.request("run")); }
     catch (error) {
+      this.isOld = true; // of a run that goes on it is asked again
       if (id === this.id) this.node.replaceChildren(title, errorElement(error.message));
       return;
     }
@@ -226,12 +227,12 @@ class CallPages {
     this.fetch();
   }
 
-  // The columns; a click on some of them orders the calls.
-  heads() {
+  // The columns; a click on some of them orders the calls. `first`: the word above the first one.
+  heads(first) {
     return CALL_COLUMNS.map(name => {
-      const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order;
-      return !order || this.state.fixed ? name : element("th", { scope: "col", "aria-sort": isMine ? way : null },
-        button(isMine ? `${name} ${way === "ascending" ? "▴" : "▾"}` : name, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
+      const [order, way, title] = ORDERS[name] ?? [], isMine = order === this.order, word = name === "element" ? first : name;
+      return !order || this.state.fixed ? word : element("th", { scope: "col", "aria-sort": isMine ? way : null },
+        button(isMine ? `${word} ${way === "ascending" ? "▴" : "▾"}` : word, () => this.again({ order }), { class: "link", title: `Order: ${title}` }));
     });
   }
 
@@ -292,10 +293,10 @@ class CallPages {
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
-    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(), rows, row => this.open(row.number));
+    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(paths.some(path => path.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
     this.shown = shown;
     const tools = element("div", { class: "actions" }, this.pages(page),
-      page.failed ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
+      this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
     if (this.listed.parentNode === this.inner && !only) this.inner.firstChild.replaceWith(tools);
     else this.inner.replaceChildren(tools, only, this.listed);
   }
@@ -343,7 +344,7 @@ class ValuePages {
     this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
       element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
       go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
-      table(heads, rows), page.note ? hint(page.note) : "");
+      table(heads, rows), page.note && !page.rows.some(([, , , , error]) => error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
   }
 }
 

@@ -37,7 +37,7 @@ class PictureView {
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
     this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
-    this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1 });
+    this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
     this.isMoved = false; // a person moved the view: it no longer follows the run

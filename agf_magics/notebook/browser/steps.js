@@ -120,7 +120,7 @@ class StepList {
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
     const counted = isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
-    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = Boolean(shown) && shown === counted;
+    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
