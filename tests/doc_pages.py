@@ -39,6 +39,7 @@ from agf_magics import CheckFailed
 from agf_magics.catalog import default
 from agf_magics.lifecycle.define import check_definition
 from agf_magics.text.diagnostics import Source
+from tests.processes import command_line
 
 BUILT_IN = ("file__read", "file__write", "shell", "sql")
 
@@ -198,10 +199,12 @@ class Session:
     def commands(self, block: Block) -> None:
         for line in block.text.splitlines():
             if line.startswith("$ "):
-                words = shlex.split(line[2:])
-                if words[0] in ("agf-magics", "python"):
-                    words[:1] = [sys.executable, *(["-m", "agf_magics"] if words[0] == "agf-magics" else [])]
-                done = subprocess.run(words, capture_output=True, text=True, check=False)
+                name, *words = shlex.split(line[2:])
+                if name == "agf-magics":
+                    done = command_line(Path.cwd(), *words)
+                else:
+                    program = sys.executable if name == "python" else name
+                    done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
                 self.printed.append(done.stdout)
 

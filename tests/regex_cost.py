@@ -56,7 +56,10 @@ class Matcher:
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self.tree = _parser.parse(pattern, flags)
-        self.flags = self.tree.state.flags
+        flags = self.tree.state.flags
+        self.is_any_newline, self.is_any_case = bool(flags & re.DOTALL), bool(flags & re.IGNORECASE)
+        self.in_set: dict[tuple[int, str], bool] = {}
+        """Whether a character is in a set, which is told apart by its identity: the tree holds it."""
         self.steps = 0
         self.text = ""
 
@@ -78,11 +81,14 @@ class Matcher:
 
     def _is(self, op: Any, value: Any, char: str) -> bool:
         if op is sre.ANY:
-            return char != "\n" or bool(self.flags & re.DOTALL)
+            return char != "\n" or self.is_any_newline
         if op is sre.IN:
-            negated, items = (True, value[1:]) if value[0][0] is sre.NEGATE else (False, value)
-            return any(self._in(kind, item, char) for kind, item in items) is not negated
-        same = char == chr(value) or (bool(self.flags & re.IGNORECASE) and char.lower() == chr(value).lower())
+            key = id(value), char
+            if key not in self.in_set:
+                negated, items = (True, value[1:]) if value[0][0] is sre.NEGATE else (False, value)
+                self.in_set[key] = any(self._in(kind, item, char) for kind, item in items) is not negated
+            return self.in_set[key]
+        same = char == chr(value) or (self.is_any_case and char.lower() == chr(value).lower())
         return same is (op is sre.LITERAL)
 
     def _in(self, kind: Any, item: Any, char: str) -> bool:
@@ -95,6 +101,7 @@ class Matcher:
     def _sequence(self, nodes: Nodes, index: int, at: int, then: Next) -> bool:
         if self.steps > ENOUGH:
             raise Endless
+        nodes = getattr(nodes, "data", nodes)  # its list, which is read faster than the tree
         while index < len(nodes) and nodes[index][0] in SINGLE:
             self.steps += 1
             if at >= len(self.text) or not self._is(*nodes[index], self.text[at]):
@@ -288,7 +295,8 @@ def _refused(nodes: Nodes) -> set[str]:
 
 def _letters(nodes: Nodes) -> set[str]:
     """A character of each kind that the pattern tells apart."""
-    return {char for char in " \t\n\"'\\{}[]().,:;!&|=<>+-*/#$%@†`_a0é\xa0" if str(nodes).find(str(ord(char))) >= 0} | {
+    written = str(nodes)
+    return {char for char in " \t\n\"'\\{}[]().,:;!&|=<>+-*/#$%@†`_a0é\xa0" if str(ord(char)) in written} | {
         " ", "a", "0", ".",
     }  # fmt: skip
 

@@ -6,6 +6,7 @@ import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,6 +58,10 @@ def registry(fails: bool = False) -> agf.Registry:
     return found
 
 
+OWN = cache(registry)
+"""The same ones for all who add nothing to them: reading their signatures takes half of what a test asks for."""
+
+
 class Runs(NamedTuple):
     """The ids of the runs of a journal."""
 
@@ -69,9 +74,9 @@ def made(folder: Path) -> Runs:
     """A journal in ``folder`` with a run that is ok, one that failed and one whose process died."""
     with kept.journal_in(folder) as path:
         ids = Runs(
-            agf.run("main", registry=registry()).run_id,
-            agf.run("main", registry=registry(fails=True), raises=False).run_id,
-            agf.run("main", registry=registry(fails=True), raises=False).run_id,
+            agf.run("main", registry=OWN()).run_id,
+            agf.run("main", registry=OWN(fails=True), raises=False).run_id,
+            agf.run("main", registry=OWN(fails=True), raises=False).run_id,
         )
         kept.flush(path)
     with changed(path) as connection:
@@ -120,11 +125,11 @@ def asked(ids: Runs) -> list[Answer]:
     for name, run_id in ids._asdict().items():
         ask(f"show {name}", lambda run_id=run_id: looked_at(run_id))
         ask(f"load {name}", lambda run_id=run_id: agf.runs(run_id).load())
-        ask(f"reuse {name}", lambda run_id=run_id: agf.run("main", registry=registry(), reuse=run_id).output)
-    ask("run", lambda: agf.run("main", registry=registry()).output)
-    ask("resume failed", lambda: agf.resume(ids.failed, registry=registry(), raises=False).output)
-    ask("resume cut", lambda: agf.resume(ids.cut, registry=registry(), raises=False).output)
-    ask("resume", lambda: agf.resume(registry=registry(), raises=False).output)
+        ask(f"reuse {name}", lambda run_id=run_id: agf.run("main", registry=OWN(), reuse=run_id).output)
+    ask("run", lambda: agf.run("main", registry=OWN()).output)
+    ask("resume failed", lambda: agf.resume(ids.failed, registry=OWN(), raises=False).output)
+    ask("resume cut", lambda: agf.resume(ids.cut, registry=OWN(), raises=False).output)
+    ask("resume", lambda: agf.resume(registry=OWN(), raises=False).output)
     ask("list after", lambda: {one.run_id: one.status for one in agf.runs()})
     ask("prune", lambda: kept_runs.prune(days=36_500.0, size=1))
     ask("delete", lambda: kept_runs.delete([one.run_id for one in agf.runs()]))

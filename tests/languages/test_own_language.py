@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from functools import reduce
 from pathlib import Path
 
 import pytest
+
+from tests.processes import script
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/language.md").read_text("utf-8")
@@ -33,8 +33,8 @@ def printed(folder: Path, *cells: str) -> str:
         "for cell in ('%config InteractiveShell.xmode=\"Plain\"', '%load_ext agf_magics', "
         f"*{list(cells)!r}): Shell.instance(colors='nocolor').run_cell(cell)"
     )
-    command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=folder.parent)
+    done = script(code, folder.parent)
+    assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 
