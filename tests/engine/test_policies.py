@@ -154,19 +154,6 @@ def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
     ]
 
 
-def test_what_an_agent_does_to_its_input_nobody_else_sees() -> None:
-    def spoil(given):  # type: ignore[no-untyped-def]
-        given["rows"].append(9)
-        return None
-
-    first = "{agent: spoil, input_mapping: {rows: parent.input.rows}}"
-    text = (
-        f"id: agf.sequential\nconfig: {{steps: [{first}, {{agent: echo, input_mapping: {{r: spoil.input.rows}}}}]}}\n"
-    )
-    made = run(text, {"rows": [1]}, registry=registry_of(spoil=spoil, echo=echo))
-    assert made.output == {"r": [1]}
-
-
 def test_an_agent_called_user_is_no_person() -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         run(sequential("user"), registry=registry_of(a=echo))
