@@ -12,7 +12,6 @@ from typing import Any, TypedDict
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.define import register
 from tests.engine.policy_case import definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
@@ -263,7 +262,7 @@ def test_what_an_agent_does_not_say_it_gives_is_warned_about_and_read_all_the_sa
 def test_a_pipeline_may_call_a_policy_and_name_one_as_identity() -> None:
     registry = registry_of(a=lambda given: [given])
     policy = "id: agf.sequential\nconfig: {steps: [{agent: a}]}\n"
-    register(policy, name="ask", registry=registry)
+    agf.define(policy, name="ask", registry=registry)
     call = "pipeline: p\nsteps:\n- call: {pipeline: ask, pass: [n]}\n"
     assert run(call, {"n": 1}, registry=registry).output == [{"n": 1}]
     agent = "pipeline: q\nsteps:\n- agent: {identity: ask, prompt: 'how {ctx.n}?'}\n"
