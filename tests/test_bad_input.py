@@ -19,7 +19,6 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import install
 from agf_magics.flow import events as ev
-from agf_magics.lifecycle.settings import current
 
 STEPS = "pipeline: p\nsteps:\n"
 
@@ -319,7 +318,6 @@ def test_a_wrong_command_is_told_without_a_traceback(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(current, "settings", current.settings)
     (tmp_path / "folder").mkdir()
     (tmp_path / "latin.yaml").write_bytes(b"pipeline: \xff")
     assert main(line.split()) in (1, 2)

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.__main__ import main
-from agf_magics.catalog import default
-from agf_magics.lifecycle.settings import current
 from tests.engine import kept
+from tests.fans import fan_out
 
 GOOD = "pipeline: good\nsteps:\n- transform: {value: ctx.n}\n"
 BAD = "pipeline: bad\nsteps:\n- transform: {value: len(ctx.n)}\n- tol: {name: x}\n"
@@ -26,16 +26,15 @@ BAD = "pipeline: bad\nsteps:\n- transform: {value: len(ctx.n)}\n- tol: {name: x}
 def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(current, "settings", current.settings)
     Path("pyproject.toml").touch()
     Path("good.yaml").write_text(GOOD)
     Path("bad.yaml").write_text(BAD)
     with kept.journal_in(tmp_path):
         yield
-    for name in [*default().flows]:
-        default().flows.remove(name)
+    for name in [*agf.registry.flows]:
+        agf.registry.flows.remove(name)
     for name in ("weigh", "odd"):
-        default().tools.remove(name)
+        agf.registry.tools.remove(name)
 
 
 @pytest.mark.parametrize(
@@ -178,21 +177,11 @@ def weigh(fruit: str) -> int:
     with open("go") as queue:  # the test lets each call go on
         return len(queue.read())
 """
-FAN = """\
-pipeline: fan
-steps:
-- for_each:
-    over: ctx.fruits
-    on_error: continue
-    max_parallel: 1
-    do: {tool: {name: weigh, args: {fruit: !expr item}}}
-    collect: {transform: {value: pipe}}
-"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a terminal of its own is POSIX")
 def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
-    Path("fan.yaml").write_text(FAN)
+    Path("fan.yaml").write_text(fan_out("weigh", argument="fruit", limit=1, on_error="continue", name="fan"))
     Path("tools.py").write_text(SLOW)
     os.mkfifo("go")
     ours, theirs = os.openpty()
@@ -205,7 +194,7 @@ def test_a_terminal_has_one_line_that_says_how_far_the_run_is() -> None:
         "--tools",
         "tools.py",
         "--set",
-        "fruits=[a, b, c]",
+        "xs=[a, b, c]",
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
         os.close(theirs)

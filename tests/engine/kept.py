@@ -40,6 +40,17 @@ def journal_in(folder: Path) -> Iterator[Path]:
         settings.current.settings = before
 
 
+@contextlib.contextmanager
+def no_journal() -> Iterator[None]:
+    """Runs are not kept meanwhile."""
+    before = settings.current.settings
+    settings.current.settings = replace(before, journal=None)
+    try:
+        yield
+    finally:
+        settings.current.settings = before
+
+
 def lines(path: Path) -> list[Any]:
     """What is kept of the only run in the file: what, at, tries."""
     flush(path)

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.settings import Settings, current
 
 FORMS = ("whole", "policy and space", "bare")
@@ -60,7 +59,7 @@ class House:
             self.define(INNER[inner], "uses", inner.split()[0])
 
     def define(self, text: str, name: str, language: str) -> None:
-        register(text, language, name=name, registry=self.registry)
+        agf.define(text, language, name=name, registry=self.registry)
 
     def run(self, text: str) -> str:
         """What became of it: ``ok`` or the code."""

@@ -7,7 +7,6 @@ import inspect
 import json
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ import agf_magics as agf
 from agf_magics.languages.pipeline.kinds import STEPS
 from agf_magics.lifecycle.agent_tools import launch_tools, type_of
 from agf_magics.lifecycle.launch import live
-from agf_magics.lifecycle.settings import current
+from tests.engine import kept
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"
 INLINE = ADD.replace("pipeline: add", "pipeline: mine")
@@ -140,14 +139,14 @@ def test_an_error_of_a_run_says_which_flow_ran(registry: agf.Registry) -> None:
     assert call(registry, "run_pipeline", "half", {"n": 0})["data"]["error"].startswith("'half': division by zero")
 
 
+@pytest.mark.parametrize(("name", "given"), [("add", {"n": 1}), ("broken", {})])
 def test_the_result_of_a_run_that_an_earlier_kernel_made_is_in_the_journal(
-    registry: agf.Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    registry: agf.Registry, tmp_path: Path, name: str, given: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(current, "settings", replace(current.settings, journal=str(tmp_path / "runs.sqlite")))
-    for name, given in (("add", {"n": 1}), ("broken", {})):
+    with kept.journal_in(tmp_path):
         started = call(registry, "run_pipeline_async", name, given)
         before = later(registry, started)
-        monkeypatch.setattr(live, "_ended", {})
+        live.forget()
         after = call(registry, "run_result", started["data"]["run_id"])
         assert after["status"] == before["status"]
         assert after["data"].get("output") == before["data"].get("output")

@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.limits import Budget, LimitReached, Meter
 from agf_magics.flow.step import Caps
-from agf_magics.languages.plan import Log
-from agf_magics.lifecycle.define import register
 from tests.engine.virtual_time import run_virtual
 
 
@@ -98,9 +96,9 @@ LIBRARY = {
 
 def library(registry: agf.Registry) -> agf.Registry:
     for name, (language, text) in LIBRARY.items():
-        register(text, language, name=name, registry=registry)
+        agf.define(text, language, name=name, registry=registry)
     one = {"type": "data", "kind": "input", "_instance": "①", "data": {"x": 1}}
-    registry.contexts.named("plan").log = Log([one])
+    agf.context("plan", registry=registry).append(one)
     return registry
 
 
@@ -156,7 +154,7 @@ ASKING = {
 @pytest.mark.parametrize("how", SPAWNS)
 def test_sessions_are_counted_through_every_nesting_and_language(registry: agf.Registry, how: str) -> None:
     for name, (language, text) in ASKING.items():
-        register(text, language, name=name, registry=registry)
+        agf.define(text, language, name=name, registry=registry)
     step, count = SPAWNS[how]
     assert run(pipeline(step), registry=registry, spawns=0).result().sessions == count
     assert run(pipeline(step), registry=registry, spawns=max(count, 1)).result().sessions == count
@@ -298,7 +296,7 @@ constraints: {{limits: {{max_tool_calls: {calls}}}}}
 action_space: {{local_agents: [{{alias: {agent}, source: x}}], local_tools: [{{alias: quick}}]}}
 execution_policy: {{id: agf.sequential, config: {{steps: [{{agent: {agent}}}, {{agent: {agent}}}]}}}}
 """
-        register(text, "policy", name=name, registry=registry)
+        agf.define(text, "policy", name=name, registry=registry)
 
     agf.define("pipeline: uses\nsteps:\n- tool: {name: quick}\n", registry=registry)
     capped("inner", "uses", 2)

@@ -12,7 +12,6 @@ from typing import Any, TypedDict
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.define import register
 from tests.engine.policy_case import definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
@@ -154,19 +153,6 @@ def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
     ]
 
 
-def test_what_an_agent_does_to_its_input_nobody_else_sees() -> None:
-    def spoil(given):  # type: ignore[no-untyped-def]
-        given["rows"].append(9)
-        return None
-
-    first = "{agent: spoil, input_mapping: {rows: parent.input.rows}}"
-    text = (
-        f"id: agf.sequential\nconfig: {{steps: [{first}, {{agent: echo, input_mapping: {{r: spoil.input.rows}}}}]}}\n"
-    )
-    made = run(text, {"rows": [1]}, registry=registry_of(spoil=spoil, echo=echo))
-    assert made.output == {"r": [1]}
-
-
 def test_an_agent_called_user_is_no_person() -> None:
     with pytest.raises(agf.DefinitionError) as caught:
         run(sequential("user"), registry=registry_of(a=echo))
@@ -276,7 +262,7 @@ def test_what_an_agent_does_not_say_it_gives_is_warned_about_and_read_all_the_sa
 def test_a_pipeline_may_call_a_policy_and_name_one_as_identity() -> None:
     registry = registry_of(a=lambda given: [given])
     policy = "id: agf.sequential\nconfig: {steps: [{agent: a}]}\n"
-    register(policy, name="ask", registry=registry)
+    agf.define(policy, name="ask", registry=registry)
     call = "pipeline: p\nsteps:\n- call: {pipeline: ask, pass: [n]}\n"
     assert run(call, {"n": 1}, registry=registry).output == [{"n": 1}]
     agent = "pipeline: q\nsteps:\n- agent: {identity: ask, prompt: 'how {ctx.n}?'}\n"

@@ -60,25 +60,6 @@ def test_a_template_that_names_no_field_is_an_error_at_the_name() -> None:
     assert script.asked == []
 
 
-@pytest.mark.parametrize(
-    ("schema", "said", "output"),
-    [
-        ("{}", "plain", "plain"),
-        ("{}", {"a": 1}, {"a": 1}),
-        ("{}", "5", "5"),
-        ("{type: string}", '{"a": 1}', '{"a": 1}'),
-        ("{enum: ['1', '2']}", "1", "1"),
-        ("{enum: [1, 2]}", "1", 1),
-        ("{type: object, properties: {a: {type: string}}, required: [a]}", "plain", {"a": "plain"}),
-        ("{type: object, properties: {a: {type: integer}}, required: [a]}", {"a": 1}, {"a": 1}),
-    ],
-)
-def test_an_answer_is_what_the_interface_says(schema: str, said: Any, output: Any) -> None:
-    registry, _ = scripted({"output": said})
-    made = run(react(interface=f"interface: {{input: {{}}, output: {schema}}}\n"), registry=registry)
-    assert made.output == output
-
-
 def test_an_interface_may_take_a_text_and_give_one() -> None:
     registry, script = scripted({"output": "fine"})
     text = react(interface="interface: {input: {type: string}, output: {type: string}}\n")
@@ -129,22 +110,6 @@ def test_a_condition_on_a_secret_sees_the_real_one_and_shows_none(tmp_path: Path
     assert questions == ['as •••? (tool \'login\' with {"token":"•••"})']
     assert "root-of-bob" not in repr(told)
     assert b"root-of-bob" not in disk
-
-
-@pytest.mark.parametrize(
-    ("constraints", "code"),
-    [
-        ("limits: {max_tool_calls: 0}", "limit.tool-calls"),
-        ("limits: {max_tool_calls: 1}", "limit.tool-calls"),
-        ("limits: {max_llm_calls: 1}", "limit.model-calls"),
-        ("budget: {max_token_usage: 1}", "limit.tokens"),
-    ],
-)
-def test_a_definition_may_bound_its_calls_and_its_tokens(constraints: str, code: str) -> None:
-    turns = ({"tool_calls": [call("add", a=1, b=2)]}, {"tool_calls": [call("add", a=3, b=4)]}, {"output": "ok"})
-    registry, _ = scripted(*turns, add=lambda a, b: a + b)
-    text = react(space="{local_tools: [{alias: add}]}", more=f"constraints: {{{constraints}}}\n")
-    assert failure(text, registry=registry).code == code
 
 
 def test_the_registered_agents_of_the_action_space_are_offered_to_the_model() -> None:

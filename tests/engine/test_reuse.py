@@ -16,7 +16,6 @@ import agf_magics as agf
 from agf_magics.journal.call_rows import Reuse
 from agf_magics.journal.queries import forget, list_runs, missing_results, reading_texts, records
 from agf_magics.journal.store import ROOM, Store
-from agf_magics.lifecycle.define import register
 from agf_magics.lifecycle.lookup import unpickled
 from agf_magics.lifecycle.settings import Settings, current
 from tests.engine import kept
@@ -210,7 +209,7 @@ EVERY = {
 @pytest.mark.parametrize("language", EVERY)
 def test_it_is_the_same_in_every_language(calls: Calls, language: str) -> None:
     registry = world(calls)
-    register(EVERY[language], language, name="main", registry=registry)
+    agf.define(EVERY[language], language, name="main", registry=registry)
     first = agf.run("main", {"path": "x"}, registry=registry)
     assert calls.made
     calls.clear()
@@ -288,7 +287,7 @@ def counting(calls: Calls) -> agf.Registry:
             raise ValueError(x)
         return (x, len(calls.made)) if x == 2 else [x, len(calls.made)]
 
-    register(MANY, registry=registry)
+    agf.define(MANY, registry=registry)
     return registry
 
 

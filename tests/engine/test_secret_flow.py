@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog import MASK
 from agf_magics.engine.link import link
 from agf_magics.journal.secrets import MOST_SECRETS
 from agf_magics.lifecycle.influence import find_secret_sources
@@ -181,8 +180,8 @@ def test_a_run_can_be_read_whatever_its_secrets_are(secret: Any, tmp_path: Path)
     with kept.journal_in(tmp_path):
         run = agf.run(f"pipeline: main\nsteps:\n{steps}", registry=registry)
         past = agf.runs(run.run_id)
-        assert past.stores == {"key": MASK, "number": 1000000.5}
-        assert past.steps["steps[0]"].value == MASK
+        assert past.stores == {"key": "•••", "number": 1000000.5}
+        assert past.steps["steps[0]"].value == "•••"
         assert [row.value for row in past.steps.values()][2] == 1000000.5
         assert "tool mint" in past._repr_mimebundle_()["text/plain"]
 

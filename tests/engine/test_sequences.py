@@ -25,7 +25,6 @@ import agf_magics as agf
 from agf_magics.engine.sequences import MOST, READ_AHEAD
 from agf_magics.flow import events as ev
 from agf_magics.flow.values import is_sequence, why_no_sequence
-from agf_magics.pictures.run_page import run_html
 from tests.engine import kept
 from tests.engine.test_threaded import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out
@@ -592,5 +591,5 @@ def test_a_page_of_the_run_shows_the_sequence_without_reading_it() -> None:
     rows = Rows(range(3))
     run = played(each(), rows)
     rows.read.clear()
-    assert "Rows" in run_html(run)
+    assert "Rows" in run._repr_mimebundle_()["text/html"]
     assert rows.read == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.job import count_background_calls
 from agf_magics.flow.steps import Invoke
-from agf_magics.lifecycle.settings import current
 from agf_magics.lifecycle.stale import Stale
 from notebooks.scripted_server import ScriptedServer, calls
-from tests.engine.kept import journal_in
+from tests.engine.kept import journal_in, no_journal
 from tests.slow import slow_but
 
 TOOLS = ("t0", "t1", "t2", "t3", "t4", "t5")
@@ -675,13 +673,6 @@ def test_without_a_journal_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> Non
     run = agf.run("two", {"n": 1}, registry=registry)
     with no_journal(), pytest.raises(agf.DefinitionError, match="switched off"):
         agf.stale(run, registry=registry)
-
-
-@contextmanager
-def no_journal() -> Iterator[None]:
-    before, current.settings = current.settings, replace(current.settings, journal=None)
-    yield
-    current.settings = before
 
 
 class Watched:

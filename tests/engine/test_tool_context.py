@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +15,16 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.events import Progressed, QuestionAnswered, QuestionAsked, StepFinished
-from agf_magics.lifecycle.settings import current
 from agf_magics.pictures.counters import activity, share_of
 from agf_magics.pictures.page import progress_text
 from agf_magics.pictures.updates import Updates
+from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
+from tests.fans import fan_out
 from tests.pictures.flows import progress_html
 
 ONE = "pipeline: one\nsteps:\n- tool: {name: crawl, args: {url: a}}\n"
-FAN = """
-pipeline: fan
-steps:
-- for_each:
-    over: ctx.urls
-    max_parallel: 4
-    on_error: abort
-    do: {tool: {name: crawl, args: {url: !expr item}}}
-    collect: {transform: {value: pipe}}
-"""
+FAN = fan_out("crawl", argument="url", limit=4)
 LANGUAGES = {
     "pipeline": ONE,
     "plan": "calls:\n- {_tool: crawl, url: a, _outputPath: $state.out}\noutput: $state.out\n",
@@ -113,7 +104,6 @@ def test_the_annotation_may_be_a_class_optional_or_a_text() -> None:
 
 
 def test_a_result_of_such_a_tool_is_reused(tmp_path: Path) -> None:
-    current.settings = replace(current.settings, journal=str(tmp_path / "runs.sqlite"))
     calls = list[str]()
 
     def crawl(url: str, call: agf.ToolContext) -> str:
@@ -123,8 +113,9 @@ def test_a_result_of_such_a_tool_is_reused(tmp_path: Path) -> None:
 
     crawl.__annotations__["call"] = agf.ToolContext  # the class itself, as in a cell
     tools = Tools(crawl)
-    tools.run()
-    assert (tools.run(reuse=True).output, calls) == ("a", ["a"])
+    with kept.journal_in(tmp_path):
+        tools.run()
+        assert (tools.run(reuse=True).output, calls) == ("a", ["a"])
 
 
 def test_an_agent_gets_none() -> None:
@@ -259,7 +250,7 @@ def test_of_many_calls_the_longest_running_one_is_shown() -> None:
 
     async def main() -> agf.Run:
         flow = agf.load(FAN, registry=tools.registry)
-        tools.of_run = agf.start(flow, {"urls": list("0123")}, registry=tools.registry)
+        tools.of_run = agf.start(flow, {"xs": list("0123")}, registry=tools.registry)
         return await tools.of_run
 
     asyncio.run(main())
@@ -339,7 +330,7 @@ def test_calls_next_to_each_other_ask_one_after_another() -> None:
         open_now.pop()
         return "yes"
 
-    assert tools.run(FAN, {"urls": list("abcd")}, ask=answer).output == ["yes"] * 4
+    assert tools.run(FAN, {"xs": list("abcd")}, ask=answer).output == ["yes"] * 4
     assert most == [1] * 4
 
 

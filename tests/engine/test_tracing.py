@@ -18,6 +18,7 @@ from agf_magics.catalog import Registry
 from agf_magics.lifecycle import tracing
 from tests.engine.test_react import Script, call
 from tests.engine.test_react import text as reply
+from tests.fans import fan_out
 from tests.planning.scripted_planner import Planner, plan
 from tests.planning.scripted_planner import call as planned
 
@@ -35,16 +36,7 @@ steps:
 - call: {pipeline: inner, pass: {fruit: ctx.last}}
 """
 INNER = "pipeline: inner\nsteps:\n- tool: {name: price, args: {fruit: !expr ctx.fruit}}\n"
-FAN = """\
-pipeline: fan
-steps:
-- for_each:
-    over: ctx.fruits
-    max_parallel: 8
-    on_error: abort
-    do: {tool: {name: price, args: {fruit: !expr item}}}
-    collect: {transform: {value: pipe}}
-"""
+FAN = fan_out("price", argument="fruit", limit=8, name="fan")
 
 
 class Exported:
@@ -176,7 +168,7 @@ def test_a_run_has_a_bounded_number_of_spans(
 ) -> None:
     monkeypatch.setattr(tracing, "MOST_SPANS", 10)
     agf.trace_to(exported.provider)
-    agf.run(FAN, {"fruits": ["fig"] * 20}, registry=registry)
+    agf.run(FAN, {"xs": ["fig"] * 20}, registry=registry)
     assert len(exported.spans) == 11  # and the run itself
     (root,) = exported.named("invoke_agent fan")
     assert attributes(root)["agf.spans_dropped"] == 12  # 11 elements and the transform

@@ -20,17 +20,17 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
 from agf_magics.languages.pipeline.schema_documents import read_schema
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import Fields, documents
+from agf_magics.text.yamlnodes import Fields
+from tests.languages.loading import nodes
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))
 CASES = [(group, case) for group in VECTORS["conform"] for case in group["cases"]]
 
 
 def declared(text: str) -> tuple[dict[str, Schema], list[agf.Diagnostic]]:
-    problems = Diagnostics()
     schemas: dict[str, Schema] = {}
-    for node in documents(Source("a text", text), problems):
+    found, problems = nodes(text)
+    for node in found:
         assert isinstance(node, Fields)
         schema = read_schema(node, problems, schemas)
         if schema is not None:

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog import Registry
-from agf_magics.engine.limits import LimitReached, Limits
+from agf_magics.engine.limits import LimitReached
 from agf_magics.languages import detect_language
-from agf_magics.lifecycle.define import register
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 LANGUAGES = ("pipeline", "policy", "plan", "graph")
@@ -160,8 +158,8 @@ class Waiting:
         return n
 
 
-def kernel(double: Any = None) -> Registry:
-    registry = Registry()
+def kernel(double: Any = None) -> agf.Registry:
+    registry = agf.Registry()
     waits = double
 
     if waits is None:
@@ -184,10 +182,10 @@ def kernel(double: Any = None) -> Registry:
     return registry
 
 
-def defined(registry: Registry, inner: str, outer: str, each: bool = False) -> agf.Flow:
+def defined(registry: agf.Registry, inner: str, outer: str, each: bool = False) -> agf.Flow:
     texts = (EACH_INNER, EACH_OUTER) if each else (INNER, OUTER)
-    register(texts[0][inner], inner, name="inner", registry=registry)
-    flow = register(texts[1][outer], outer, name="outer", registry=registry).flow
+    agf.define(texts[0][inner], inner, name="inner", registry=registry)
+    flow = agf.define(texts[1][outer], outer, name="outer", registry=registry)
     assert flow is not None
     return flow
 
@@ -213,10 +211,10 @@ def test_each_language_calls_each_and_its_steps_stand_under_the_call(outer: str,
 def test_how_deep_fan_outs_nest_is_counted_through_every_call(outer: str, inner: str) -> None:
     registry = kernel()
     flow = defined(registry, inner, outer, each=True)
-    fine = agf.run(flow, GIVEN, registry=registry, limits=Limits(fan_out_depth=2))
+    fine = agf.run(flow, GIVEN, registry=registry, limits=agf.Limits(fan_out_depth=2))
     assert fine.status == "ok"
     with pytest.raises(LimitReached) as raised:
-        agf.run(flow, GIVEN, registry=registry, limits=Limits(fan_out_depth=1))
+        agf.run(flow, GIVEN, registry=registry, limits=agf.Limits(fan_out_depth=1))
     assert raised.value.code == "limit.fan-out-depth"
 
 

@@ -33,7 +33,7 @@ class Case:
         if row.get("context"):
             self.registry.contexts.named("p").log = Log(row["context"])
         document = {"name": "p", "context": "p", "calls": row["plan"], "ordered": row.get("ordered", False)}
-        self.text = json.dumps(document, ensure_ascii=False)
+        self.text = json.dumps(document | row.get("document", {}), ensure_ascii=False)
 
     def tool(self, answer: Callable[[dict[str, Any]], Any]) -> Callable[..., Any]:
         async def call(_call: Any = None, **given: Any) -> Any:
@@ -99,6 +99,9 @@ def test_plans(row: dict[str, Any]) -> None:
         assert case.started == 0
         return
     assert run is not None, error
+    assert run.output == row.get("output")
+    if "warned" in row:
+        assert [[found.code, found.hint] for found in run.warnings] == row["warned"]
     log, before = case.log, row["context"]
     assert list(log)[: len(before)] == before
     assert {ref: resolve(log, ref) for ref in row.get("final", {})} == row.get("final", {})

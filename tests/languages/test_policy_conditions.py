@@ -13,17 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.languages.policy.document import schema
 from agf_magics.languages.policy.matchers import OPERATORS, Condition, condition
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import documents
+from agf_magics.text.diagnostics import Diagnostics
+from tests.languages.loading import nodes
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_conditions.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]
 
 
 def read(text: str, keys: Any = "condition") -> tuple[Condition, Diagnostics]:
-    problems = Diagnostics()
-    (node,) = documents(Source("test", text), problems)
+    (node,), problems = nodes(text)
     return condition(node, keys, problems), problems
 
 
@@ -91,8 +91,6 @@ def test_a_number_that_is_text_is_why_a_condition_will_never_match() -> None:
 
 
 def test_every_operator_of_the_schema_is_one_and_no_other() -> None:
-    from agf_magics.languages.policy.document import schema
-
     assert set(schema()["$defs"]["Operators"]["properties"]) == set(OPERATORS)
 
 

@@ -16,10 +16,8 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.json_schema import judge
 from agf_magics.flow.steps import Invoke, every
-from agf_magics.languages.policy.document import document, schema
-from agf_magics.text.diagnostics import Diagnostics, Source
+from agf_magics.languages.policy.document import schema
 from agf_magics.text.nodes import Fields, plain
-from agf_magics.text.yamlnodes import Bounds
 from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"
@@ -99,10 +97,9 @@ def test_a_name_that_is_nearly_a_field_gets_that_as_its_hint(name: str) -> None:
     for key in RULES[name]["properties"]:
         if len(key) > 2:
             wrong = key[0] + key[2] + key[1] + key[3:] if key[1] != key[2] else key[:-1]
-            problems = Diagnostics()
-            document(Source("test", json.dumps(AT[name](wrong))), problems, Bounds())
+            _, problems = load("policy", json.dumps(AT[name](wrong)))
             hints = [found.hint or "" for found in problems if found.span and found.span.text.strip('"') == wrong]
-            assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, list(problems))
+            assert any(f"did you mean {key}?" in hint for hint in hints), (wrong, problems)
 
 
 # --- whatever stands in a document ---

@@ -38,6 +38,7 @@ def told(what: Callable[[], object], row: dict[str, Any]) -> bool:
         what()
     (found,) = caught.value.diagnostics
     assert {"code": found.code, "at": found.span.text if found.span else None} == row["error"]
+    assert row.get("says", "") in found.message
     return True
 
 
@@ -207,11 +208,6 @@ def test_where_an_element_is_bound_a_path_reads_that_element_alone() -> None:
     assert path.evaluate({**frame, ELEMENT: {"v": 2}}) == 2
 
 
-def test_an_agent_that_takes_no_object_takes_no_mapping() -> None:
-    with pytest.raises(agf.StepError, match="one takes text, but an input_mapping gives an object"):
-        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"type": "string"})
-
-
 def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default() -> None:
     frame: Frame = {"parent": {"input": {"a": 1}}}
     wanted = {"properties": {"g": {"default": [0]}}, "required": ["g"]}
@@ -235,17 +231,6 @@ def test_what_is_opaque_is_passed_where_no_type_is_asked_for_and_is_of_none() ->
         TAKES_ONE.build(frame, {"properties": {"f": {"type": "object"}}})
 
 
-def test_a_schema_that_leads_elsewhere_opens_no_connection_and_is_told() -> None:
-    with pytest.raises(agf.StepError, match="which does not exist"):
-        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, {"properties": {"f": {"$ref": "http://127.0.0.1:1/x.json"}}})
-
-
-def test_a_schema_that_refers_to_itself_without_an_end_is_told() -> None:
-    circle = {"properties": {"f": {"$ref": "#/properties/f"}}}
-    with pytest.raises(agf.StepError, match="its schema refers to itself"):
-        TAKES_ONE.build({"parent": {"input": {"a": 1}}}, circle)
-
-
 def test_a_path_is_an_expression_language_of_its_own() -> None:
     context = {"parent": {"input": {"crates": [{"n": 3}, {"n": 4}]}}, "one": {"input": {}, "output": {"n": 5}}}
     assert agf.evaluate("path", "one.output.n", context) == 5
@@ -254,18 +239,6 @@ def test_a_path_is_an_expression_language_of_its_own() -> None:
         agf.evaluate("path", "one.output", context)
     with pytest.raises(agf.StepError, match=r"policy\.unresolved-path"):
         agf.evaluate("path", "one.output.m", context)
-
-
-def test_a_schema_that_only_refers_is_what_it_refers_to() -> None:
-    fields = {"properties": {"f": {"$ref": "#/$defs/n"}, "g": {"default": 1}}, "required": ["g"]}
-    wanted = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/p~1q"}, "p/q": fields, "n": {"type": "integer"}}}
-    assert TAKES_ONE.build({"parent": {"input": {"a": 1}}}, wanted) == {"f": 1, "g": 1}
-    with pytest.raises(agf.StepError, match="'f' of one needs a whole number, not text 'x'"):
-        TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, wanted)
-    nowhere = {"$ref": "#/$defs/none"}
-    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, nowhere) == {"f": "x"}
-    circle = {"$ref": "#/$defs/o", "$defs": {"o": {"$ref": "#/$defs/o"}}}
-    assert TAKES_ONE.build({"parent": {"input": {"a": "x"}}}, circle) == {"f": "x"}
 
 
 def test_two_runs_with_different_schemas_may_build_at_once() -> None:

@@ -110,27 +110,3 @@ def test_a_nested_document_takes_null_for_an_optional_field_and_not_for_a_requir
 def test_a_single_parameter_without_annotation_gets_the_mapped_field_of_its_name() -> None:
     assert mapped(lambda n: [n], "tea") == ["tea"]
     assert mapped(lambda data: data, "tea") == {"n": "tea"}
-
-
-PLACES = {
-    "instructions: 'About {{topic}}'": ["{{topic}}"],
-    "instructions: 'About {{input.topic}} and {parent.input.topic}'": ["{{input.topic}}", "{parent.input.topic}"],
-    "instructions: 'As JSON {\"topic\": 1}, {{other}}, {x}'": [],
-    "instructions: a, user_prompt_template: 'Hi {topic}, {{parent.input.topic}}'": [
-        "{topic}",
-        "{{parent.input.topic}}",
-    ],
-    "instructions: a, user_prompt_template: 'Hi {{topic}}, {other}'": [],
-}
-
-
-@pytest.mark.parametrize("config", PLACES)
-def test_a_placeholder_that_is_not_replaced_is_reported_where_the_input_has_its_name(config: str) -> None:
-    text = (
-        'schema_version: "1.0.0"\nmetadata: {id: p, name: P, version: "1", description: d}\n'
-        "interface: {input: {type: object, properties: {topic: {type: string}}}, output: {}}\n"
-        f"execution_policy:\n  id: agf.react\n  config: {{model: m, {config}}}\n"
-    )
-    flow = agf.load(text, "policy", registry=agf.Registry())
-    found = [d.span.text for d in flow.warnings if d.code == "policy.literal-path" and d.span]
-    assert found == PLACES[config]

@@ -10,9 +10,9 @@ import pytest
 
 from agf_magics.languages import LANGUAGES
 from agf_magics.notebook.commands import COMMANDS
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import documents, plain
+from agf_magics.text.yamlnodes import plain
 from docs import schemas
+from tests.languages.loading import nodes
 
 each = pytest.mark.parametrize("language", LANGUAGES)
 
@@ -26,7 +26,7 @@ def test_the_file_is_up_to_date_and_a_schema(language: str) -> None:
 def document(language: str) -> Any:
     """The one that the magic's help shows; of a policy alone what stands around it is added."""
     body = COMMANDS[language].example.split("\n", 1)[1]
-    (node,) = documents(Source("", body), Diagnostics())
+    (node,), _ = nodes(body)
     found = plain(node)
     if language != "policy":
         return found
