@@ -216,8 +216,7 @@ def type_name(value: Value) -> str:
 
 def is_true(value: Value) -> bool:
     """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
-    kind = type(value)
-    return bool(value) if kind in ATOMS or kind is list or kind is dict else True
+    return bool(value) if type(value) in NAMES else True
 
 
 def equal(a: Value, b: Value) -> bool:
