@@ -182,8 +182,8 @@ class Secrets:
         """Whether a stored value contains a secret of the surroundings."""
         forms = self._surrounding
         if isinstance(stored, str):
-            return bool(_inside(stored, forms.jsons))
-        return stored is not None and bool(_inside(stored, forms.raws))
+            return any(map(stored.__contains__, forms.jsons))
+        return stored is not None and any(map(stored.__contains__, forms.raws))
 
     def holds(self, value: Value, near: bool = True) -> bool:
         """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
@@ -404,7 +404,7 @@ def _arguments(error: BaseException) -> list[str]:
 
 def _inside(data: AnyStr, forms: Iterable[AnyStr]) -> list[AnyStr]:
     """Those of ``forms`` that ``data`` contains."""
-    return [form for form in forms if form in data]
+    return list(filter(data.__contains__, forms))  # nearly always empty, so all of it is in C
 
 
 def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
