@@ -349,12 +349,14 @@ class OpenCalls:
     def finish(self, element: Element) -> None:
         """End a call that has returned too late, was interrupted, or whose value must be
         awaited."""
-
-        def finished(element: Element) -> Awaitable[Result]:
-            left = element.deadline - self.loop.time()
-            return in_time(lambda: self.host.finish_call(element), left, self.timeout)
-
-        self._end_in_task(element, finished)
+        self._end_in_task(
+            element,
+            lambda element: in_time(
+                lambda: self.host.finish_call(element),
+                element.deadline - self.loop.time(),
+                self.timeout,
+            ),
+        )
 
     def _end_in_task(self, element: Element, end: Callable[[Element], Awaitable[Result]]) -> None:
         """End an element that needs to wait, in a task of its own."""

@@ -55,6 +55,7 @@ ATOMS = frozenset({str, int, float, bool, type(None)})
 
 TEXT = frozenset({str})
 ROW = frozenset({dict})
+CONTAINERS = frozenset({dict, list})
 
 DEEPEST = 200
 """The deepest nesting of a value."""
@@ -78,13 +79,12 @@ def isolate(value: Value) -> Value:
 def copy_parts(value: Value, room: int, left: list[int]) -> Value:
     """`isolate` for a value that is part of another: at most ``room`` levels and ``left[0]`` parts,
     which it counts."""
-    kind = type(value)
-    if kind is not dict and kind is not list:
+    if type(value) not in CONTAINERS:
         return value
     left[0] -= len(value)
     if left[0] < 0 or not room:
         raise _too_deep(room)
-    if kind is dict:
+    if type(value) is dict:
         return _with_parts(value, copy_parts, room, left)
     return _list_of(value, copy_parts, room, left)
 
@@ -230,8 +230,7 @@ def type_name(value: Value) -> str:
 
 def is_true(value: Value) -> bool:
     """Python's truth for JSON; opaque values are true (an array or a DataFrame would raise)."""
-    kind = type(value)
-    return bool(value) if kind in ATOMS or kind is list or kind is dict else True
+    return bool(value) if type(value) in NAMES else True
 
 
 def equal(a: Value, b: Value) -> bool:
@@ -558,7 +557,7 @@ class LargeValues:
         return copied[1] if copied is not None else None
 
     def _copied(self, value: Value, left: list[int], looks_inside: bool) -> Value:
-        if type(value) is not dict and type(value) is not list:
+        if type(value) not in CONTAINERS:
             return value
         known = self._known.get(id(value))
         if known is not None:

@@ -33,6 +33,7 @@ import zlib
 from collections import ChainMap
 from collections.abc import Callable, MutableMapping
 from functools import cache
+from itertools import repeat
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -127,7 +128,9 @@ def checker(kind: Any) -> Callable[[Any], bool]:
         # The classes at once: this is done for each row of a run that is resumed.
         classes = frozenset(part for part in parts if isinstance(part, type))
         others = [checker(part) for part in parts if part not in classes]
-        return lambda value: type(value) in classes or any(test(value) for test in others)
+        return lambda value: (
+            type(value) in classes or any(map(operator.call, others, repeat(value)))
+        )
     tests = tuple(checker(part) for part in parts)
     if origin is tuple:
         return lambda value: (
@@ -319,9 +322,8 @@ def weigh(value: Value, room: int = DEEPEST) -> int:
         return _weigh_all(value, value, room)
     if kind is dict:
         # JSON would write a number as a text, and the key would come back as another one.
-        for key in value:
-            if type(key) is not str:
-                return -1
+        if not TEXT.issuperset(map(type, value)):
+            return -1
         return _weigh_all(value, value.values(), room)
     return -1
 

@@ -136,10 +136,11 @@ class KnownCall(NamedTuple):
 
 
 def _is_json(text: str) -> bool:
-    with contextlib.suppress(ValueError, RecursionError):
+    try:  # `suppress` takes as long as the reading
         json.loads(text)
-        return True
-    return False
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 _Json = Annotated[str, _is_json]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from ..catalog import MASK, Reply, Tool
 from ..flow import events as ev
@@ -182,8 +182,8 @@ class Secrets:
         """Whether a stored value contains a secret of the surroundings."""
         forms = self._surrounding
         if isinstance(stored, str):
-            return any(form in stored for form in forms.jsons)
-        return stored is not None and any(form in stored for form in forms.raws)
+            return any(map(stored.__contains__, forms.jsons))
+        return stored is not None and any(map(stored.__contains__, forms.raws))
 
     def holds(self, value: Value, near: bool = True) -> bool:
         """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
@@ -198,7 +198,7 @@ class Secrets:
 
     def _in_json(self, text: str, near: bool) -> bool:
         # A search of the whole text first: nearly no text has one, and parsing takes longer.
-        if not any(form in text for form in self._forms.jsons):
+        if not _inside(text, self._forms.jsons):
             return False
         return self._in_value(json.loads(text), near)
 
@@ -216,7 +216,7 @@ class Secrets:
         return False
 
     def _in_text(self, text: str, near: bool) -> bool:
-        forms = [form for form in self._forms.texts if form in text]
+        forms = _inside(text, self._forms.texts)
         return bool(forms) and (near or _pattern(forms, _alone).search(text) is not None)
 
     def _is_number(self, value: Value) -> bool:
@@ -258,7 +258,7 @@ class Secrets:
         if isinstance(packed.data, str):
             return HELD if self._in_json(packed.data, received.any) else None
         if isinstance(packed.data, bytes):
-            if any(form in packed.data for form in self._forms.raws):
+            if _inside(packed.data, self._forms.raws):
                 return HELD
             return UNSEARCHABLE if received.any and not is_readable(value) else None
         return None
@@ -309,11 +309,11 @@ class Secrets:
         with suppress(Exception):
             texts, packed = f"{value!r} {value}", encode_value(value, 1 << 30)
             data = packed.data if isinstance(packed.data, bytes) else b""
-            return self._in_text(texts, True) or any(form in data for form in self._forms.raws)
+            return self._in_text(texts, True) or bool(_inside(data, self._forms.raws))
         return True
 
     def text(self, text: str) -> str:
-        forms = [form for form in self._forms.texts if form in text]
+        forms = _inside(text, self._forms.texts)
         if not forms:
             return text
         # Only a part of a long secret is searched for, so nobody knows where it ends.
@@ -331,7 +331,7 @@ class Secrets:
         if not forms:
             return len(text)
         length = max(0, len(text) + 1 - max(map(len, forms)))
-        inside = [form for form in forms if form in text]
+        inside = _inside(text, forms)
         for match in _pattern(inside).finditer(text) if inside else ():
             if match.start() < length < match.end():
                 return match.start()
@@ -400,6 +400,11 @@ def _arguments(error: BaseException) -> list[str]:
         left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
         left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
     return texts
+
+
+def _inside(data: AnyStr, forms: Iterable[AnyStr]) -> list[AnyStr]:
+    """Those of ``forms`` that ``data`` contains."""
+    return list(filter(data.__contains__, forms))  # nearly always empty, so all of it is in C
 
 
 def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:

@@ -137,13 +137,8 @@ def _path(node: Path) -> Run:
 
 def _truth(node: Node, run: Run) -> Run:
     """Whether the value of ``node`` is true. ``run``: its closure."""
-
-    def truth(env: Env) -> bool:
-        value = run(env)
-        return value if value is True or value is False else is_true(value)
-
     # A comparison and `not` give nothing but true and false.
-    return run if type(node) in (Compare, Not) else truth
+    return run if type(node) in (Compare, Not) else lambda env: is_true(run(env))
 
 
 def _items(node: Items) -> Run:
