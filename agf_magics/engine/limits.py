@@ -149,7 +149,8 @@ class Budget:
         left = self.most_spawned - self.spawned
         if self.most_spawned and sessions > left:
             message = (
-                f"this fan-out needs at least {sessions} agent sessions and the run has {left} left"
+                f"this step needs at least {sessions} of the run's agent sessions, and {left} "
+                "are left"
             )
             raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
 

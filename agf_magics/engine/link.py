@@ -347,12 +347,13 @@ class _Linker:
         if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
             return self.named_agent(step, around)
         default = self.registry.agents.default
-        if default is None or (
+        needs_model = default is None or (
             (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
-        ):
+        )
+        if needs_model and (step.asking.model or self.registry.model is not None):
             # A model that is configured or named can answer any step that a function would have
             # answered.
-            default = ANYBODY if step.asking.model or self.registry.model is not None else None
+            default = ANYBODY
         if default is None:
             hint = (
                 "@agent def answer(prompt: str) -> str: ... defines one; %config "
@@ -396,6 +397,11 @@ class _Linker:
             f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
             f"answers itself"
         )
+        if not step.asking.model and self.registry.model is None:
+            hint = (
+                f"remove {key}; %config AgfMagics.model, or an agent of agf.model_agent, lets a "
+                f"model answer"
+            )
         self.findings.error("flow.agent-model", message, span, hint)
 
     def brought_tools(self, step: Invoke) -> dict[str, Tool]:

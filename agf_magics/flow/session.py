@@ -274,15 +274,14 @@ class Conversation:
 def format_for_model(value: Value) -> str:
     """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST
     characters."""
-    if isinstance(value, str):
-        text = str(value)
-    elif is_json(value):
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    else:
-        try:
-            text = str(value)
-        except Exception as error:  # a foreign class
-            text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
+    try:
+        text = (
+            json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            if not isinstance(value, str) and is_json(value)
+            else str(value)
+        )
+    except Exception as error:  # a foreign class, or a number of too many digits
+        text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
     return (
         text
         if len(text) <= LONGEST

@@ -229,3 +229,14 @@ def test_a_function_gets_no_attachments(server: ScriptedServer, registry: agf.Re
     (found,) = (one for one in caught.value.diagnostics if one.severity == "error")
     assert found.code == "flow.agent-model"
     assert found.span.text == "'figure.png'"
+
+
+def test_a_function_that_answers_by_default_is_named() -> None:
+    registry = agf.Registry()
+    agf.agent(lambda prompt: "x", name="clerk", default=True, registry=registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.run("{pipeline: p, steps: [{agent: {prompt: hi, attach: [\"'a.png'\"]}}]}", registry=registry)
+    (found,) = (one for one in caught.value.diagnostics if one.severity == "error")
+    assert found.code == "flow.agent-model"
+    assert found.hint is not None
+    assert "AgfMagics.model" in found.hint

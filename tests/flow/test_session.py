@@ -106,6 +106,7 @@ def test_a_result_is_shown_as_text_or_as_json() -> None:
 
 
 def test_a_result_that_cannot_be_shown_says_so() -> None:
+    assert format_for_model(10**5_000) == "(a number, which cannot be shown: ValueError)"
     assert format_for_model(Odd(3)) == "(an opaque Odd, which cannot be shown: TypeError)"
 
 
