@@ -322,7 +322,8 @@ class ThreadPool(Generic[C]):
             if rest > REST:
                 now, long, before, reported, rest = set(), set(), set(), set(), 0
                 self._looks = False
-                if not self._queue and not self._closed:
+                # A thread can have taken the last call, and not told what it made before.
+                if not (self._queue or self._ended or self._closed):
                     self._due.get()
                 self._looks = True
         return _nothing

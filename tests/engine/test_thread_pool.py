@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -120,6 +122,11 @@ def test_a_single_call_does_not_wait_for_a_long_one() -> None:
             calls.pool.close()
 
     assert sorted(asyncio.run(main()), key=str) == [(True, None), (True, True)]
+
+
+def test_the_end_of_a_short_call_does_not_wait_for_a_long_one_wherever_the_lookout_is() -> None:
+    program = [sys.executable, "-m", "tests.engine.lookout_program"]
+    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip() == "0"
 
 
 @pytest.mark.parametrize("halts", [True, False])
