@@ -226,8 +226,10 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
                 del p.taken[0]
         case ev.QuestionAsked(at, _, question):
             p.asked[at] = question
+            p.row(at).asks = True
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
             p.asked.pop(at, None)
+            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.asked)
         case ev.ModelText():
             _arrive(p.row(event.at), event)
         case ev.StepPrinted(at, _, text):

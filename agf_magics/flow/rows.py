@@ -145,7 +145,8 @@ class Row:
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
-    """Whether it, or a step in it, needs the answer that the run waits for."""
+    """Whether it, or a step in it, needs the answer that the run waits for; while it runs: whether it
+    has asked a person and got no answer yet."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
     placed: tuple[int, str, int] | None = None
@@ -223,7 +224,7 @@ class Row:
         ``cancelled``, ``skipped``, ``left`` (running after the end) or ``waiting``. A step whose
         failures were retried or dropped is ok if it finished at least once."""
         if self.running:
-            return "running"
+            return "waiting" if self.asks else "running"
         if self.left:
             return "left"
         if self.cancelled and not self.excused:
