@@ -148,7 +148,8 @@ class Row:
     within: frozenset[Row] | None = None
     fatal = False
     asks = False
-    """Whether it, or a step in it, needs the answer that the run waits for."""
+    """Whether it, or a step in it, needs the answer that the run waits for; while it runs: whether it
+    has asked a person and got no answer yet."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
     placed: tuple[int, str, int] | None = None
@@ -226,7 +227,7 @@ class Row:
         ``cancelled``, ``skipped``, ``left`` (running after the end) or ``waiting``. A step whose
         failures were retried or dropped is ok if it finished at least once."""
         if self.running:
-            return "running"
+            return "waiting" if self.asks else "running"
         if self.left:
             return "left"
         if self.cancelled and not self.excused:
@@ -585,8 +586,10 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
                 del p.taken[0]
         case ev.QuestionAsked(at, _, question):
             p.asked[at] = question
+            p.row(at).asks = True
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
             p.asked.pop(at, None)
+            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.asked)
         case ev.ModelText():
             _arrive(p.row(event.at), event)
         case ev.StepPrinted(at, _, text):

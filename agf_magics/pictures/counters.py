@@ -353,7 +353,7 @@ def times(row: Row) -> str:
     lost = row.failed - row.retried
     parts = [
         (row.finished, "ok"),
-        (lost, "waiting" if row.asks else "failed"),
+        (lost, "waiting" if row.asks and not row.running else "failed"),
         (row.running, "running"),
         (row.retried, "retried"),
         (row.cancelled, "cancelled"),

@@ -273,3 +273,25 @@ def test_the_reason_of_a_skipped_step_gives_way_to_its_name_and_one_call_is_no_e
     assert panel.locator("th").first.inner_text() == "call"
     assert panel.locator("button:has-text('Only the')").count() == 0
     page.picture("skipped", 2)
+
+
+CONFIRMED = """%%plan paid --quiet
+confirm: true
+calls:
+- {_tool: note, text: 500, _outputPath: $state.receipt}"""
+
+
+def test_a_step_that_asks_waits_and_the_field_has_room_for_its_hint(opened: Open) -> None:
+    page = opened(SETUP, TOOLS, CONFIRMED, "paid = %run_pipeline_async paid")
+    for cell in range(4):
+        page.run(cell)
+    explorer = page.explorer(3)
+    explorer.locator(".row [aria-label='? waiting']").wait_for()
+    field = explorer.get_by_role("textbox").first
+    field.wait_for()
+    assert field.evaluate("node => (node.value = node.placeholder, node.scrollWidth <= node.clientWidth)")
+    page.open_view(3, "Picture")
+    explorer.locator("g.box >> text=? waiting").wait_for()
+    page.picture("waiting", 3)
+    explorer.locator("button:text-is('yes')").click()
+    explorer.locator("g.box >> text=✓ ok").wait_for()

@@ -193,8 +193,8 @@ class Explorer {
   // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.
   fields({ text, where, choices, approval, more, change }) {
     const give = answer => this.act("answer", { where, ...answer });
-    const field = (name, hint) => {
-      const input = element("input", { type: "text", placeholder: hint, "aria-label": `${name}: ${text}`, on: {
+    const field = (name, hint = "") => {
+      const input = element("input", { type: "text", size: Math.max(20, hint.length), placeholder: hint, "aria-label": `${name}: ${text}`, on: {
         keydown: event => event.key === "Enter" && give({ text: input.value }) } });
       return [input, button(name, () => give({ text: input.value }))];
     };
