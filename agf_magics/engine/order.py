@@ -165,28 +165,19 @@ class _Run:
     def start_ready(self, group: asyncio.TaskGroup) -> None:
         """Start the ready nodes, each in a task of its own."""
         while self.ready:
-            group.create_task(self.run_nodes(group, *self.take()))
+            # In the order in which they became ready; a set would change it from run to run.
+            number, frame = self.ready.popitem(last=False)
+            self.running += 1
+            group.create_task(self.run_node(group, number, frame))
 
-    def take(self) -> tuple[int, Frame]:
-        """The node that starts next: in the order in which they became ready; a set would change it
-        from run to run."""
-        self.running += 1
-        return self.ready.popitem(last=False)
-
-    async def run_nodes(self, group: asyncio.TaskGroup, number: int, frame: Frame) -> None:
-        """Run a node, and then, as a task for each would take as long as half of its call, the first
-        one that is ready after it."""
-        while True:
-            separate_prints(self.runner)
-            self.held[number] = await self.start(number, frame)
-            self.running -= 1
-            # Before `store_ended`: the scheduler chooses among those that have come.
-            self.scheduler.come(number)
-            self.store_ended()
-            if not self.ready:
-                return
-            number, frame = self.take()
-            self.start_ready(group)
+    async def run_node(self, group: asyncio.TaskGroup, number: int, frame: Frame) -> None:
+        separate_prints(self.runner)
+        self.held[number] = await self.start(number, frame)
+        self.running -= 1
+        # Before `store_ended`: the scheduler chooses among those that have come.
+        self.scheduler.come(number)
+        self.store_ended()
+        self.start_ready(group)
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""
