@@ -59,6 +59,7 @@ WHERE = {
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "text.late_imports", "catalog.throttle"),
+        "pictures.layout",
     ),
     "_thread": ("engine",),
     "sqlite3": ("journal",),
