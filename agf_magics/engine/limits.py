@@ -247,8 +247,8 @@ class Grant(NamedTuple):
         for more in tools:
             if more is not None:
                 allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
-        if allowed is None or not asked:
-            return Grant(identity or self.identity, allowed)
+        if allowed is None:
+            return Grant(identity or self.identity)
         return Grant(identity or self.identity, allowed - asked, allowed & asked - LAUNCHES)
 
 

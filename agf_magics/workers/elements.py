@@ -157,8 +157,8 @@ class ElementPool(Parts, Line[ElementEntry]):
         """Elements that were not sent yet; there may be millions, so they have no entries."""
         self.left = 0
         """How many of them there are."""
-        self.landed: asyncio.Queue[tuple[ElementFlight, Any]] = asyncio.Queue()
-        """The chunks that are back, with their outcomes."""
+        self.landed: asyncio.Queue[tuple[Any, Any]] = asyncio.Queue()
+        """The chunks that are back, with their outcomes; None: an element was not sent."""
         self.stays: list[int] = []
         """Elements that the kernel runs after all."""
         self.leaves = True
@@ -244,6 +244,8 @@ class ElementPool(Parts, Line[ElementEntry]):
     def refuse(self, entry: ElementEntry, error: Exception) -> None:
         # Its call in the kernel has the error.
         self.stays.append(entry.number)
+        # No chunk may be in flight, and none may follow.
+        self.landed.put_nowait((None, None))
 
     def fail(self, entry: ElementEntry, lost: Lost) -> None:
         body = self.each.step.body
@@ -269,8 +271,9 @@ class ElementPool(Parts, Line[ElementEntry]):
                 # After the turn in which the chunks are sent.
                 loop.call_soon(self._show_placed)
                 flight, outcome = await self.landed.get()
-                del self.flights[flight]
-                await self._land(flight, outcome)
+                if flight is not None:
+                    del self.flights[flight]
+                    await self._land(flight, outcome)
         except asyncio.CancelledError:
             self.dispatcher.lines.pop(self, None)
             left = await self._stop_flights()

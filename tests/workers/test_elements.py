@@ -431,6 +431,15 @@ def test_a_result_that_cannot_be_sent_fails_its_element(fan: Fan) -> None:
     assert run.steps["steps[0].do"].running == 0
 
 
+@pytest.mark.parametrize("unsent", [{0}, {3}, {0, 1, 2, 3}], ids=["the first", "the last", "all"])
+def test_elements_that_cannot_be_sent_fail_and_the_fan_out_ends(fan: Fan, unsent: set[int]) -> None:
+    items = [threading.Lock() if x in unsent else x for x in range(4)]
+    run = fan.run(items, InProcess(), lambda x: x)
+    assert run.output == [x for x in range(4) if x not in unsent]
+    assert {failure.error.code for failure in run.progress.failures} == {"step.unsendable"}
+    assert len(run.progress.failures) == len(unsent)
+
+
 def test_a_result_that_is_too_large_fails_its_element(fan: Fan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elements, "RESULT", 10_000)
     backend = InProcess()
