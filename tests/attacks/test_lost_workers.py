@@ -101,7 +101,10 @@ def test_a_program_that_a_tool_starts_does_not_read_the_chunks(tool: Any, where:
 @pytest.mark.parametrize(
     ("tool", "where"), slow_but([(holds_the_lock, None)], [(stops_its_process, "worker"), (holds_the_lock, None)])
 )
-def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(tool: Any, where: Any, processes: Processes) -> None:
+def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(
+    tool: Any, where: Any, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agf_magics.workers.processes.SILENCE", 1.0)  # seconds in which the worker uses its processor
     run = run_fan(tool, list(range(6)), processes, "continue", where=where, timeout=0.3)
     assert run.output == [0, 2, 3, 4, 5]
     (failure,) = run.progress.failures
