@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
 
 from ..flow.events import Question
 from ..flow.values import Value
-from ..text.diagnostics import Diagnostic, StepError
+from ..text.diagnostics import Diagnostic, Span, StepError
 from .throttle import is_number
 
 MOST_CHOICES = 100
@@ -90,7 +90,7 @@ class ToolContext:
         Raises StepError ``step.no-user`` if nobody is there, and ``tool.ask`` for another question.
         """
         asked = _checked_question(question, choices)
-        return _checked_answer(asked, await self._contact.ask(asked))
+        return checked_answer(asked, await self._contact.ask(asked))
 
     def ask_and_wait(self, question: str, choices: Sequence[str] = ()) -> str:
         """Ask the person who runs the tool, and wait for the answer, in a plain function. The time
@@ -102,7 +102,7 @@ class ToolContext:
         Raises the same errors as `ask`.
         """
         asked = _checked_question(question, choices)
-        return _checked_answer(asked, self._contact.ask_and_wait(asked))
+        return checked_answer(asked, self._contact.ask_and_wait(asked))
 
 
 def context_of(contact: Contact) -> ToolContext:
@@ -170,12 +170,14 @@ def _checked_question(text: Any, choices: Any) -> Question:
     return Question(text[:LONGEST_QUESTION], tuple(choices))
 
 
-def _checked_answer(question: Question, answer: Value) -> str:
+def checked_answer(question: Question, answer: Value, place: Span | None = None) -> str:
+    """``answer``, if it is a text and one of the choices."""
     if isinstance(answer, str) and (not question.choices or answer in question.choices):
         return answer
     wanted = " or ".join(map(repr, question.choices[:5])) or "a text"
     message = f"the answer to {question.text!r:.100} must be {wanted}, got {answer!r:.100}"
-    raise StepError(Diagnostic("step.question-failed", message, hint="ask= returns the answer"))
+    hint = "ask= returns the answer"
+    raise StepError(Diagnostic("step.question-failed", message, place, hint))
 
 
 def is_context(annotation: object, names: Mapping[str, Any]) -> bool:

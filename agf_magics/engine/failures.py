@@ -22,7 +22,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..catalog import MASK, Tool, ToolContext
-from ..catalog.tool_context import Contact, Report, checked_report, context_of, no_user
+from ..catalog.tool_context import (
+    Contact,
+    Report,
+    checked_answer,
+    checked_report,
+    context_of,
+    no_user,
+)
 from ..flow import events as ev
 from ..flow.events import Question
 from ..flow.step import Frame, HintedArgs, Instead
@@ -327,6 +334,8 @@ async def ask_person(
         if ok:
             # An asker is user code: its answer is a value like that of a tool.
             value = settle(value)
+            if question.choices:
+                checked_answer(question, value, site.step.place)  # before it is journaled
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))
             closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))

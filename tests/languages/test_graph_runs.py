@@ -50,6 +50,16 @@ def test_a_key_that_the_other_flow_does_not_return_is_told() -> None:
     assert warning == ("graph.subgraph-mapping", "z")
 
 
+def test_an_answer_that_is_no_choice_of_a_question_fails_the_node() -> None:
+    node = '{type: interrupt, message: "Publish?", choices: ["yes", "no"], resume_key: said}'
+    flow = agf.load(one(node), "graph")
+    assert agf.run(flow, ask=lambda question: "no").output["said"] == "no"
+    run = agf.run(flow, ask=lambda question: "maybe", raises=False)
+    assert run.error is not None
+    assert run.error.code == "step.question-failed"
+    assert run.error.diagnostic.span is not None
+
+
 def test_agents_are_asked_with_the_prompt_and_their_variables() -> None:
     registry, heard = agf.Registry(), list[Any]()
 
