@@ -15,7 +15,7 @@ from statistics import fmean, median, stdev
 from typing import NamedTuple
 
 from ..flow.values import Value, type_name
-from ..pictures.values import table_html, table_text
+from ..pictures.values import drop_empty_columns, table_html, table_text
 from ..text.diagnostics import Diagnostic
 
 RESAMPLES = 1_000
@@ -88,7 +88,7 @@ class Scores(dict[str, ScoreSummary]):
             )
             for one in self.values()
         )
-        return columns, rows
+        return drop_empty_columns(columns, rows) if rows else (columns, rows)
 
     @property
     def faults(self) -> list[tuple[str, int, Diagnostic]]:

@@ -150,7 +150,8 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
         else ""
     )
     return bounded(
-        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;width:100%">'
+        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
+        'width:100%;min-width:32em">'  # in a narrow output it scrolls: else names have a letter a line
         f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
     )
 

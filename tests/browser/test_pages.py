@@ -136,3 +136,15 @@ def test_an_untrusted_page_keeps_its_layout(opened: Open, lab: Lab) -> None:
     table = "document.querySelectorAll('.jp-Cell')[1].querySelector('table')"
     look = other.page.evaluate(f"(it => [getComputedStyle(it).tableLayout, it.parentNode.style.maxHeight])({table})")
     assert look == ["fixed", "420px"]
+
+
+def test_in_a_narrow_output_the_names_of_a_saved_page_are_whole(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, "%%pipeline --run\npipeline: low\nsteps:\n- transform: {value: 1 / 0}")
+    page.run(0)
+    page.run(1)
+    nbformat.write(page.save(), lab.folder / "low.ipynb")
+    other = opened(file="low.ipynb", width=420)
+    other.says(1, "failed")
+    step = "document.querySelectorAll('.jp-Cell')[1].querySelector('tbody td:last-child')"
+    assert other.page.evaluate(f"{step}.clientWidth > 150 && {step}.clientHeight < 60")
+    other.picture("low", 1)
