@@ -44,6 +44,7 @@ import sys
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import chain
 from typing import Any, final
 
@@ -484,13 +485,13 @@ class KnownValue:
         """Its JSON text, as long as the journal has it not."""
         self.copies = 0
         """Most values have one reader or two: for them, bytes would be work in vain."""
-        self._again: Callable[[], Value] | None = None
-        """Makes further copies."""
+        self._again: Callable[[], Value] = partial(isolate, value)
+        """Makes the next copy."""
 
     def copy(self) -> Value:
-        made = isolate(self.value) if self._again is None else self._again()
+        made = self._again()
         assert not IS_CHECKED or made == self.value, "a value of a frame was changed in place"
-        if self._again is None and self.copies >= 2:
+        if self.copies == 2:
             self._again = _copier(self.value, made)
         self.copies += 1
         return made
