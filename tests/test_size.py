@@ -7,16 +7,16 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=212, decisions=17910, code=52580, comments=0)
+MOST = Size(files=210, decisions=17961, code=52742, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 
 MOST_FILES = {
-    "a text to a flow": 22,
-    "a run of one call": 26,
-    "the same with the journal": 34,
-    "Run from here": 40,
-    "elements on workers, in the kernel": 39,
+    "a text to a flow": 17,
+    "a run of one call": 22,
+    "the same with the journal": 31,
+    "Run from here": 37,
+    "elements on workers, in the kernel": 36,
 }
 """Files that a reader opens who follows one of the ways; docs/design.md lists them."""
 
