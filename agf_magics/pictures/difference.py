@@ -115,7 +115,10 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     """
     if first == other:
         return ""
-    a, b = ((text or "").split("\n") if text is not None else [] for text in (first, other))
+    # The end of a cell's last line is no line after it.
+    a, b = (
+        text.removesuffix("\n").split("\n") if text is not None else [] for text in (first, other)
+    )
     heads = (
         f"--- {_head(title) if first is not None else 'nothing'}\n",
         f"+++ {_head(title) + ' of the other run' if other is not None else 'nothing'}\n",
