@@ -7,7 +7,7 @@ import pytest
 from .size import Size, report, size_of, sizes
 from .ways import files, ways
 
-MOST = Size(files=210, decisions=17960, code=52744, comments=0)
+MOST = Size(files=210, decisions=17963, code=52752, comments=0)
 LONGEST = 500
 """Lines of a file: a file is one thought."""
 

@@ -100,13 +100,17 @@ class ListRows(Rows):
         )
 
     def read(self, page: int) -> list[Cells | StepError]:
-        part = self.source[page * PAGE : (page + 1) * PAGE]
-        return [
-            {str(name): cell(value) for name, value in row.items()}
-            if isinstance(row, Mapping)
-            else _broken(page * PAGE + number, f"it is {type_name(row)}, not a mapping of names")
-            for number, row in enumerate(part)
-        ]
+        first = page * PAGE
+        return [_cells(first + i, row) for i, row in enumerate(self.source[first : first + PAGE])]
+
+
+def _cells(number: int, row: object) -> Cells | StepError:
+    if not isinstance(row, Mapping):
+        return _broken(number, f"it is {type_name(row)}, not a mapping of names")
+    cells = {str(name): cell(value) for name, value in row.items()}
+    if len(cells) < len(row):  # 1 and "1"
+        return _broken(number, "two of its names are the same text")
+    return cells
 
 
 class FrameRows(Rows):

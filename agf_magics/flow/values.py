@@ -199,13 +199,15 @@ def as_json(value: Value) -> Value:
     kind = type(value)
     if kind is list:
         return [as_json(part) for part in value]
-    if kind is dict and {str}.issuperset(map(type, value)):
+    if kind is dict and TEXT.issuperset(map(type, value)):
         return {key: as_json(part) for key, part in value.items()}
+    if kind is not int and is_json(value):
+        return value
     try:
         text = repr(value)
     except Exception:  # code of a user, and a number of more digits than Python writes
         return f"⟨{kind.__name__}⟩"
-    return value if is_json(value) else text
+    return value if kind is int else text
 
 
 NAMES = {
@@ -501,6 +503,7 @@ def _copier(value: Value, made: Value) -> Callable[[], Value]:
     """What makes copies of ``value``. ``made``: one, in which no list has two places: marshal would
     keep them one."""
     if type(value) is list and _are_rows(value):
+        # Where values are checked, `copy` compares the live rows with others that nobody has.
         rows = list(map(dict.copy, value)) if IS_CHECKED else value
         return lambda: list(map(dict.copy, rows))
     if not is_json(made):  # marshal would turn an array into bytes

@@ -11,6 +11,7 @@ import copy
 import random
 import secrets
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +27,7 @@ from ..text.diagnostics import (
     Severity,
     Source,
     Span,
+    StepError,
     join_hints,
     misspelled_names,
     suggest,
@@ -141,10 +143,11 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
 def _held(rows: Rows) -> Value:
     """The rows as the input of a run: a list, which the journal has whole, if they are few and in
     memory."""
-    is_plain = hasattr(rows, "frame")
-    if type(rows) is ListRows:
-        is_plain = all(isinstance(row, Mapping) for row in rows.source)
-    return list(rows) if len(rows) <= IN_MEMORY and is_plain else rows
+    is_in_memory = hasattr(rows, "frame") or type(rows) is ListRows
+    if is_in_memory and len(rows) <= IN_MEMORY:
+        with suppress(StepError):  # a row that cannot be read fails alone
+            return list(rows)
+    return rows
 
 
 def _check_columns(

@@ -149,6 +149,12 @@ def test_a_row_that_lacks_a_name_fails_alone(registry: agf.Registry) -> None:
     assert run.output == {"rows": 3, "ok": 2, "failed": 1}
 
 
+def test_a_row_with_two_names_of_the_same_text_fails_alone(registry: agf.Registry) -> None:
+    run = over(registry, [{"n": 1}, {"n": 2, 3: "a", "3": "b"}, {"n": 4, 3: "c"}])
+    assert [row["error"] for row in run.table] == [None, "over.broken-row", None]
+    assert run.table[2]["3"] == "c"
+
+
 UNREADABLE = {
     "a quote that is open takes the rows after it": (b'n,m\n1,"a"\n2,"b\n3,c\n', "a quote of line 3 is not closed"),
     "a quote of the names": (b'"n,m\n1,a\n', "a quote of line 1 is not closed"),
