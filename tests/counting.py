@@ -4,22 +4,11 @@ be collected is not counted: meanwhile nothing is.
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+from agf_magics.text.late_imports import uncollected
 
 
 def work(act: Callable[[], object]) -> int:
@@ -31,7 +20,7 @@ def work(act: Callable[[], object]) -> int:
         count += event in ("call", "c_call")
 
     before = sys.getprofile()
-    with _uncollected():
+    with uncollected():
         sys.setprofile(seen)
         try:
             act()
@@ -54,7 +43,7 @@ def instructions(act: Callable[[], object], of: str) -> int:
         return seen
 
     before = sys.gettrace()
-    with _uncollected():
+    with uncollected():
         sys.settrace(seen)
         try:
             act()

@@ -420,7 +420,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         return None
     # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
     is_shell = said(reader.given, "name") == SHELL
-    given = []
+    arguments = []
     for name, value in node.fields.items():
         argument = Key(name, key.takes)
         expr: Expr | None
@@ -431,8 +431,8 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         else:
             expr = reader.literal(value, argument)
         if expr is not None:
-            given.append((Name(name, node.keys[name].span), expr))
-    return NamedArguments(tuple(given))
+            arguments.append((Name(name, node.keys[name].span), expr))
+    return NamedArguments(tuple(arguments))
 
 
 def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
@@ -462,10 +462,11 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
 def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
     """Warn of words of a command that look like expressions (decision P21)."""
     alike = [texts.lookalike(word, reader.scope) for word in words]
-    first = next((index for index, one in enumerate(alike) if one is not None), None)
+    first = next((i for i, expression in enumerate(alike) if expression is not None), None)
     if first is not None:
         parts = ", ".join(
-            one.expression if one else literal(word) for word, one in zip(words, alike, strict=True)
+            meant.expression if meant else literal(word)
+            for word, meant in zip(words, alike, strict=True)
         )
         message = (
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"

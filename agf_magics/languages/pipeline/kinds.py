@@ -136,9 +136,9 @@ def _target(reader: Reader, node: Node, key: Key) -> Target | None:
     if body is None:
         return None
     span = body.keys["pipeline"].span if "pipeline" in body.keys else body.span
-    given = reader.fields(TARGET, body, span)
-    name = given.get("pipeline")
-    return Target(span, name, given.get("pass") or NamedArguments(())) if name else None
+    fields = reader.fields(TARGET, body, span)
+    name = fields.get("pipeline")
+    return Target(span, name, fields.get("pass") or NamedArguments(())) if name else None
 
 
 def _cases(reader: Reader, node: Node, key: Key) -> dict[str, Target]:

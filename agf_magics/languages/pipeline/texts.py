@@ -367,18 +367,18 @@ def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnost
 def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """The syntax of other templates in a prompt, and a prompt that is an expression alone."""
     source = text.text
-    for found in _ANY_BRACES.finditer(source):
-        inner = found[1].strip()
+    for braces in _ANY_BRACES.finditer(source):
+        inner = braces[1].strip()
         doubled = (
-            found[0].startswith("{{") and found[0].endswith("}}") and _has_hole(found[0], scope)
+            braces[0].startswith("{{") and braces[0].endswith("}}") and _has_hole(braces[0], scope)
         )
         if doubled:
-            message, hint = f"{found[0]} keeps one pair of its braces", f"write: {{{inner}}}"
-            yield _warning(message, text, found.start(), found.end(), hint)
+            message, hint = f"{braces[0]} keeps one pair of its braces", f"write: {{{inner}}}"
+            yield _warning(message, text, braces.start(), braces.end(), hint)
         elif inner in scope.stores and not _DOTTED.fullmatch(inner):
             plain = re.sub(r"\W", "_", inner)
-            message = f"{found[0]} stays text: braces hold a path"
-            yield _warning(message, text, found.start(), found.end(), f"call the store {plain}")
+            message = f"{braces[0]} stays text: braces hold a path"
+            yield _warning(message, text, braces.start(), braces.end(), f"call the store {plain}")
     if statement := _STATEMENT.search(source):
         hint = "compute the text in a transform before, name its output, and write {NAME} here"
         message = f"{statement[0]} stays text: a prompt has no statements"

@@ -397,14 +397,14 @@ class Inference:
 
     def split(self, node: Node, certain: bool) -> Split:
         if isinstance(node, Logic):
-            found = self.split(node.parts[0], certain)
+            left = self.split(node.parts[0], certain)
             for part in node.parts[1:]:
                 right = self.split(part, False)
-                if node.op == "and" and found.yes:
-                    found = Split(right.yes, (*found.no, *right.no))
-                elif node.op == "or" and found.no:
-                    found = Split((*found.yes, *right.yes), right.no)
-            return found
+                if node.op == "and" and left.yes:
+                    left = Split(right.yes, (*left.no, *right.no))
+                elif node.op == "or" and left.no:
+                    left = Split((*left.yes, *right.yes), right.no)
+            return left
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
