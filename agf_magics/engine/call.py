@@ -387,7 +387,7 @@ async def _make(
     terms: Terms | None = None
     if place == "worker":
         # The worker counts the time of the call: waiting for a free one is not part of it.
-        terms = Terms(seconds, has_effect(callee), None, resources_of(callee))
+        terms = Terms(seconds, has_effect(callee), None, resources_of(callee), callee.name)
     # Around the call alone, in this task: what the engine does between two calls has the rights of
     # nobody's tool.
     outer = granted.set(grant)

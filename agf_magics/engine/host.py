@@ -328,10 +328,6 @@ class Host:
             return await self.end_late_call(call, timeout)
         return result
 
-    def admit(self) -> None:
-        """Asked before a fan-out builds a call for its threads. Raises if this host makes no
-        calls."""
-
     async def cancel_call(self, call: Call) -> asyncio.CancelledError:
         """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
         it did not stop."""

@@ -22,7 +22,7 @@ from ..flow.values import Value
 from ..journal.codec import preview
 from ..journal.records import CallKey, again
 from ..text.diagnostics import Diagnostic, StepError
-from .host import Place, has_effect, runs_on_workers, where
+from .host import has_effect, runs_on_workers, where
 from .linked import Linked
 from .runner import CallSite, Scope, StepResult, clock, is_rescuable
 from .sequences import Elements
@@ -31,47 +31,36 @@ from .threads import RemoteCalls
 
 
 class OneCall(NamedTuple):
-    """A fan-out whose whole body is one call of a tool, and where these calls run."""
+    """A fan-out whose whole body is one call of a tool that runs on workers."""
 
     step: Invoke
     tool: Tool
-    place: Place
     is_secret: bool
     """Whether its value feeds a secret argument."""
-    is_pooled: bool
-    """Whether threads or workers pull the calls, instead of a step for each element."""
-    replays: bool
-    """Whether recorded calls end without a step: not those with something that only a step does."""
 
 
 def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
-    """How the elements of a fan-out run, if its body is one call that nothing is asked about.
-    ``inside``: their scope."""
+    """The call that is the whole body of a fan-out, if workers pull these calls; else each element
+    is a step. ``inside``: the scope of the elements."""
     run, body = site.run, site.step.body
     if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
         return None
     tool, journal = inside.linked.callees.get(body.id), run.journal
     if type(tool) is not Tool:
         return None
-    place = where(tool, inside.concurrent, run.host)
-    is_secret = (id(inside.linked.flow), body.id) in run.secrets.steps
-    is_bare = body.gives is None and body.target is None and not body.exchange.keeps
-    # The start of a call with an effect is durable before the call: each has its own turn.
-    is_pooled = (journal is None or not has_effect(tool)) and not site.step.failing.wait
-    # Each call waits for its own turn, or tells and asks for itself.
-    is_pooled = is_pooled and tool.throttle is None and not tool.context
-    # A replayed call is a step's: it may need no thread and no worker.
-    is_pooled = is_pooled and (run.recording is None or not run.recording.replays_tools)
-    is_pooled = is_pooled and place in ("worker", "thread")
-    replays = (
-        journal is not None
-        and (journal.earlier is not None or journal.reuse is not None)
-        and not inside.meters
-    )
-    replays = (
-        replays and is_bare and not (tool.secret or is_secret) and inside.grant.allows(tool.name)
-    )
-    return OneCall(body, tool, place, is_secret, is_pooled, replays)
+    if (
+        where(tool, inside.concurrent, run.host) != "worker"
+        # The start of a call with an effect is durable before the call: each has its own turn.
+        or (journal is not None and has_effect(tool))
+        or site.step.failing.wait
+        # Each call waits for its own turn, or tells and asks for itself.
+        or tool.throttle is not None
+        or tool.context
+        # A replayed call is a step's: it may need no worker.
+        or (run.recording is not None and run.recording.replays_tools)
+    ):
+        return None
+    return OneCall(body, tool, (id(inside.linked.flow), body.id) in run.secrets.steps)
 
 
 def body_runs_on_workers(body: Step, linked: Linked) -> bool:

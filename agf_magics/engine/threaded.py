@@ -1,18 +1,16 @@
-"""A fan-out over a plain function: threads pull its calls, and one turn of the loop serves all
-calls that have ended.
+"""A fan-out over a plain function whose calls run on workers: one turn of the loop serves all calls
+that have ended.
 
-Only the calls run on the threads (threads.py), or on the workers of the run
-(`Host.queue`). Everything else happens on the loop, as for any other step: the arguments, the
-events, the journal, limits, secrets, ``on_error``. Without a task and a hop for each call, an
-element costs a quarter of what it costs in a `Pool`, whose behaviour this has otherwise;
-`tests/engine/test_threaded.py` compares them. At most `limit` calls have started without a durable
-record: a slot is free when its record is. Workers want more calls than that, as many as keep them
-busy.
+Only the calls travel (`Host.queue`). Everything else happens on the loop, as for any other step:
+the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs no task of
+its own, and workers want more calls than the author's limit, as many as keep them busy; the limit
+counts the chunks in flight. `tests/engine/test_threaded.py` compares this with the steps of a
+`Pool`, whose behaviour it has otherwise.
 
 One attempt of an element of a fan-out over a plain function, as a call.
 
-The calls of a fan-out on threads that have started and not ended: the wait for their ends, their
-time limit, and how they are stopped.
+The calls of a fan-out that have started and not ended: the wait for their ends, and how they are
+stopped.
 """
 
 from __future__ import annotations
@@ -21,8 +19,7 @@ import asyncio
 import contextlib
 import contextvars
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from math import inf
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..flow import events as ev
@@ -32,14 +29,14 @@ from ..flow.values import Value
 from ..journal.call_rows import StartedCall
 from ..text.diagnostics import StepError
 from .call import finish, permit, resources_of, start_record, value_of
-from .host import TURN, has_effect, in_time
+from .host import TURN, has_effect
 from .limits import granted, shortest
 from .pool import OneCall, Parts, Plan, retry_scope
 from .runner import CallSite, Runner, Scope, clock, is_rescuable, store_value
 from .sequences import Elements
 from .streams import StepPrints
-from .threads import CallPool, Placement, Terms, ThreadPool
-from .user_code import Call, Result, is_awaitable, printing
+from .threads import CallPool, Placement, Terms
+from .user_code import Call, is_awaitable, printing
 
 
 class ThreadedPool(Parts):
@@ -66,38 +63,32 @@ class ThreadedPool(Parts):
             site.step,
         )
         self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
-        limits = site.run.budget.limits
-        self.timeout = shortest(tool.timeout, body.timeout, limits.step_timeout)
-        self.remote: Terms | None = None
-        """How workers make the calls; None: threads make them."""
-        if one.place == "worker":
-            self.remote = Terms(self.timeout, has_effect(tool), site.step.limit, resources_of(tool))
-            self.timeout = None  # it counts on the worker
+        timeout = shortest(tool.timeout, body.timeout, site.run.budget.limits.step_timeout)
+        self.terms = Terms(
+            timeout, has_effect(tool), site.step.limit, resources_of(tool), tool.name
+        )
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
         self.context.run(granted.set, inside.grant)
         self.again: deque[tuple[int, int]] = deque()
         """Elements to try again, and their attempts."""
-        self.calls = OpenCalls(self.runner, self.timeout, self.loop, self.context)
+        self.calls = OpenCalls(self.runner, self.loop, self.context)
         self.open = self.calls.open
 
     async def run(self, plan: Plan) -> dict[int, StepError]:
         halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
-        self.threads: CallPool[Element]
-        if self.remote is not None and self.host.queue is not None:
-            pool, function = self.host.queue.pool, self.tool.function
-            self.threads = self.context.run(
-                pool, function, self._collect, self.remote, halts, self._place
-            )
-        else:
-            self.threads = ThreadPool[Element](self._collect, plan.width, halts)
+        assert self.host.queue is not None, "its calls run on workers"
+        pool, function = self.host.queue.pool, self.tool.function
+        self.remote: CallPool[Element] = self.context.run(
+            pool, function, self._collect, self.terms, halts, self._place
+        )
         try:
             await self._run((i, 1) for i in plan.rest)
         except (asyncio.CancelledError, Exception):
             await self.calls.cancel()
             raise
         finally:
-            self.threads.close()
+            self.remote.close()
         if self.failure is not None:
             raise self.failure
         self.warn_if_all_dropped(plan.count)
@@ -105,7 +96,7 @@ class ThreadedPool(Parts):
 
     async def _run(self, numbers: Iterator[tuple[int, int]]) -> None:
         while True:
-            await self._start_elements(numbers, self.threads.wanted)
+            await self._start_elements(numbers, self.remote.wanted)
             if self.failure is not None:  # P15: after a failure no further element starts
                 return await self.calls.cancel()
             if not self.open:
@@ -161,12 +152,11 @@ class ThreadedPool(Parts):
 
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:
         """Hand over calls. ``resumes``: those that wait after a failure may start too."""
-        if not calls and (not (resumes and self.threads.halted) or self.failure is not None):
+        if not calls and (not (resumes and self.remote.halted) or self.failure is not None):
             return
-        self.calls.limit_time(calls)
         try:
             again = [e for e in calls if e.attempt > 1]
-            self.threads.hand(
+            self.remote.hand(
                 [e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended
             )
         except RuntimeError as error:  # no thread left
@@ -188,8 +178,7 @@ class ThreadedPool(Parts):
                 continue
             assert element.result is not None
             ok, value = element.result
-            is_late = self.loop.time() > element.deadline
-            if element.interrupted or is_late or (ok and is_awaitable(value)):
+            if element.interrupted or (ok and is_awaitable(value)):
                 self.calls.finish(element)
             else:
                 self.calls.ended.append(element)
@@ -253,14 +242,12 @@ class Element(Call):
 
     __slots__ = (
         "attempt",
-        "deadline",
         "i",
         "prints",
         "record",
         "site",
         "stopped_by",
         "task",
-        "timer",
     )
 
     i: int
@@ -273,10 +260,6 @@ class Element(Call):
     """How `task` was cancelled."""
     prints: StepPrints | None
     """None: the run is not watched."""
-    deadline: float
-    """The loop's time at which its time is over; `inf`: never."""
-    timer: asyncio.TimerHandle | None
-    """Stops it then; None: it has no time limit."""
 
     def __init__(
         self,
@@ -286,22 +269,17 @@ class Element(Call):
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
     ) -> None:
-        site.run.host.admit()
         super().__init__(function, arguments, loop, context)
         self.site = site
-        self.prints = self.task = self.stopped_by = self.timer = None
-        self.deadline = inf
+        self.prints = self.task = self.stopped_by = None
         if site.run.stream:
             self.prints = StepPrints(site.run, loop, site.at)
-            # In the context of the call: the threads of the pool make many calls, and this one's
-            # prints are its own.
+            # In the context of the call: a chunk has many calls, and this one's prints are its own.
             context.run(printing.set, self.prints)
 
     def close(self) -> None:
         """Emit the rest of what it printed, before its end. A call that is left running emits
         nothing more."""
-        if self.timer is not None:
-            self.timer.cancel()
         if self.prints is not None:
             self.prints.close()
 
@@ -312,19 +290,12 @@ class OpenCalls:
     def __init__(
         self,
         runner: Runner,
-        timeout: float | None,
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context,
     ) -> None:
-        """``timeout``: the longest time of one call in seconds; None: no limit, or the worker
-        applies it. ``context``: for the tasks of calls that must be awaited."""
-        self.runner, self.host, self.timeout, self.loop, self.context = (
-            runner,
-            runner.host,
-            timeout,
-            loop,
-            context,
-        )
+        """``context``: for the tasks of calls that must be awaited."""
+        self.runner, self.host = runner, runner.host
+        self.loop, self.context = loop, context
         self.open: dict[Element, None] = {}
         """The elements that have started and not ended, in this order: one for each slot that is
         taken."""
@@ -347,24 +318,12 @@ class OpenCalls:
             self._woken.set_result(None)
 
     def finish(self, element: Element) -> None:
-        """End a call that has returned too late, was interrupted, or whose value must be
-        awaited."""
-        self._end_in_task(
-            element,
-            lambda element: in_time(
-                lambda: self.host.finish_call(element),
-                element.deadline - self.loop.time(),
-                self.timeout,
-            ),
-        )
-
-    def _end_in_task(self, element: Element, end: Callable[[Element], Awaitable[Result]]) -> None:
-        """End an element that needs to wait, in a task of its own."""
+        """End a call that was interrupted, or whose value must be awaited, in a task of its own."""
 
         async def ended() -> None:
             try:
                 printing.set(element.prints)
-                result: Result = await end(element)
+                result = await self.host.finish_call(element)
             except asyncio.CancelledError as stop:
                 # Kept for `_cancel_one`: a StillRunning says what is left running.
                 element.stopped_by, result = stop, (False, stop)
@@ -375,21 +334,6 @@ class OpenCalls:
             self.wake()
 
         element.task = self.loop.create_task(ended(), context=self.context.copy())
-
-    # --- the time limit ---
-
-    def limit_time(self, elements: Sequence[Element]) -> None:
-        """The time of calls that are handed over now begins."""
-        if self.timeout is not None:
-            for element in elements:
-                element.deadline = self.loop.time() + self.timeout
-                element.timer = self.loop.call_at(
-                    element.deadline, self._expire, element, self.timeout
-                )
-
-    def _expire(self, element: Element, timeout: float) -> None:
-        if element.result is None and element.task is None:
-            self._end_in_task(element, lambda element: self.host.end_late_call(element, timeout))
 
     # --- cancellation ---
 

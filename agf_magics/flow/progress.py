@@ -478,35 +478,6 @@ class Progress:
         self.changes += 1
         _fold_step(self, event)
 
-    def count(self, rows: Mapping[Key, tuple[int, int]], began: float, ended: float) -> None:
-        """Fold the starts and the ends of elements that ran elsewhere: their numbers by row. Raises
-        KeyError for a row that is unknown."""
-        # All rows first: a report of a worker counts as a whole, or its KeyError changes nothing.
-        counted = [
-            (self.rows.get(key) or self._unseen[key], numbers) for key, numbers in rows.items()
-        ]
-        if self.ended is not None:
-            return
-        self.changes += 1
-        for row, (starts, ends) in counted:
-            row.started += starts
-            row.finished += ends
-            row.when = began if row.when is None else min(row.when, began)
-            row.ended = ended if row.ended is None else max(row.ended, ended)
-
-    def replay(self, at: ev.StepPath, number: int, when: float) -> None:
-        """Fold StepStarted, StepReplayed and StepFinished of elements without making the events.
-        ``at``: the path of any of them. ``number``: how many they are."""
-        if self.ended is not None:
-            return
-        self.changes += 3 * number
-        row = self.row(at)
-        row.started += number
-        row.earlier += number
-        row.finished += number
-        row.when = when if row.when is None else row.when
-        row.ended = when
-
     def __contains__(self, key: Key) -> bool:
         """Whether there is a row for the step with these ids."""
         return key in self.rows or key in self._unseen

@@ -127,15 +127,6 @@ class CallDigest:
         key = user_key()
         return sign(key, "call", identity) if key is not None else None
 
-    def of_json(self, step: Invoke, callee: object) -> Callable[[str], bytes] | None:
-        """`of` for many calls of a callee without secrets: a function of the arguments as JSON,
-        which are complete."""
-        what = self.called(callee)
-        if what is None:
-            return None
-        before = f"{_before_arguments(step, what)}json ".encode()
-        return lambda text: hashlib.sha256(before + text.encode()).digest()
-
     def called(self, callee: object) -> str | None:
         """A digest of the callee. A request to a model has its own, which is not cached."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
@@ -504,14 +495,11 @@ class Reuse:
             if numbers[record.digest] > self.count(record.digest):
                 yield record
 
-    def take(self, digest: bytes | None, most: int | None = None) -> ReusedResult | None:
-        """The next result of an identical call. ``most``: only a JSON text of at most so many
-        characters; any other result is left. None: every result."""
+    def take(self, digest: bytes | None) -> ReusedResult | None:
+        """The next result of an identical call."""
         left = self._left.get(digest)
         while left:
             stored = left[0]
-            if most is not None and (not isinstance(stored, str) or len(stored) > most):
-                return None
             del left[0]
             # What cannot be read is left out: the next one. `suppress` takes as long as reading.
             try:

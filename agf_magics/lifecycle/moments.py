@@ -100,9 +100,6 @@ class OfflineHost(Host):
     async def ask(self, question: ev.Question, is_busy: bool = False) -> Result:
         return False, NoUser()
 
-    def admit(self) -> None:
-        refuse_call()
-
 
 class OfflineJournal(Journal):
     """Gives recorded outcomes and writes nothing: it is closed from the start."""

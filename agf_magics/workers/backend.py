@@ -37,7 +37,7 @@ KERNEL = secrets.token_hex(8)
 """The name of this process: a chunk that an executor runs in it prints without a detour."""
 
 LOSSES = 3
-"""How often a call or an element is sent again after the loss of its worker."""
+"""How often a call is sent again after the loss of its worker."""
 
 CLOSED = "its workers were closed (%workers --close)"
 """Why a call cannot run after the person has closed the workers. Unloading the extension closes
@@ -241,7 +241,7 @@ class ChunkSize:
 
 
 class Entry:
-    """A call or an element on its way."""
+    """A call on its way."""
 
     __slots__ = ("losses", "workers")
 
@@ -255,7 +255,7 @@ E = TypeVar("E", bound=Entry)
 
 
 class Flight(ABC, Generic[E]):
-    """A chunk: one trip of calls or elements to a worker."""
+    """A chunk: one trip of calls to a worker."""
 
     def __init__(self, entries: list[E], run: Callable[..., Any], order: tuple[Any, ...]) -> None:
         self.entries, self.run, self.order = entries, run, order
@@ -273,8 +273,8 @@ class Flight(ABC, Generic[E]):
 
 
 class Line(ABC, Generic[E]):
-    """What goes to workers with one program: the calls of a function, or the elements of a fan-out
-    (decision D61). Makes chunks of what waits, and sends again what a lost worker had."""
+    """The calls of one function on their way to workers. Makes chunks of what waits, and sends again
+    what a lost worker had."""
 
     has_effect = False
     """Whether nothing is sent twice."""
@@ -319,7 +319,7 @@ class Line(ABC, Generic[E]):
 
     def next(self, lanes: int) -> Flight[E] | None:
         """The next chunk; None: nothing waits, the author's limit is reached, or the kernel has not
-        caught up. While workers were lost: a chunk with one call or element that was there."""
+        caught up. While workers were lost: a chunk with one call that was there."""
         # Those that have landed count until the kernel has read them: a slow kernel is not
         # flooded.
         most = lanes * self.dispatcher.ahead

@@ -95,14 +95,6 @@ class CallQueue:
     ) -> RemotePool[C]:
         return RemotePool(self, function, report, terms, halts, place)
 
-    def elements(
-        self, site: Any, inside: Any, keep: Callable[[int, Any], None], items: Any, rest: Any
-    ) -> Any:
-        # Here: a run without workers does not import it.
-        from .elements import element_pool
-
-        return element_pool(self.dispatcher, site, inside, keep, items, rest)
-
     def line(
         self,
         function: Callable[..., Any],
@@ -190,7 +182,7 @@ class CallLine(Line[CallEntry]):
     ) -> None:
         super().__init__(queue.dispatcher, size, terms.limit)
         self.queue, self.function, self.has_effect = queue, function, terms.has_effect
-        self.name = name_of(function)
+        self.name = terms.name or name_of(function)
         self.order: dict[str, Any] = {
             "timeout": terms.timeout,
             "most": RESULT,

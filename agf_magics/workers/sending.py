@@ -519,7 +519,7 @@ GONE_HINT = (
 
 
 def worker_lost(name: str, what: str, losses: Sequence[str], gone: bool = False) -> Diagnostic:
-    """The failure of a call or an element. ``losses``: how its workers were lost; ``gone``: now
+    """The failure of a call. ``losses``: how its workers were lost; ``gone``: now
     there are none."""
     if gone:
         return Diagnostic(

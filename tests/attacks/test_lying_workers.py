@@ -99,89 +99,6 @@ CALLS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-def answered(change: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
-    """The answer for elements, changed: ``[elements, counts, calls, began, ended]``."""
-
-    def lie(outcome: Any) -> Any:
-        answer = list(pickle.loads(outcome[1]))
-        changed = change(answer)
-        return ("ok", pickle.dumps(tuple(answer) if changed is None else changed), *outcome[2:])
-
-    return lie
-
-
-def element(change: Callable[[list[Any]], Any]) -> Callable[[Any], Any]:
-    """The first element of each chunk, changed: ``[ok, value, events, records]``."""
-
-    def lie(answer: list[Any]) -> None:
-        first = list(answer[0][0])
-        changed = change(first)
-        answer[0][0] = tuple(first) if changed is None else changed
-
-    return answered(lie)
-
-
-def put(at: int, value: Any) -> Callable[[list[Any]], None]:
-    return lambda parts: parts.__setitem__(at, value)
-
-
-def record(at: int, value: Any) -> Callable[[list[Any]], None]:
-    """The first record of an element with another field: see `journal.collected.Collected`."""
-
-    def lie(parts: list[Any]) -> None:
-        first = parts[3][0]
-        parts[3][0] = (*first[:at], value, *first[at + 1 :])
-
-    return lie
-
-
-ELEMENTS: dict[str, Callable[[Any], Any]] = {
-    "nothing": lambda outcome: None,
-    "another word": replaced(0, "yes"),
-    "bytes of another type": replaced(1, "text"),
-    "bytes that are no pickle": replaced(1, b"\x80\x05no"),
-    "a pickle that exits": replaced(1, pickle.dumps(Exits(SystemExit))),
-    "a pickle that interrupts": replaced(1, pickle.dumps(Exits(KeyboardInterrupt))),
-    "a pickle that cancels": replaced(1, pickle.dumps(Exits(asyncio.CancelledError))),
-    "seconds that are no number": replaced(2, float("nan")),
-    "endless seconds": replaced(2, float("inf")),
-    "seconds below 0": replaced(2, -5.0),
-    "prints of another type": replaced(3, 5),
-    "prints that are no text": replaced(3, [(0, "stdout", object)]),
-    "another form": answered(lambda answer: {"elements": answer}),
-    "no elements": answered(put(0, [])),
-    "twice as many elements": answered(lambda answer: answer[0].extend(answer[0])),
-    "one element less": answered(lambda answer: (answer[0][1:], *answer[1:])),
-    "a huge number of calls": answered(put(2, 10**400)),
-    "calls below 0": answered(put(2, -1)),
-    "counts of another type": answered(put(1, 7)),
-    "counts of an unknown step": answered(put(1, {("steps[9]",): (1, 1)})),
-    "more ends than starts": answered(put(1, {("steps[0].do",): (1, 2)})),
-    "counts below 0": answered(put(1, {("steps[0].do",): (-1, -2)})),
-    "a count that is huge": answered(put(1, {("steps[0].do",): (10**30, 10**30)})),
-    "times in another order": answered(put(3, 1e12)),
-    "an element of another form": element(lambda parts: 5),
-    "an outcome that is neither": element(put(0, "ok")),
-    "a failure that is none": element(put(0, False)),
-    "a failure that interrupts": element(lambda parts: (False, KeyboardInterrupt(), [], [])),
-    "a failure that exits": element(lambda parts: (False, SystemExit(1), [], [])),
-    "a failure that cancels": element(lambda parts: (False, asyncio.CancelledError(), [], [])),
-    "an event that is none": element(put(2, [7])),
-    "events of another type": element(put(2, 7)),
-    "records of another type": element(put(3, 7)),
-    "a record twice": element(lambda parts: parts[3].extend(parts[3])),
-    "no record": element(put(3, [])),
-    "a record of another form": element(put(3, [(1, 2)])),
-    "a record of another step": element(record(1, ("steps[7].do",))),
-    "a record of another element": element(record(1, ("steps[0].do", 3))),
-    "a record with another time": element(record(3, "then")),
-    "a record with another value": element(record(8, "77")),
-    "a record whose value is no JSON": element(record(8, "{")),
-    "a record whose value is too deep": element(record(8, "[" * 100_000)),
-    "a record whose arguments are no text": element(record(5, 5)),
-}
-
-
 @pytest.fixture(autouse=True)
 def journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -192,9 +109,9 @@ def work(x: int) -> int:
     return x * 2
 
 
-def start(backend: InProcess, where: Any, on_error: str = "continue") -> Any:
+def start(backend: InProcess, on_error: str = "continue") -> Any:
     registry = agf.Registry()
-    agf.tool(work, where=where, registry=registry)
+    agf.tool(work, where="worker", registry=registry)
     limits = agf.Limits(timeout=20)
     return agf.start(FAN.format(on_error=on_error), {"xs": XS}, registry=registry, on=backend, limits=limits)
 
@@ -218,7 +135,7 @@ def holds(handle: Any) -> None:
         assert ended.output == [x * 2 for x in XS if x not in failed]
     recorded = outcomes(handle)
     assert len(recorded) == len(set(recorded)), "an outcome is recorded twice"
-    assert start(InProcess(), None).result().output == [x * 2 for x in XS], "the next run is not affected"
+    assert start(InProcess()).result().output == [x * 2 for x in XS], "the next run is not affected"
 
 
 @pytest.mark.parametrize("on_error", ["continue", "abort"])
@@ -226,19 +143,7 @@ def holds(handle: Any) -> None:
 def test_a_lie_about_calls(lie: str, on_error: str) -> None:
     backend = InProcess()
     backend.change = CALLS[lie]
-    holds(start(backend, "worker", on_error))
-
-
-@pytest.mark.parametrize("on_error", ["continue", "abort"])
-@pytest.mark.parametrize("lie", ELEMENTS)
-def test_a_lie_about_elements(lie: str, on_error: str) -> None:
-    backend = InProcess()
-
-    def change(outcome: Any) -> Any:
-        return ELEMENTS[lie](outcome) if type(outcome) is tuple and outcome[0] == "ok" else outcome
-
-    backend.change = change
-    holds(start(backend, None, on_error))
+    holds(start(backend, on_error))
 
 
 class Repeats(InProcess):
@@ -256,18 +161,16 @@ class Repeats(InProcess):
         return super().submit(run, order, twice)
 
 
-@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "elements"])
 @pytest.mark.parametrize("second", [None, Lost("late"), KeyboardInterrupt(), ("v", pickle.dumps([99]), 0.0, [], "")])
-def test_a_second_outcome_of_a_chunk_is_ignored(second: Any, where: Any) -> None:
-    handle = start(Repeats(second), where)
+def test_a_second_outcome_of_a_chunk_is_ignored(second: Any) -> None:
+    handle = start(Repeats(second))
     assert handle.result().output == [x * 2 for x in XS]
     holds(handle)
 
 
-@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "elements"])
-def test_an_answer_after_the_cancellation_is_not_journaled(where: Any) -> None:
+def test_an_answer_after_the_cancellation_is_not_journaled() -> None:
     backend = InProcess(holds=True)
-    handle = start(backend, where, "abort")
+    handle = start(backend, "abort")
     assert backend.arrived.wait(20)
     held = list(backend.held)
     handle.cancel()

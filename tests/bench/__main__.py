@@ -7,7 +7,6 @@ the reason. ``--only felt-draws calls`` prints some parts, in this process, and 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import math
 import os
@@ -181,12 +180,11 @@ def _workers(goals: list[Goal]) -> Iterator[str]:
     yield "## Workers\n"
     yield _prose(
         "Fan-outs on two processes, by the wall clock. Goals, to a chunked `client.map` of Dask with the same seconds",
-        "in a chunk: 1.3 × for 0 ms, 1 ms and 10 ms; for 100 kB in and out 1.3 ×, and 2 × with the journal. A whole",
-        f"element of one call takes at most {workers.KERNEL_CPU:.0f} µs of the kernel's CPU: see the first three",
-        "tables, without Dask. In the others, Dask's scheduler is in the kernel: the CPU time of each row contains",
-        "what it does meanwhile. [Scale](scale.md) explains the last table.",
+        "in a chunk: 1.3 × for 0 ms, 1 ms and 10 ms; for 100 kB in and out 1.3 ×, and 2 × with the journal. Dask's",
+        "scheduler is in the kernel: the CPU time of each row contains what it does meanwhile. [Scale](scale.md)",
+        "explains the last table.",
     )
-    for name, found in itertools.chain(workers.element_rows(), workers.rows()):
+    for name, found in workers.rows():
         yield f"| {name} | µs an element | × the first | µs of the kernel's CPU |\n|---|---|---|---|"
         for row in found:
             yield _line([row.name, f"{row.micros:.1f}", f"{row.ratio:.2f}", f"{row.cpu:.1f}"])
@@ -195,8 +193,6 @@ def _workers(goals: list[Goal]) -> Iterator[str]:
         for way, most in workers.GOALS.get(name, {}).items():
             if way in known:
                 goals.append((f"{name}, {way}", most, known[way].ratio, "×"))
-        if name.startswith("one call"):
-            goals.append((f"kernel CPU of {name}, whole", workers.KERNEL_CPU, known["agf: whole elements"].cpu, "µs"))
     yield "| lanes | call | journal | elements a second | lanes busy | µs of CPU an element | chunks a second |"
     yield "|---|---|---|---|---|---|---|"
     for load in workers.loads():

@@ -1,7 +1,7 @@
 """Fan-outs on processes, against a chunked map of Dask and of a process pool; how many elements the kernel sustains.
 
-``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one, and
-``… elements`` calls against whole elements. The page docs/scale.md explains it.
+``python -m tests.bench.workers`` prints these tables alone, ``python -m tests.bench.workers lanes`` the second one. The
+page docs/scale.md explains it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -26,7 +25,6 @@ from typing import Any, NamedTuple
 import agf_magics as agf
 from agf_magics.journal.store import Store
 from agf_magics.lifecycle.settings import current
-from agf_magics.workers.on import find_backend
 from agf_magics.workers.processes import Processes
 from tests.bench.rounds import Row, paired
 from tests.fans import fan_out
@@ -62,8 +60,6 @@ class Case(NamedTuple):
 MAPS = ("dask: client.map, chunked", "ProcessPoolExecutor.map, chunked")
 BOTH = ("agf: Dask, journal on", "agf: processes, journal on")
 OFF = ("agf: Dask, journal off", "agf: processes, journal off")
-CALLS = ("agf: Dask, calls, journal on",)
-"""Elements above 10 kB are sent as calls in any case."""
 
 
 def cases() -> Iterator[Case]:
@@ -76,9 +72,9 @@ def cases() -> Iterator[Case]:
 
         return work
 
-    yield Case("0 ms", wait(0), list(range(10_000)), 500, (*MAPS, *BOTH, *OFF, *CALLS))
-    yield Case("1 ms", wait(1), list(range(1_000)), 100, (*MAPS, *BOTH, *CALLS))
-    yield Case("10 ms", wait(10), list(range(200)), 10, (MAPS[0], *BOTH, *CALLS))
+    yield Case("0 ms", wait(0), list(range(10_000)), 500, (*MAPS, *BOTH, *OFF))
+    yield Case("1 ms", wait(1), list(range(1_000)), 100, (*MAPS, *BOTH))
+    yield Case("10 ms", wait(10), list(range(200)), 10, (MAPS[0], *BOTH))
     large = [f"{i:06d}" + "x" * 100_000 for i in range(300)]
     yield Case("100 kB in and out", lambda x: x[::-1], large, 10, (*MAPS, *BOTH, *OFF))
 
@@ -86,44 +82,6 @@ def cases() -> Iterator[Case]:
 def call_chunk(pickled: bytes, xs: list[Any]) -> list[Any]:
     work = pickle.loads(pickled)
     return [work(x) for x in xs]
-
-
-STEPS = """
-pipeline: three
-steps:
-  - {tool: {name: work, args: {x: !expr ctx.item}, output: a}}
-  - {tool: {name: work, args: {x: !expr ctx.a}, output: b}}
-  - {tool: {name: work, args: {x: !expr ctx.b}}}
-"""
-
-FAN_OF_STEPS = FAN.replace("{tool: {name: work, args: {x: !expr item}}}", "{call: {pipeline: three, pass: [item]}}")
-
-
-def same(x: int) -> int:
-    return x
-
-
-class OnlyCalls:
-    """A backend whose workers do not have this package, so that calls are sent instead of whole elements."""
-
-    def __init__(self, backend: Any) -> None:
-        self.backend, self.name, self.kills = backend, backend.name, backend.kills
-        self.identifies_lost_chunk = backend.identifies_lost_chunk
-
-    @property
-    def lanes(self) -> int:
-        return int(self.backend.lanes)
-
-    def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
-        return refused(run, done) or self.backend.submit(run, order, done)
-
-
-def refused(run: Any, done: Callable[[Any], None]) -> Callable[[], None] | None:
-    """Report for a chunk of whole elements that the worker lacks this package; None for a chunk of calls."""
-    if run.__name__ != "run_elements":
-        return None
-    done(ModuleNotFoundError("No module named 'agf_magics'"))
-    return lambda: None
 
 
 class Ways:
@@ -147,22 +105,6 @@ class Ways:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         self.journal = str(folder / "runs.sqlite")
         stack.callback(Store.close_all)
-
-    def elements(self, text: str, work: Callable[[Any], Any], xs: list[Any]) -> dict[str, Callable[[], Any]]:
-        """The same fan-out as calls and as whole elements, journal on."""
-        registry = agf.Registry()
-        agf.tool(work, name="work", registry=registry)
-        agf.define(STEPS, registry=registry)
-        flow = agf.load(text, registry=registry)
-
-        def on(backend: Any) -> Callable[[], None]:
-            def run() -> None:
-                current.settings = replace(current.settings, journal=self.journal)
-                assert agf.run(flow, {"xs": xs}, registry=registry, on=backend).output == len(xs)
-
-            return run
-
-        return {"agf: calls": on(OnlyCalls(self.processes)), "agf: whole elements": on(self.processes)}
 
     def candidates(self, case: Case) -> dict[str, Callable[[], Any]]:
         import cloudpickle
@@ -191,7 +133,6 @@ class Ways:
         found = {MAPS[1]: pooled, BOTH[1]: ours(self.journal), OFF[1]: ours(None)}
         if self.client is not None:
             found |= {MAPS[0]: mapped, BOTH[0]: ours(self.journal, self.client), OFF[0]: ours(None, self.client)}
-            found[CALLS[0]] = ours(self.journal, OnlyCalls(find_backend(self.client)))
         return {name: found[name] for name in case.ways if name in found}
 
 
@@ -199,32 +140,13 @@ def rows(rounds: int = 3) -> Iterator[tuple[str, list[Row]]]:
     """For each case: the wall time of an element, and the CPU time of an element in the kernel.
 
     The scheduler of the LocalCluster is in this process. It takes 2 to 3 % of a processor without work, also while
-    other ways are measured: `element_rows` has the CPU time of whole elements without it."""
+    other ways are measured."""
     before = current.settings
     try:
         with ExitStack() as stack:
             ways = Ways(stack)
             for case in cases():
                 yield case.name, paired(ways.candidates(case), per=len(case.xs), rounds=rounds)
-    finally:
-        current.settings = before
-
-
-def element_rows(rounds: int = 3) -> Iterator[tuple[str, list[Row]]]:
-    """Calls against whole elements on two processes: wall time, and CPU time of the kernel, for each element."""
-    before, loops = current.settings, loops_of_a_millisecond()
-
-    def busy(x: int) -> int:
-        spin(loops)
-        return x
-
-    try:
-        with ExitStack() as stack:
-            ways = Ways(stack, with_dask=False)
-            one, three, slow = ("one call", FAN), ("three calls", FAN_OF_STEPS), ("one call of 1 ms", FAN)
-            for (name, text), work, count in ((one, same, 10_000), (three, same, 3_000), (slow, busy, 1_000)):
-                found = ways.elements(text, work, list(range(count)))
-                yield name, paired(found, per=count, rounds=rounds)
     finally:
         current.settings = before
 
@@ -243,8 +165,6 @@ class Lanes:
         self._free = [0.0] * lanes
 
     def submit(self, run: Any, order: tuple[Any, ...], done: Callable[[Any], None]) -> Callable[[], None]:
-        if (cancel := refused(run, done)) is not None:
-            return cancel
         loop, count = asyncio.get_running_loop(), order[3]
         given = pickle.loads(order[2])
         begin = max(heapq.heappop(self._free), loop.time() + self.trip / 2)
@@ -275,14 +195,11 @@ class Load(NamedTuple):
 
 GOALS: dict[str, dict[str, float]] = {
     "0 ms": dict.fromkeys(BOTH, 1.3),
-    "1 ms": dict.fromkeys((*BOTH, *CALLS), 1.3),
-    "10 ms": dict.fromkeys((*BOTH, *CALLS), 1.3),
+    "1 ms": dict.fromkeys(BOTH, 1.3),
+    "10 ms": dict.fromkeys(BOTH, 1.3),
     "100 kB in and out": dict.fromkeys(BOTH, 2.0) | dict.fromkeys(OFF, 1.3),
 }
 """The ratio to the first row at most."""
-
-KERNEL_CPU = 40.0
-"""Microseconds of the kernel's CPU for a whole element of one call, at most."""
 
 LOADS = ((2, 0.2, 10_000), (16, 2.0, 10_000), (100, 20.0, 10_000), (1000, 10.0, 20_000), (1000, 200.0, 10_000),
          (1000, 1000.0, 4_000))  # fmt: skip
@@ -326,12 +243,10 @@ def _journal() -> Iterator[str]:
 def main(parts: list[str]) -> None:
     rounds = int(os.environ.get("ROUNDS", "3"))
     if "lanes" not in parts:
-        for name, found in chain(element_rows(rounds), () if "elements" in parts else rows(rounds)):
+        for name, found in rows(rounds):
             for row in found:
                 print(f"{name:18} {row.name:34} {row.micros:9.1f} µs  x{row.ratio:5.2f}  kernel {row.cpu:7.1f} µs",
                       flush=True)  # fmt: skip
-    if "elements" in parts:
-        return
     print("| lanes | call | journal | elements/s | of ideal | CPU of an element | lanes busy | chunks/s |")
     for load in loads():
         print(f"| {load.lanes:,} | {load.milliseconds:g} ms | {'on' if load.journal else 'off'} | {load.rate:,.0f} |"

@@ -26,7 +26,7 @@ from agf_magics.engine.sequences import MOST, READ_AHEAD
 from agf_magics.flow import events as ev
 from agf_magics.flow.values import is_sequence, why_no_sequence
 from tests.engine import kept
-from tests.engine.test_threaded import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
+from tests.engine.test_fan_out import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out
 
 EACH = """
@@ -197,7 +197,7 @@ def test_a_policy_reads_the_elements_of_a_sequence() -> None:
 @example(["ok", "once", "fail", "ok"], 1, "retry(1)", "work", False, False)
 @example(["awaits", 7, "ok", "deep"], 4, "continue", "timed", False, True)
 def test_a_sequence_gives_what_its_list_gives(
-    xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, threaded: bool
+    xs: list[Any], limit: int, on_error: str, tool: str, reuse: bool, remote: bool
 ) -> None:
     """The same events, records, calls, failures and results: the record of the sequence apart."""
     if on_error != "continue" and not WHOLE.issuperset(xs):
@@ -205,11 +205,11 @@ def test_a_sequence_gives_what_its_list_gives(
     text = fan_out(tool, limit=limit, on_error=on_error)
     one: list[Any] = numbered(xs)
     other: Any = SlicedRows(one)
-    found, wanted = (observed(threaded, text, each, None, reuse) for each in (other, one))
+    found, wanted = (observed(remote, text, each, None, reuse) for each in (other, one))
     rest = found._replace(records=[row for row in found.records if row[0] != "sequence"])
     assert len(found.records) - len(rest.records) == 1
     assert by_place(rest) == by_place(wanted)
-    found, wanted = (unjournaled(threaded, text, each) for each in (other, one))
+    found, wanted = (unjournaled(remote, text, each) for each in (other, one))
     assert by_place(found) == by_place(wanted)
 
 

@@ -1,9 +1,9 @@
 """A kernel whose run is on processes, for tests that kill it and its workers.
 
-``python -m tests.workers.kernel FOLDER SHAPE WAY DIES AFTER``: run the shape, or resume the run that an earlier kernel
-in this folder has left. ``WAY``: ``elements`` travel whole where they can, or ``calls`` travel one by one. Every
-``DIES``-th call ends its process the first time that it is made (0: none); the kernel ends itself when ``AFTER`` steps
-have ended (0: never). Both do so by SIGKILL. The file ``chunks`` in the folder has a line for each chunk that was sent.
+``python -m tests.workers.kernel FOLDER SHAPE DIES AFTER``: run the shape, or resume the run that an earlier kernel in
+this folder has left. Every ``DIES``-th call ends its process the first time that it is made (0: none); the kernel ends
+itself when ``AFTER`` steps have ended (0: never). Both do so by SIGKILL. The file ``chunks`` in the folder has a line
+for each chunk that was sent.
 """
 
 from __future__ import annotations
@@ -108,9 +108,6 @@ SHAPES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-WAYS = ("calls", "elements")
-
-
 class Logged(Processes):
     """Writes the name of what each chunk runs to a file."""
 
@@ -122,9 +119,9 @@ class Logged(Processes):
         return super().submit(run, order, done)
 
 
-def main(folder: Path, shape: str, way: str, dies: int, after: int) -> None:
+def main(folder: Path, shape: str, dies: int, after: int) -> None:
     current.settings = replace(current.settings, journal=str(folder / "runs.sqlite"))
-    register(shape, way, str(folder / "died"), dies)
+    register(shape, str(folder / "died"), dies)
     ended = 0
 
     def listen(event: Event) -> None:
@@ -143,7 +140,7 @@ def main(folder: Path, shape: str, way: str, dies: int, after: int) -> None:
     (folder / "end.json").write_text(json.dumps([run.status, run.output, error]), encoding="utf-8")
 
 
-def register(shape: str, way: str, died: str, dies: int) -> None:
+def register(shape: str, died: str, dies: int) -> None:
     """Define a shape and its tool. ``died``: a folder with a file for each call that has ended its process."""
 
     def work(x: int) -> Any:
@@ -153,10 +150,10 @@ def register(shape: str, way: str, died: str, dies: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
         return x * 2
 
-    agf.tool(work, name="work", where="worker" if way == "calls" else None)  # an element with a place stays
+    agf.tool(work, name="work", where="worker")
     for language, text in SHAPES[shape]:
         agf.define(text, language)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

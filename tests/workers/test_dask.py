@@ -225,8 +225,7 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
-def test_the_live_row_says_that_workers_start_until_they_are_there(where: Any, tmp_path: Path) -> None:
+def test_the_live_row_says_that_workers_start_until_they_are_there(tmp_path: Path) -> None:
     def work(x: int, go: str) -> int:
         import pathlib
         import time
@@ -237,7 +236,7 @@ def test_the_live_row_says_that_workers_start_until_they_are_there(where: Any, t
 
     backend = start_cluster(1)
     registry, shown, go, started_run = agf.Registry(), list[str](), tmp_path / "go", threading.Event()
-    agf.tool(work, registry=registry, where=where)
+    agf.tool(work, registry=registry, where="worker")
 
     def listen(event: Any) -> None:
         if isinstance(event, ev.Placed):
@@ -297,8 +296,7 @@ def test_large_functions_of_earlier_runs_leave_the_cluster(client: Any) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
-def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tmp_path: Path) -> None:
+def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(tmp_path: Path) -> None:
     def work(x: int) -> int:
         import pathlib
         import time
@@ -319,7 +317,7 @@ def test_the_scheduler_gets_bytes_and_no_result_passes_through_it(where: Any, tm
     ):
         del cluster.scheduler.handlers["gather"]
         registry = agf.Registry()
-        agf.tool(work, registry=registry, where=where)
+        agf.tool(work, registry=registry, where="worker")
         handle = agf.start(FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own)
         wait_until(lambda: Path(begun).exists())
         specs = own.run_on_scheduler(read_specs)

@@ -32,8 +32,7 @@ ROOT = Path(__file__).parents[2]
 class Killed(NamedTuple):
     workers: int
     kernels: int
-    chunks: Counter[str]
-    """Those of calls (``run``) and of whole elements (``run_elements``)."""
+    chunks: int
 
 
 def undisturbed(shape: str) -> Any:
@@ -46,14 +45,13 @@ def undisturbed(shape: str) -> Any:
     return ["ok", json.loads(json.dumps(run.output)), None]
 
 
-def run_killed(folder: Path, shape: str, way: str, dies: int, kills: list[int]) -> Killed:
-    """Run a shape to its end. ``way``: of `kernel.WAYS`; ``kills``: after how many ended steps each kernel but the last
-    one ends."""
+def run_killed(folder: Path, shape: str, dies: int, kills: list[int]) -> Killed:
+    """Run a shape to its end. ``kills``: after how many ended steps each kernel but the last one ends."""
     (folder / "died").mkdir()
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     kernels = 0
     for after in [*kills, 0, 0]:  # a call that is made in the kernel may end the kernel, once
-        command = [sys.executable, "-m", "tests.workers.kernel", str(folder), shape, way, str(dies), str(after)]
+        command = [sys.executable, "-m", "tests.workers.kernel", str(folder), shape, str(dies), str(after)]
         status = subprocess.run(command, cwd=ROOT, env=environment, timeout=120).returncode
         assert status in (0, -signal.SIGKILL)
         kernels += status != 0
@@ -62,8 +60,7 @@ def run_killed(folder: Path, shape: str, way: str, dies: int, kills: list[int]) 
     assert json.loads((folder / "end.json").read_text("utf-8")) == undisturbed(shape)
     twice = {found: count for found, count in records(folder).items() if count > 1}
     assert twice == {}
-    chunks = Counter((folder / "chunks").read_text("utf-8").split())
-    assert bool(chunks["run_elements"]) == (way == "elements" and shape != "a plan")
+    chunks = len((folder / "chunks").read_text("utf-8").split())
     return Killed(len(os.listdir(folder / "died")), kernels, chunks)
 
 
@@ -80,31 +77,28 @@ def records(folder: Path) -> Counter[tuple[str, str]]:
 @settings(max_examples=3)
 @given(
     shape=st.sampled_from(sorted(kernel.SHAPES)),
-    way=st.sampled_from(kernel.WAYS),
     dies=st.sampled_from([0, 3, 7, 20]),
     kills=st.lists(st.integers(1, 40), max_size=2),
 )
-def test_killed_workers_and_kernels_do_not_change_the_outcome(
-    shape: str, way: str, dies: int, kills: list[int]
-) -> None:
+def test_killed_workers_and_kernels_do_not_change_the_outcome(shape: str, dies: int, kills: list[int]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        run_killed(Path(folder), shape, way, dies, kills)
+        run_killed(Path(folder), shape, dies, kills)
 
 
 def main(minutes: float) -> None:
     end, runs, workers, kernels = time.monotonic() + minutes * 60, 0, 0, 0
-    chunks, cases = Counter[str](), [(shape, way) for shape in sorted(kernel.SHAPES) for way in kernel.WAYS]
+    chunks, shapes = 0, sorted(kernel.SHAPES)
     while time.monotonic() < end:
-        shape, way = cases[runs % len(cases)]
+        shape = shapes[runs % len(shapes)]
         with tempfile.TemporaryDirectory() as folder:
             kills = [random.randint(1, 60) for _ in range(random.randint(0, 3))]
-            killed = run_killed(Path(folder), shape, way, random.choice([2, 3, 5]), kills)
+            killed = run_killed(Path(folder), shape, random.choice([2, 3, 5]), kills)
         runs, workers, kernels = runs + 1, workers + killed.workers, kernels + killed.kernels
         chunks += killed.chunks
-        if runs % len(cases) == 0:
+        if runs % len(shapes) == 0:
             print(f"{runs} runs, {workers} workers and {kernels} kernels were killed", flush=True)
     print(f"{runs} runs, {workers} workers and {kernels} kernels were killed: equal outcomes, one record for each call")
-    print(f"{chunks['run']} chunks of calls and {chunks['run_elements']} chunks of whole elements were sent")
+    print(f"{chunks} chunks of calls were sent")
 
 
 if __name__ == "__main__":

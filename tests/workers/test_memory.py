@@ -16,7 +16,6 @@ from agf_magics.workers.processes import Processes
 from tests.workers.fans import run_fan
 
 XS = list(range(8))
-WAYS = pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of memory")
 
@@ -47,19 +46,17 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (size + 500_000_000,) * 2)
 
 
-@WAYS
-def test_a_call_over_the_limit_of_its_process_fails_alone(where: Any, processes: Processes) -> None:
+def test_a_call_over_the_limit_of_its_process_fails_alone(processes: Processes) -> None:
     def work(x: int) -> int:
         return len(bytearray(4_000_000_000)) if x == 3 else x
 
-    run = run_fan(work, XS, Workers(processes, setup=limit_memory), "continue", where=where)
+    run = run_fan(work, XS, Workers(processes, setup=limit_memory), "continue")
     found = failure(run)
     assert (found.code, found.message) == ("step.tool-failed", "tool 'work' failed: MemoryError")
     assert found.hint == "its process has too little memory: give the call less data, or the process a higher limit"
 
 
-@WAYS
-def test_a_call_whose_process_the_system_kills_fails_alone(where: Any, processes: Processes) -> None:
+def test_a_call_whose_process_the_system_kills_fails_alone(processes: Processes) -> None:
     """By SIGKILL, as the system does when memory is short."""
 
     def work(x: int) -> int:
@@ -67,7 +64,7 @@ def test_a_call_whose_process_the_system_kills_fails_alone(where: Any, processes
             os.kill(os.getpid(), signal.SIGKILL)
         return x
 
-    found = failure(run_fan(work, XS, processes, "continue", where=where))
+    found = failure(run_fan(work, XS, processes, "continue"))
     assert found.code == "step.worker-lost"
     assert "4 times: the process was ended by SIGKILL, as the system does when memory is short" in found.message
     assert found.hint is not None
@@ -101,9 +98,9 @@ def grow(x: int) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", ["calls", "whole elements", "effect"])
+@pytest.mark.parametrize("way", ["calls", "effect"])
 def test_a_worker_that_its_nanny_restarts_is_named_with_its_memory(way: str, client: Any) -> None:
-    options: dict[str, Any] = {"calls": {"where": "worker"}, "whole elements": {}, "effect": {"reuse": False}}[way]
+    options: dict[str, Any] = {"calls": {}, "effect": {"reuse": False}}[way]
     run = run_fan(grow, XS, client, "continue", **options)
     found = run.error.diagnostic if way == "effect" else failure(run)
     assert found.code == ("step.unknown-outcome" if way == "effect" else "step.worker-lost")

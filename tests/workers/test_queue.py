@@ -227,7 +227,7 @@ def test_a_call_with_an_effect_is_sent_once() -> None:
 def test_a_backend_that_fails_fails_the_calls() -> None:
     fake = Fake(script=lambda n, xs: RuntimeError("no scheduler"))
     run = run_on(fake, FAN.format(on_error="abort"), [1, 2], double)
-    assert run.error.diagnostic.message == "fakes could not run 'double': RuntimeError: no scheduler"
+    assert run.error.diagnostic.message == "fakes could not run 'work': RuntimeError: no scheduler"
 
 
 class Unreadable:

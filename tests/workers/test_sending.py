@@ -3,20 +3,17 @@
 import asyncio
 import gc
 import itertools
-import pickle
 import sys
 import types
 from pathlib import Path
 from typing import Any
 
 import numpy
-import pytest
 
 from agf_magics.engine.threads import Terms
 from agf_magics.engine.user_code import Call
-from agf_magics.workers.pickles import dump_program
 from agf_magics.workers.queue import CallQueue, RemotePool
-from agf_magics.workers.sending import HEAVY, own_modules
+from agf_magics.workers.sending import own_modules
 from tests.workers.in_process import InProcess
 
 
@@ -40,26 +37,6 @@ def test_the_modules_are_listed_while_another_one_is_imported() -> None:
     for number in range(count):
         sys.modules.pop(f"added_{number}", None)
     assert count > 0
-
-
-class Reached:
-    """Notes that pickle has got to it."""
-
-    def __init__(self) -> None:
-        self.times = 0
-
-    def __reduce__(self) -> Any:
-        self.times += 1
-        return str, ()
-
-
-@pytest.mark.parametrize("large", [numpy.zeros(HEAVY), "x" * HEAVY, list(map(str, range(HEAVY)))], ids=type)
-def test_a_program_with_much_data_is_not_pickled_to_its_end(large: Any) -> None:
-    after = Reached()
-    with pytest.raises(ValueError, match="more than 1,000,000 bytes"):
-        dump_program([large, after], ())
-    assert after.times == 0
-    assert pickle.loads(dump_program([large[:9], after], ()))[1] == ""
 
 
 # --- two fan-outs over one function ---

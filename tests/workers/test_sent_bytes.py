@@ -25,7 +25,6 @@ steps:
       on_error: abort
       do: {{tool: {{name: work, args: {{x: !expr item, y: !expr ctx.open}}}}}}
       collect: {{transform: {{value: pipe}}}}
-{last}
 """
 SIGN_IN = """\
   - for_each:
@@ -34,13 +33,12 @@ SIGN_IN = """\
       do: {tool: {name: sign_in, args: {x: !expr item, token: !expr ctx.token}}}
       collect: {transform: {value: pipe}}
 """
-WAYS = pytest.mark.parametrize("way", ["calls", "calls of a large function", "whole elements"])
+WAYS = pytest.mark.parametrize("way", ["calls", "calls of a large function"])
 
 
 def run(on: object, way: str) -> None:
     """A run with a secret in its input, and one argument that is sent: the search can find a text."""
     registry, table = agf.Registry(), bytes(HEAVY + 1 if way == "calls of a large function" else 10)
-    first, last = ("", SIGN_IN) if way == "whole elements" else (SIGN_IN, "")  # a run that has a secret sends calls
 
     def sign_in(x: int, token: str, other: str = SECRET) -> str:
         assert token == SECRET
@@ -52,14 +50,13 @@ def run(on: object, way: str) -> None:
     agf.tool(sign_in, registry=registry, secret=["token", "other"])
     agf.tool(work, registry=registry)
     given = {"xs": [1, 2, 3], "token": SECRET, "open": OPEN}
-    ended = agf.run(TEXT.format(first=first, last=last), given, registry=registry, on=on)
+    ended = agf.run(TEXT.format(first=SIGN_IN), given, registry=registry, on=on)
     assert ended.status == "ok"
 
 
 def check(sent: Iterable[bytes], way: str) -> None:
     data = b"\n".join(sent)
     assert OPEN.encode() in data, "the bytes of the calls are there, and not compressed"
-    assert (b"run_elements" in data) == (way == "whole elements")
     assert SECRET.encode() not in data
 
 

@@ -59,10 +59,9 @@ class InOtherPython(Executor):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", ["worker", None], ids=["calls", "whole elements"])
-def test_a_worker_with_another_python_refuses_what_it_cannot_read(where: Any, other: tuple[str, str]) -> None:
+def test_a_worker_with_another_python_refuses_what_it_cannot_read(other: tuple[str, str]) -> None:
     python, version = other
-    run = run_fan(lambda x: x, [1, 2], InOtherPython(python), "continue", where=where)
+    run = run_fan(lambda x: x, [1, 2], InOtherPython(python), "continue")
     found = [failure.error.diagnostic for failure in run.progress.failures]
     assert [one.code for one in found] == ["step.unsendable"] * 2
     where_from = f"Python {version} there, {PYTHON} here"

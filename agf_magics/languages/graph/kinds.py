@@ -196,7 +196,7 @@ class Gather:
         message = (
             f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
         )
-        first = next(iter(ran.failures.values()), None)
+        first = ran.failures[min(ran.failures)] if ran.failures else None
         if first is not None:
             message += f"; the first failure: {first.diagnostic.message}"
         hint = (first.diagnostic.hint if first is not None else None) or (

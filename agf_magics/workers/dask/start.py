@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ..sending import loadable
-from . import tasks
 from .backend import Dask
 
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
@@ -46,7 +44,7 @@ def start_cluster(count: int | None = None) -> Dask:
     def start() -> None:
         try:
             from dask import config
-            from distributed import Client, LocalCluster, fire_and_forget
+            from distributed import Client, LocalCluster
 
             preload = [*config.get("distributed.worker.preload", ()), OWN_WORKER]
             cluster = _started(
@@ -63,12 +61,6 @@ def start_cluster(count: int | None = None) -> Dask:
             ends.append(cluster.close)
             client = Client(cluster, set_as_default=False)
             ends.insert(0, client.close)
-            for worker in client.nthreads():
-                # The import takes a second, which the first chunk need not wait
-                # for.
-                fire_and_forget(
-                    client.submit(loadable(tasks.import_elements), workers=[worker], pure=False)
-                )
             backend.grow = lambda: _grow(cluster, count)
             backend.end_worker = lambda address: _end_worker(cluster, address)
             backend.open(client)

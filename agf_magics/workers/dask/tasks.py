@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -74,12 +73,6 @@ def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: 
 def running_tasks() -> list[str]:
     """The keys of the chunks that this process executes."""
     return list(_held().running)
-
-
-def import_elements() -> None:
-    """Import what runs whole elements, if this package is there."""
-    with contextlib.suppress(ImportError):
-        importlib.import_module("agf_magics.workers.element_chunk")
 
 
 def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event) -> None:
