@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--agf-record records on your computer, not where CI is set")
     if config.getoption("--agf-no-journal"):
         os.environ[OFF] = "off"  # also for the processes that the tests start
-        settings: Any = sys.modules.get("agf_magics.lifecycle.settings")
+        settings: Any = sys.modules.get("agf_magics.settings.settings")
         if settings is not None:
             settings.current.settings = replace(settings.current.settings, journal="")
 

@@ -13,7 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .text.late_imports import IN_BROWSER, Widgets, uncollected
+from .compat.browser import IN_BROWSER
+from .compat.imports import uncollected
+from .pictures.widget_hook import Widgets
 
 with uncollected():
     from .catalog import (
@@ -28,49 +30,56 @@ with uncollected():
         tool,
         transform,
     )
-    from .engine.limits import Limits
-    from .engine.user_code import running
-    from .flow.events import Event, Question
+    from .engine.threads.call_threads import running
+    from .flow.progress.events import Event, Question
     from .flow.steps import Flow
-    from .lifecycle.define import define, evaluate, load
-    from .lifecycle.launch import Run, RunCancelled, arun, find_flow, run, start
-    from .lifecycle.past_run import PastRun, import_run
-    from .lifecycle.past_runs import export, runs
-    from .lifecycle.resume import rerun, resume
-    from .lifecycle.settings import current, own_files
+    from .lifecycle.definitions.define import define, load
+    from .lifecycle.definitions.evaluate import evaluate
+    from .lifecycle.launch.launch import arun, find_flow, run, start
+    from .lifecycle.past.export import export
+    from .lifecycle.past.import_run import import_run
+    from .lifecycle.past.past_run import PastRun
+    from .lifecycle.past.past_runs import runs
+    from .lifecycle.past.rerun import rerun
+    from .lifecycle.past.resume import resume
+    from .lifecycle.runs.run import Run, RunCancelled
+    from .limits.limits import Limits
+    from .settings.folders import own_files
+    from .settings.settings import current
     from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
     from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
     from .lifecycle import agent_tools
-    from .lifecycle.contexts import NamedContext, context
-    from .lifecycle.judging import CheckFailed, check_over, score_over
-    from .lifecycle.over import Over
-    from .lifecycle.recording import record
-    from .lifecycle.replay import replay, replay_model
-    from .lifecycle.stale import stale
-    from .lifecycle.table_comparison import compare_over
-    from .lifecycle.tracing import trace_to
+    from .lifecycle.forecasts.stale import stale
+    from .lifecycle.launch.tracing import trace_to
+    from .lifecycle.planning.contexts import NamedContext, context
+    from .lifecycle.recordings.recording import record
+    from .lifecycle.recordings.replay import replay, replay_model
+    from .lifecycle.scoring.checks import CheckFailed, check_over
+    from .lifecycle.scoring.comparison import compare_over
+    from .lifecycle.scoring.scorers import score_over
+    from .lifecycle.table_runs.over import Over
     from .notebook.report import report
     from .pictures.diagram import Diagram
 else:
     _LATE = {
-        "CheckFailed": ".lifecycle.judging",
-        "NamedContext": ".lifecycle.contexts",
-        "Over": ".lifecycle.over",
+        "CheckFailed": ".lifecycle.scoring.checks",
+        "NamedContext": ".lifecycle.planning.contexts",
+        "Over": ".lifecycle.table_runs.over",
         "agent_tools": ".lifecycle.agent_tools",
-        "compare_over": ".lifecycle.table_comparison",
-        "score_over": ".lifecycle.judging",
-        "check_over": ".lifecycle.judging",
-        "context": ".lifecycle.contexts",
+        "compare_over": ".lifecycle.scoring.comparison",
+        "score_over": ".lifecycle.scoring.scorers",
+        "check_over": ".lifecycle.scoring.checks",
+        "context": ".lifecycle.planning.contexts",
         "planning": ".planning",
-        "stale": ".lifecycle.stale",
+        "stale": ".lifecycle.forecasts.stale",
         "report": ".notebook.report",
-        "trace_to": ".lifecycle.tracing",
-        "record": ".lifecycle.recording",
-        "replay": ".lifecycle.replay",
-        "replay_model": ".lifecycle.replay",
+        "trace_to": ".lifecycle.launch.tracing",
+        "record": ".lifecycle.recordings.recording",
+        "replay": ".lifecycle.recordings.replay",
+        "replay_model": ".lifecycle.recordings.replay",
     }
     """The module that defines a name, or that the name is."""
     _LAUNCHES = (
@@ -119,14 +128,14 @@ install(
 
 
 def _widget_of(shown: Any) -> Any:
-    from .notebook.widget import widget_of
+    from .notebook.explorer.widget import widget_of
 
     return widget_of(shown)
 
 
 Widgets.of = _widget_of
 if IN_BROWSER:
-    from .engine.browser import bound_json
+    from .compat.json_depth import bound_json
 
     bound_json()
 registry.configured = lambda: (current.settings.model, current.settings.model_base_url)

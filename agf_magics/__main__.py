@@ -1,22 +1,16 @@
 """The command line: ``python -m agf_magics run|resume|check|draw``. The same core as the notebook,
-without IPython."""
+without IPython.
+"""
 
 from __future__ import annotations
-
-import os
-import sys
-
-# `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
-if __name__ == "__main__":
-    sys.path[:] = [
-        part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
-    ]
 
 import glob
 import importlib
 import json
+import os
 import runpy
 import shlex
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -28,24 +22,10 @@ from typing import Any
 import agf_magics as agf
 
 from .catalog import default
-from .engine.interrupts import held_interrupts
-from .engine.limits import Limits
-from .engine.runner import clock
-from .flow.events import Question
-from .flow.steps import Flow
-from .flow.values import Value, as_json
-from .languages import detect_language, recognized_language
-from .languages.over import OVER
-from .lifecycle import settings
-from .lifecycle.define import DEFINITIONS, check_definition, source_of
-from .lifecycle.input import RunOptions, ask_at_prompt
-from .lifecycle.judging import OK, CheckReport, figures, named_scorers, score_over
-from .lifecycle.launch import start_run, wait_for
-from .lifecycle.manifest import refused
-from .lifecycle.resume import resume_run
-from .lifecycle.table import FIGURES, TABLE, RowTable, check_target
-from .notebook import commands
-from .notebook.given import (
+from .commands.command_line import CHECK, DRAW, FORMATS, RESUME, RUN
+from .commands.line import ParsedLine, Token, line_error, read_words, typed
+from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
+from .commands.values import (
     amount,
     count,
     inputs,
@@ -56,43 +36,39 @@ from .notebook.given import (
     workers_of,
     write_by,
 )
-from .notebook.options import (
-    DRY,
-    FOR_ROWS,
-    INPUT,
-    MAX_COST,
-    MAX_TOKENS,
-    ON,
-    REPLAY,
-    SAVE_PICTURE,
-    SET,
-    STRICT,
-    TIMEOUT,
-    Command,
-    Operand,
-    Option,
-    ParsedLine,
-    Token,
-    line_error,
-    read_words,
-    typed,
-)
-from .notebook.options import (
-    OVER as OVER_ROWS,
-)
-from .pictures.page import LiveLine, progress_text
+from .engine.host.interrupts import held_interrupts
+from .engine.runner import clock
+from .flow.progress.events import Question
+from .flow.steps import Flow
+from .languages import detect_language, recognized_language
+from .languages.over import OVER
+from .lifecycle.definitions.define import check_definition, source_of
+from .lifecycle.definitions.files import DEFINITIONS
+from .lifecycle.input.options import RunOptions
+from .lifecycle.input.prompt import ask_at_prompt
+from .lifecycle.launch.driving import wait_for
+from .lifecycle.launch.launch import start_run
+from .lifecycle.past.resume import resume_run
+from .lifecycle.scoring.checks import OK, CheckReport, figures
+from .lifecycle.scoring.scorers import named_scorers, score_over
+from .lifecycle.storage.relink import refused
+from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
+from .limits.limits import Limits
+from .pictures.pages.parts import LiveLine, progress_text
 from .pictures.plain import counted
-from .text.diagnostics import (
-    UNUSABLE,
-    AgfError,
-    DefinitionError,
-    Diagnostic,
-    Source,
-    join_hints,
-    suggest,
-    unwritable_reason,
-    wrapped,
-)
+from .settings import settings
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.excerpt import wrapped
+from .text.source import UNUSABLE, Source, unwritable_reason
+from .text.suggestions import join_hints, suggest
+from .values.value import Value, as_json
+
+# `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
+if __name__ == "__main__":
+    sys.path[:] = [
+        part for part in sys.path if part and os.path.realpath(part) != os.path.realpath(".")
+    ]
+
 
 PACKAGE = Path(__file__).parent
 
@@ -446,114 +422,6 @@ def _imported(word: Token) -> Mapping[str, Any]:
             why = f"{place}: {type(error).__name__}: {error}"
     raise line_error("file", why, word)
 
-
-FILE = Operand("FILE", "a definition in any of the languages (YAML or JSON)", "file")
-ALWAYS = (
-    Option(
-        "--tools",
-        "a module or .py file that registers tools and agents",
-        "file",
-        "MODULE",
-        many=True,
-    ),
-    Option("--allow-import", "import the Python files whose functions the definition names"),
-    Option("--define", "the file of a definition that this one calls", "file", "FILE", many=True),
-)
-SHARED = {option.flag: option for option in (*commands.RUNS.options, *FOR_ROWS)}
-"""Options that a magic has too."""
-FOR_RUNS = (
-    *ALWAYS,
-    SET._replace(
-        help="one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
-    ),
-    INPUT._replace(help="the input: a .json or .yaml file", metavar="FILE"),
-    Option("--allow-shell", "let shell steps start programs"),
-    TIMEOUT,
-    MAX_TOKENS,
-    MAX_COST,
-    ON,
-    SHARED["--record"],
-    Option("--export", "write the files that the graph exports into this folder", "file", "FOLDER"),
-    Option("--trace", "report the run to OpenTelemetry as spans, with the provider of the process"),
-    SHARED["--report"],
-    Option("--quiet", "print the output alone"),
-)
-FOR_SCORES = (
-    SHARED["--score"]._replace(
-        help="a score of each row: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow that judges"
-    ),
-    SHARED["--against"],
-    Option(
-        "--fail-below",
-        "return 1 if a score over all rows is lower; without --score, the share of good rows",
-        "count",
-        "LEAST",
-    ),
-    Option(
-        "--figures", "write the scores and the low rows to a file: .html or .json", "file", "FILE"
-    ),
-    SHARED["--save"],
-    SHARED["--yes"],
-)
-FORMATS = ("text", "json", "github")
-
-RUN = Command(
-    name="agf-magics run",
-    about="Run a definition and print its output as JSON.",
-    operands=(FILE,),
-    options=(
-        *FOR_RUNS,
-        *FOR_SCORES,
-        OVER_ROWS._replace(
-            help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
-        ),
-        *(option for option in FOR_ROWS if option.flag not in {own.flag for own in FOR_SCORES}),
-        DRY,
-        REPLAY,
-    ),
-    example="agf-magics run longest.yaml --tools tools.py --set 'words=[pear, fig]'",
-)
-RESUME = Command(
-    name="agf-magics resume",
-    about="Resume a run of the project's journal and print its output as JSON.",
-    operands=(
-        Operand(
-            "RUN", "the id of the run, its beginning, or the name of a flow: its last run", "run"
-        ),
-    ),
-    options=(*FOR_RUNS, *FOR_SCORES),
-    example="agf-magics resume longest-1-4f2a --tools tools.py",
-)
-CHECK = Command(
-    name="agf-magics check",
-    about="Print everything that is wrong with definitions.",
-    operands=(
-        Operand(
-            "FILE",
-            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
-            "file",
-            many=True,
-        ),
-    ),
-    options=(
-        *ALWAYS,
-        STRICT,
-        Option(
-            "--format",
-            "text; json: a list of findings; github: annotations of a pull request",
-            "value",
-            "|".join(FORMATS),
-        ),
-    ),
-    example="agf-magics check flows --strict",
-)
-DRAW = Command(
-    name="agf-magics draw",
-    about="Print the graph of a definition, or save its picture.",
-    operands=(FILE,),
-    options=(*ALWAYS, SAVE_PICTURE),
-    example="agf-magics draw longest.yaml --save longest.svg",
-)
 
 ACTS = {
     "run": (RUN, _run),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from agf_magics.commands.magics import COMMANDS
 from agf_magics.languages.documents import Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES as STATE_TYPES
-from agf_magics.languages.pipeline import kinds
+from agf_magics.languages.pipeline import words
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.plan import document as plan_words
+from agf_magics.languages.plan import words as plan_words
 from agf_magics.languages.policy import SCHEMA
-from agf_magics.notebook.commands import COMMANDS
 
 from .markdown import table
 
@@ -39,10 +39,10 @@ def _marked(names: Iterable[str], required: Iterable[str]) -> str:
 
 def _pipeline() -> str:
     types = ", ".join(f"`{name}`" for name in TYPES)
-    functions = " · ".join(f"`{form}`" for form in kinds.FUNCTIONS.values())
-    documents = kinds.DOCUMENTS.values()
+    functions = " · ".join(f"`{form}`" for form in words.FUNCTIONS.values())
+    documents = words.DOCUMENTS.values()
     return "\n\n".join(
-        [_kinds("document", documents), _kinds("step", kinds.STEPS.values()), f"**Types of a schema.** {types}",
+        [_kinds("document", documents), _kinds("step", words.STEPS.values()), f"**Types of a schema.** {types}",
          f"**Functions.** {functions}"]
     )  # fmt: skip
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agf_magics.flow.json_schema import TYPE_NAMES
 from agf_magics.languages.policy import SCHEMA
+from agf_magics.schemas.schema import TYPE_NAMES
 
 from .markdown import table
 

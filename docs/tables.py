@@ -19,16 +19,16 @@ from typing import Any, get_args
 
 import agf_magics as agf
 from agf_magics import __main__
-from agf_magics.flow import events
+from agf_magics.commands.line import Command
+from agf_magics.commands.magics import COMMANDS
+from agf_magics.flow.progress import events
 from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
-from agf_magics.languages.pipeline import kinds
+from agf_magics.languages.pipeline import takes, words
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.plan import document as plan_words
-from agf_magics.lifecycle import settings
-from agf_magics.notebook.commands import COMMANDS
+from agf_magics.languages.plan import words as plan_words
 from agf_magics.notebook.config import SHARED, AgfMagics
-from agf_magics.notebook.options import Command
+from agf_magics.settings import settings
 from tests import ways
 
 from .cards import card
@@ -63,15 +63,15 @@ def _meaning(key: Key) -> str:
 
 
 def step(kind: str) -> str:
-    return _keys(kinds.STEPS[kind])
+    return _keys(words.STEPS[kind])
 
 
 def document(kind: str) -> str:
-    return _keys(kinds.DOCUMENTS[kind])
+    return _keys(words.DOCUMENTS[kind])
 
 
 def target() -> str:
-    return _keys(kinds.TARGET)
+    return _keys(takes.TARGET)
 
 
 def field_types() -> str:
@@ -85,7 +85,7 @@ def field_types() -> str:
 
 def functions() -> str:
     return _table(
-        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in kinds.FUNCTIONS.items())
+        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in words.FUNCTIONS.items())
     )
 
 

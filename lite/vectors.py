@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.browser import OwnLoop
+from agf_magics.engine.host.page_loop import OwnLoop
 
 sys.path.insert(0, "/drive")
 

@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, is_hypothesis_test, settings
 os.environ["AGF_CHECK_VALUES"] = "1"  # before the package, which reads it once; kernels and workers inherit it
 
 from agf_magics.catalog import default
-from agf_magics.flow.json_schema import judge
-from agf_magics.lifecycle.settings import current
+from agf_magics.schemas.json_schema import judge
+from agf_magics.settings.settings import current
 from agf_magics.workers.on import started
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.

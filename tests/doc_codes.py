@@ -24,14 +24,14 @@ CODE = re.compile(rf"^(?:{'|'.join(LAYERS)})\.[a-z0-9-]+$")
 WHAT = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
 LAYER_OF = {
-    "notebook/history.py": "magic",
+    "notebook/magics/history.py": "magic",
     "notebook/config.py": "magic",
-    "notebook/contexts.py": "magic",
-    "notebook/magics.py": "magic",
+    "notebook/display/timeline.py": "magic",
+    "notebook/magics/lessons.py": "magic",
     "notebook/notebook.py": "magic",
-    "notebook/given.py": "magic",
-    "notebook/options.py": "magic",
-    "notebook/planners.py": "magic",
+    "commands/values.py": "magic",
+    "commands/line.py": "magic",
+    "notebook/magics/planners.py": "magic",
 }
 """Modules whose functions in `REPORT` take a code without its layer."""
 

@@ -37,8 +37,8 @@ from traitlets.config import Config
 import agf_magics as agf
 from agf_magics import CheckFailed
 from agf_magics.catalog import default
-from agf_magics.lifecycle.define import check_definition
-from agf_magics.text.diagnostics import Source
+from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.text.source import Source
 from tests.processes import command_line
 
 BUILT_IN = ("file__read", "file__write", "shell", "sql")

@@ -18,7 +18,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import install
-from agf_magics.flow import events as ev
+from agf_magics.flow.progress import events as ev
 
 STEPS = "pipeline: p\nsteps:\n"
 

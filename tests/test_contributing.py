@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.pipeline import document_schema, kinds
-from agf_magics.languages.pipeline.load import BUILD
+from agf_magics.languages import documents
+from agf_magics.languages.pipeline import document_schema
+from agf_magics.languages.pipeline import words as words_module
+from agf_magics.languages.pipeline.steps import BUILD
 from tests.test_layers import MAY
 
 ROOT = Path(__file__).parents[1]
@@ -53,8 +55,8 @@ def test_a_new_step_kind_needs_at_most_five_files() -> None:
 
 def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     """It loads, runs, is suggested for a typing error, is drawn, and is in the JSON Schema."""
-    kind = kinds.Kind("double", "Doubles a value.", {"value": kinds.STEPS["transform"].keys["value"]})
-    monkeypatch.setitem(kinds.STEPS, "double", kind)  # type: ignore[arg-type]
+    kind = documents.Kind("double", "Doubles a value.", {"value": words_module.STEPS["transform"].keys["value"]})
+    monkeypatch.setitem(words_module.STEPS, "double", kind)  # type: ignore[arg-type]
     monkeypatch.setitem(BUILD, "double", BUILD["transform"])  # type: ignore[arg-type]
     flow = agf.load("{pipeline: p, steps: [{double: {value: '21'}}]}")
     run = agf.run(flow, registry=agf.Registry())

@@ -14,14 +14,16 @@ from typing import Any, get_args
 import pytest
 
 import agf_magics as agf
+from agf_magics.commands.magics import COMMANDS
+from agf_magics.languages import documents
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES
-from agf_magics.languages.pipeline import kinds
+from agf_magics.languages.pipeline import takes
+from agf_magics.languages.pipeline import words as words_module
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.policy import SCHEMA
-from agf_magics.lifecycle.settings import OPENING, Settings
-from agf_magics.notebook.commands import COMMANDS
 from agf_magics.notebook.config import AgfMagics
+from agf_magics.settings.settings import OPENING, Settings
 from docs import markdown, search, tables
 from tests import doc_codes
 from tests.doc_pages import (
@@ -179,12 +181,14 @@ def test_every_generated_part_is_in_a_page() -> None:
 # --- what there is ---
 
 
-@pytest.mark.parametrize("kind", [*kinds.STEPS.values(), *kinds.DOCUMENTS.values()], ids=lambda kind: kind.name)
-def test_a_kind_and_all_its_keys_are_described(kind: kinds.Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [*words_module.STEPS.values(), *words_module.DOCUMENTS.values()], ids=lambda kind: kind.name
+)
+def test_a_kind_and_all_its_keys_are_described(kind: documents.Kind) -> None:
     section = _section(SITE["reference/steps.md"], kind.name)
     for key in kind.keys.values():
         assert re.search(rf"^\| `{key.name}` \| {'yes' if key.required else 'no'} \|", section, re.MULTILINE)
-    if kind.name in kinds.STEPS:
+    if kind.name in words_module.STEPS:
         assert [
             block for block in blocks(section) if block.text.startswith("%%pipeline") and f"{kind.name}:" in block.text
         ]
@@ -192,12 +196,12 @@ def test_a_kind_and_all_its_keys_are_described(kind: kinds.Kind) -> None:
 
 def test_targets_and_reserved_keys_are_described() -> None:
     page = SITE["reference/steps.md"]
-    assert all(f"| `{key}` |" in page for key in kinds.TARGET.keys)
-    assert all(f"`{key}`" in page for key in kinds.PLANNED)
+    assert all(f"| `{key}` |" in page for key in takes.TARGET.keys)
+    assert all(f"`{key}`" in page for key in words_module.PLANNED)
 
 
 def test_types_of_fields_and_functions_are_described() -> None:
-    assert all(f"| `{name}` |" in SITE["reference/schemas.md"] for name in kinds.FIELD_TYPES)
+    assert all(f"| `{name}` |" in SITE["reference/schemas.md"] for name in words_module.FIELD_TYPES)
     assert all(f"| `{name}(" in SITE["reference/r1.md"] for name in COMBINATORS)
 
 

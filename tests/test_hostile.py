@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.journal.store import Store
+from agf_magics.commands.line import read
+from agf_magics.commands.magics import COMMANDS
+from agf_magics.journal.database.store import Store
 from agf_magics.languages import LANGUAGES, detect_language
-from agf_magics.lifecycle import settings as all_settings
-from agf_magics.lifecycle.define import register
-from agf_magics.notebook.commands import COMMANDS
-from agf_magics.notebook.options import read
-from agf_magics.text import nodes
-from agf_magics.text.diagnostics import COMPARED
+from agf_magics.lifecycle.definitions.define import register
+from agf_magics.settings import settings as all_settings
+from agf_magics.text.suggestions import COMPARED
+from agf_magics.text.yaml import nodes
 from tests.counting import work
 from tests.engine import kept
 from tests.languages.loading import load as load_text

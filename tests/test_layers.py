@@ -263,5 +263,5 @@ def test_load_ext_imports_no_module_that_most_notebooks_do_not_use(tmp_path: Pat
     program = [sys.executable, "-c", code]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=True, cwd=tmp_path)
     imported = set(done.stdout.split())
-    assert "agf_magics.notebook.magics" in imported
+    assert "agf_magics.notebook.magics.lessons" in imported
     assert imported & set(LATE) == set()

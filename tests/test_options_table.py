@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agf_magics.__main__ import ACTS as LINES
-from agf_magics.notebook import commands
+from agf_magics.commands import magics as commands
 
 ACTS = {
     "run": (commands.RUN_PIPELINE, commands.RUNS),

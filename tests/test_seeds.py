@@ -15,12 +15,14 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.languages.pipeline import kinds as words
+from agf_magics.languages.pipeline import takes, words
 from agf_magics.languages.pipeline.r1 import nodes
 from agf_magics.languages.pipeline.r1 import parse as parse_r1
-from agf_magics.lifecycle.settings import Settings
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import Fields, Items, Node, Scalar, documents
+from agf_magics.settings.settings import Settings
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yaml.nodes import Fields, Items, Node, Scalar
+from agf_magics.text.yaml.reader import documents
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "seed_examples.json").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = VECTORS["rows"]
@@ -121,7 +123,7 @@ EXTENSIONS = {
 
 
 def test_every_word_of_the_language_is_used() -> None:
-    kinds = [*words.STEPS.values(), *words.DOCUMENTS.values(), words.TARGET]
+    kinds = [*words.STEPS.values(), *words.DOCUMENTS.values(), takes.TARGET]
     wanted = {(kind.name, key) for kind in kinds for key in kind.keys}
     wanted |= {("type", name) for name in words.FIELD_TYPES}
     wanted |= {("arguments", "literal"), ("arguments", "!expr"), ("pass", "list"), ("pass", "mapping")}

@@ -90,7 +90,7 @@ def double(number: int) -> int:
 def _journal(file: str) -> None:
     import dataclasses
 
-    from agf_magics.lifecycle.settings import current
+    from agf_magics.settings.settings import current
 
     current.settings = dataclasses.replace(current.settings, journal=file)
 

@@ -1,14 +1,21 @@
 """The things of a kernel that flows can name: tools, agents, models, flows, schemas."""
 
-from .agents import ANYBODY, USER, Agent, ModelAgent, check_reply, parse_json_reply
-from .builtin import install
+from .agents import USER, Agent, check_reply, parse_json_reply
+from .builtin.install import install
+from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
-from .messages import Delta, Offered, Part, Reply, Request
-from .models import Model, ModelFault, model_of, timeout_fault
-from .registry import Context, Policy, Registry, Shelf, Transform, default
-from .throttle import Retry, Throttle, asked_pause
-from .tool_context import ToolContext
-from .tools import MASK, Tool, Where, make_tool
+from .model_agents import ANYBODY, ModelAgent
+from .models.errors import ModelFault, timeout_fault
+from .models.messages import Delta, Offered, Part, Reply, Request
+from .models.model import Model, model_of
+from .policies import Policy
+from .registry import Registry, default
+from .shelf import Shelf
+from .tools.callables import Where
+from .tools.context import ToolContext
+from .tools.throttle import Retry, Throttle, asked_pause
+from .tools.tool import MASK, Tool, make_tool
+from .transforms import Transform
 
 __all__ = [
     "ANYBODY",

@@ -1,7 +1,5 @@
 """Agents: Python functions that answer a prompt; their arguments (decision A10) and their replies
 (P10).
-
-Agents that are a model: an identity like any other, with a session instead of a function.
 """
 
 from __future__ import annotations
@@ -12,21 +10,13 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
-from ..flow.patterns import unusable
-from ..flow.schemas import Schema, conform
-from ..flow.session import STEPS, format_for_model, format_prompt, read_json, unfenced
-from ..flow.values import Value, isolate
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
-from .models import Model
-from .tools import (
-    Arguments,
-    Where,
-    callable_by_name,
-    checked_limits,
-    checked_name,
-    description_of,
-    is_async,
-)
+from ..flow.sessions.session import format_for_model, format_prompt, read_json, unfenced
+from ..schemas.schema import Schema, conform
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.suggestions import suggest
+from ..values.value import Value, isolate
+from .tools.arguments import Arguments
+from .tools.callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 USER = "user"
 """The person in the notebook: an identity with all tools (decision A12), which no agent can
@@ -287,58 +277,3 @@ def parse_json_reply(text: str) -> Value:
 def _short(value: Value) -> str:
     text = format_for_model(value).strip() or "empty text"
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
-
-
-SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class ModelAgent:
-    """An agent that a model answers for."""
-
-    name: str
-    model: Model | None = None
-    """None: the configured one."""
-    instructions: str = ""
-    description: str = ""
-    tools: tuple[str, ...] | None = None
-    """The tools that it may use; None: all registered tools."""
-    default: bool = False
-    """Whether it answers steps that name no identity."""
-    gives: Mapping[str, Any] | None = None
-    """JSON Schema of its answer if the step has none; None: text."""
-    steps: int = STEPS
-    settings: Mapping[str, Value] = field(default_factory=dict)
-    read: Callable[[Value], Value] | None = None
-    """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
-    decides."""
-
-    def __post_init__(self) -> None:
-        """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
-        ``gives``."""
-        checked_name(self.name, "model_agent", "name")
-        if self.name == USER:
-            raise ValueError(
-                f"{USER!r} is the person in the notebook, who may use all tools: choose another "
-                f"name"
-            )
-        if unknown := [key for key in self.settings if key not in SETTINGS]:
-            raise TypeError(
-                f"model_agent has no parameter {unknown[0]!r}; settings are {', '.join(SETTINGS)}"
-            )
-        if type(self.steps) is not int or self.steps < 1:
-            raise ValueError(f"max_steps must be a whole number, 1 or more, got {self.steps!r}")
-        if not isinstance(self.instructions, str):
-            raise TypeError(f"instructions must be text, got {self.instructions!r}")
-        if refused := unusable(self.gives, f"model_agent {self.name!r}"):
-            raise DefinitionError(*refused)
-
-    def __repr__(self) -> str:
-        return (
-            f"<ModelAgent {self.name}: "
-            f"{self.model.name if self.model is not None else 'the configured model'}>"
-        )
-
-
-ANYBODY = ModelAgent(name="model")
-"""Answers if a model is configured and no agent is registered."""

@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from ..flow.session import STEPS
-from ..flow.values import Value
-from .agents import ModelAgent, make_agent
-from .models import model_of
-from .registry import Registry, check_policy, make_policy, make_transform
+from ..flow.sessions.session import STEPS
+from ..values.value import Value
+from .agents import make_agent
+from .model_agents import ModelAgent
+from .models.model import model_of
+from .policies import check_policy, make_policy
+from .registry import Registry
 from .registry import default as registry_or_default
-from .throttle import Retry, make_throttle
-from .tools import F, Names, Where, checked_names, make_tool, name_of
+from .tools.callables import F, Names, Where, checked_names, name_of
+from .tools.throttle import Retry, make_throttle
+from .tools.tool import make_tool
+from .transforms import make_transform
 
 
 @overload

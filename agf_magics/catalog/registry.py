@@ -1,9 +1,6 @@
 """The registry: the tools, agents, flows and so on of this kernel, each kind on a shelf of its own
 (decision A2).
 
-A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for
-other threads, so a cell may register while a run or a listing reads.
-
 Three kinds of things are defined here, because nothing else needs a module for them:
 
 - Named contexts: the messages of plans, which last across cells. The plan language defines the log.
@@ -19,255 +16,22 @@ Three kinds of things are defined here, because nothing else needs a module for 
 from __future__ import annotations
 
 import copy
-import inspect
-import re
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from ..flow.schemas import Schema
 from ..flow.steps import Flow
-from ..text.diagnostics import DefinitionError, Diagnostic, Span, suggest
-from .agents import Agent, ModelAgent
-from .models import Model, model_of
-from .tools import Tool, Where, checked_limits, description_of, is_async, name_of, signature_of
-
-
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-T = TypeVar("T", bound=Named)
-
-
-class Shelf(Mapping[str, T]):
-    """Things of one kind by name, iterated in the order of names."""
-
-    def __init__(self, word: str, how: str) -> None:
-        """``word``: the word for one thing; ``how``: the hint for an empty shelf."""
-        self._word = word
-        self._how = how
-        self._held: dict[str, T] = {}
-        self.version = object()
-        """Another object after each change."""
-
-    def add(self, thing: T) -> None:
-        """Register a thing, in place of the one that has its name."""
-        self._held[thing.name] = thing
-        self.version = object()
-
-    def remove(self, name: str) -> None:
-        """Remove a thing, if it is here."""
-        self._held.pop(name, None)
-        self.version = object()
-
-    def __getitem__(self, name: str) -> T:
-        return self._held[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def items(self) -> ItemsView[str, T]:
-        """A snapshot, like `values`."""
-        return dict(sorted(self._held.copy().items(), key=lambda pair: pair[0])).items()
-
-    def values(self) -> ValuesView[T]:
-        return dict(self.items()).values()
-
-    def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
-        """The error for a ``name`` that is not here."""
-        hint = (
-            suggest(name, self, f"{self._word}s")
-            if len(self)
-            else f"no {self._word} is registered: {self._how}"
-        )
-        return Diagnostic(code, f"no {self._word} {name!r}", span, hint)
-
-    def __repr__(self) -> str:
-        return f"<{self._word}s: {', '.join(self) or 'none'}>"
-
-
-class Definitions(Shelf[T]):
-    """Things that cells and files define."""
-
-    def __init__(self, word: str, how: str) -> None:
-        super().__init__(word, how)
-        self._origins: dict[str, str | None] = {}
-
-    def define(self, thing: T, origin: str | None) -> str | None:
-        """Register a thing. Return a note if another origin (a cell's id, a file) or another
-        language has defined that name."""
-        name = thing.name
-        before, origin_before = self._held.get(name), self._origins.get(name)
-        self.add(thing)
-        self._origins[name] = origin
-        if before is None:
-            return None
-        language, other = getattr(thing, "language", None), getattr(before, "language", None)
-        if language != other:
-            return f"{self._word} {name!r} replaces the {other} of that name"
-        if origin != origin_before:
-            return (
-                f"{self._word} {name!r} was defined by another cell or file; this definition "
-                f"replaces it"
-            )
-        return None
-
-    def remove(self, name: str) -> None:
-        super().remove(name)
-        self._origins.pop(name, None)
-
-
-class Context:
-    """A log with a name. One run at a time writes to it."""
-
-    __slots__ = ("_free", "holder", "last", "log", "name")
-
-    def __init__(self, name: str, log: Any = None) -> None:
-        self.name = name
-        self.log = log
-        """None: no run has used it."""
-        self.holder = ""
-        """The run that uses it now; empty: none."""
-        self.last = ""
-        """The last run that used it."""
-        self._free = [None]  # an atomic lock: `pop` succeeds for one thread
-
-    def hold(self, run_id: str) -> None:
-        """Lock it for a run. Raises DefinitionError if another run has it."""
-        try:
-            self._free.pop()
-        except IndexError:
-            message = f"another run uses the context {self.name!r}"
-            hint = "%runs lists it: wait for it, cancel it, or give this plan its own context"
-            raise DefinitionError(Diagnostic("run.context-busy", message, hint=hint)) from None
-        self.holder = self.last = run_id
-
-    def release(self, run_id: str) -> None:
-        if self.holder == run_id:
-            self.holder = ""
-            self._free.append(None)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Transform:
-    """A transform and its options. Called as ``function(value)``."""
-
-    name: str
-    function: Callable[[Any], Any]
-    description: str = ""
-    where: Where | None = None
-    """None: decided from the flow."""
-    timeout: float | None = None
-    """Seconds."""
-    is_async: bool = False
-
-
-def make_transform(
-    function: Callable[..., Any], name: str, where: Where | None, timeout: float | None
-) -> Transform:
-    checked_limits(where, timeout)
-    signature = signature_of(function)
-    try:
-        if signature is not None:
-            signature.bind(None)
-    except TypeError:
-        raise ValueError(
-            f"transform {name!r} must take one value, the outputs by alias: def {name}(outputs), "
-            f"not {signature}"
-        ) from None
-    return Transform(
-        name=name,
-        function=function,
-        description=description_of(function),
-        where=where,
-        timeout=timeout,
-        is_async=is_async(function),
-    )
-
-
-ID = re.compile(r"x-[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+", re.ASCII)
-
-TAKES = {False: ("config", "input", "agents"), True: ("config",)}
-"""The parameters that a policy, and a builder (True), may have; they are filled by name."""
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Policy:
-    """A vendor policy and its options. Called with the keyword arguments in `takes`."""
-
-    name: str
-    """Its id."""
-    function: Callable[..., Any]
-    takes: tuple[str, ...]
-    """Its parameters, of ``config``, ``input`` and ``agents``."""
-    builder: bool = False
-    """Whether it returns the Step to run."""
-    description: str = ""
-    where: Where | None = None
-    """None: decided from the flow."""
-    timeout: float | None = None
-    """Seconds."""
-    is_async: bool = False
-
-
-def check_policy(name: object, builder: object) -> None:
-    """Raise ValueError for an id that is not a vendor's, TypeError for a wrong ``builder``."""
-    if not isinstance(name, str) or not ID.fullmatch(name):
-        raise ValueError(
-            f"the id of a policy must be x-<vendor>.<name>, such as 'x-acme.vote', not {name!r}"
-        )
-    if not isinstance(builder, bool):
-        raise TypeError(f"builder must be True or False, got {builder!r}")
-
-
-def make_policy(
-    function: Callable[..., Any],
-    name: str,
-    builder: bool,
-    where: Where | None,
-    timeout: float | None,
-) -> Policy:
-    checked_limits(where, timeout)
-    if builder and is_async(function):
-        raise ValueError(
-            f"policy {name!r} is a builder, which returns a Step: it cannot be an async function"
-        )
-    return Policy(
-        name=name_of(function, "policy", name),
-        function=function,
-        takes=_asked(function, name, TAKES[builder]),
-        builder=builder,
-        description=description_of(function),
-        where=where,
-        timeout=timeout,
-        is_async=is_async(function),
-    )
-
-
-def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) -> tuple[str, ...]:
-    signature = signature_of(function)
-    if signature is None:
-        raise ValueError(
-            f"policy {name!r}: the parameters of this function are unknown; wrap it in a function "
-            f"with parameters"
-        )
-    parameters = signature.parameters.values()
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return offered
-    empty = inspect.Parameter.empty
-    required = [p for p in parameters if p.default is empty and p.kind is not p.VAR_POSITIONAL]
-    misplaced = [p.name for p in required if p.name not in offered]
-    misplaced = misplaced or [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
-    if misplaced:
-        raise ValueError(
-            f"policy {name!r} takes {', '.join(offered)} by name, not {', '.join(misplaced)}"
-        )
-    return tuple(p.name for p in parameters if p.name in offered)
+from ..schemas.schema import Schema
+from ..text.diagnostics import Diagnostic
+from ..text.source import Span
+from ..text.suggestions import suggest
+from .agents import Agent
+from .contexts import Context
+from .model_agents import ModelAgent
+from .models.model import Model, model_of
+from .policies import Policy
+from .shelf import Definitions, Shelf
+from .tools.tool import Tool
+from .transforms import Transform
 
 
 class Agents(Shelf[Agent | ModelAgent]):

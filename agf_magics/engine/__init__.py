@@ -1,1 +1,1 @@
-"""Runs a flow: emits events and returns a value. Does not depend on languages or IPython."""
+"""Runs a flow: emits events and returns a value. Knows no language and no IPython."""

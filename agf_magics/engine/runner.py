@@ -1,4 +1,7 @@
-"""One run, from its start to its end, and each step in it: emit its events, store its value, handle
+"""The state of a run that its steps share, and each step in it: emit its events, store its value,
+handle its failure.
+
+One run, from its start to its end, and each step in it: emit its events, store its value, handle
 its failure.
 
 Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
@@ -9,34 +12,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from ..flow import events as ev
-from ..flow.progress import Progress
-from ..flow.step import FlowInput, FlowResult, Frame, Outcome, Step, finished
-from ..flow.steps import Flow, Invoke, stores_in
-from ..flow.values import LargeValues, Value
+from ..flow.frame import FlowInput, FlowResult, Frame, Outcome, finished
+from ..flow.progress import events as ev
+from ..flow.progress.progress import Progress
+from ..flow.step import Step
+from ..flow.steps import Invoke
 from ..journal.recorder import Journal
-from ..journal.records import NO_RECORDS, CallKey, RecordedOutcome, ReplayLog
-from ..journal.secrets import Secrets
+from ..journal.records.recorded_outcomes import NO_RECORDS, RecordedOutcome, ReplayLog
+from ..journal.records.records import CallKey
+from ..journal.secrets.masking import Secrets
+from ..limits.budgets import Budget, LimitReached, Meter
+from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
-from .host import TURN, Deadline, Host, OutOfTime, within
-from .limits import (
-    ANYTHING,
-    Budget,
-    Grant,
-    LimitReached,
-    Limits,
-    Meter,
-    granted,
-    inside,
-    rights,
-    watch_threads,
-)
-from .linked import Linked
-from .user_code import StillRunning, printing
+from ..values.large import LargeValues
+from ..values.value import Value
+from .host.host import TURN, Host
+from .linking.linked import Linked
+from .threads.awaiting import StillRunning
 
 clock = time.monotonic
 
@@ -142,7 +138,7 @@ class AskedCall(NamedTuple):
 
 
 class Recording(Protocol):
-    """The recorded calls that a run takes instead of making them: see lifecycle/replay.py."""
+    """The recorded calls that a run takes instead of making them: see lifecycle/recordings/replay.py."""
 
     name: str
     """The name of its file."""
@@ -350,154 +346,3 @@ def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
         and not error.is_unknown_name
         and not isinstance(error, (LimitReached, ev.Unanswered))
     )
-
-
-class Done(NamedTuple):
-    ended: FlowResult
-    calls: int
-    """Tool calls made; in a dry run, the calls that a real run would make at least."""
-    sessions: int
-    """Agent sessions opened, or that a real run would open."""
-
-
-async def run(
-    linked: Linked,
-    flow_input: FlowInput,
-    *,
-    host: Host,
-    emit: Callable[[ev.Event], None],
-    limits: Limits,
-    dry: bool = False,
-    journal: Journal | None = None,
-    work: str = "",
-    secrets: Secrets | None = None,
-    stream: bool = False,
-    budget: Budget | None = None,
-    progress: Progress | None = None,
-    on_frame: Callable[[Frame], None] | None = None,
-    recording: Recording | None = None,
-    notes: Callable[[], Iterable[Diagnostic]] = tuple,
-    shapes: Mapping[type[Step], Shape],
-) -> Done:
-    """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
-    event.
-
-    A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
-    the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
-    repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
-    models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
-    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens. ``on_frame``: called
-    with each frame that the outermost flow reaches. ``recording``: the calls that are replayed.
-    ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
-
-    Raises StepError if a step fails, and CancelledError if the run is cancelled.
-    """
-    budget = Budget(limits) if budget is None else budget
-    runner = Runner(shapes, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.on_frame, runner.recording = on_frame, recording
-    # Nothing above awaits or raises: after this event there is always a RunEnded.
-    emit(ev.RunStarted(linked.flow.name, clock()))
-    failure: BaseException | None = None
-    watch_threads()
-    grant = rights().grant
-    outer_grant, outer_inside = granted.set(grant), inside.set(True)
-    outer_prints = printing.set(None) if stream else None
-    try:
-        async with Deadline(limits.timeout, host):
-            if journal is not None:
-                # Inside the time limit: a journal on a slow disk, or one that another process
-                # holds, may wait.
-                await journal.start(emit, linked.flow.name, linked.flow.language, work)
-            grant = grant.narrow(linked.uses, asked=linked.asked)
-            scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
-            ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
-    except asyncio.CancelledError:
-        _end(runner, "cancelled", None, _stores(runner, linked))
-        raise
-    except OutOfTime:
-        failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
-    except RecursionError:  # of the engine: what user code raises is a failure of its step
-        failure = _too_deep(linked)
-    except BaseException as error:
-        failure = error
-    finally:
-        granted.reset(outer_grant)
-        inside.reset(outer_inside)
-        if outer_prints is not None:
-            printing.reset(outer_prints)
-    # Outside of `except`: an error below must not have the failure as its context.
-    if failure is not None:
-        stores = _stores(runner, linked)
-        # A fan-out that ran to its end has put its own results there.
-        if isinstance(failure, StepError) and failure.partial is None:
-            failure.partial = stores
-        _end(
-            runner,
-            "waiting" if isinstance(failure, ev.Unanswered) else "error",
-            None,
-            stores,
-            failure,
-        )
-        raise failure
-    for note in (*ended.notes, *notes()):
-        emit(ev.Warned(clock(), note))
-    _end(runner, "ok", ended.output, ended.stores)
-    return Done(ended, runner.calls, budget.spawned)
-
-
-def _end(
-    runner: Runner,
-    status: str,
-    output: Value,
-    stores: Mapping[str, Value],
-    error: BaseException | None = None,
-) -> None:
-    if runner.journal is not None:
-        # Before the event: who hears of the end may resume the run or read it.
-        runner.journal.end(status, output, stores, error)
-    runner.emit(ev.RunEnded(clock(), status, error, stores))
-
-
-def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
-    """The results of a run that did not complete."""
-    if runner.reached is None:
-        return {}
-    return stores_in(linked.flow, runner.reached)
-
-
-def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
-    """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
-    message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
-    hint = (
-        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
-        "timeout of a run"
-    )
-    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
-
-
-def _too_deep(linked: Linked) -> StepError:
-    message = f"{linked.flow.name!r} nests steps and calls of flows deeper than a run can go"
-    hint = "put steps one after another instead of inside each other"
-    return LimitReached(Diagnostic("limit.nesting", message, linked.flow.origin.span, hint))
-
-
-def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
-    """The counters of a definition that limits itself."""
-    return () if flow.declared.caps is None else (Meter(flow.name, flow.declared.caps, calls),)
-
-
-async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
-    """``work``, within the time that the definition allows itself."""
-    caps = flow.declared.caps
-    return await within(
-        caps.seconds if caps is not None else None, work, lambda: duration_exceeded(flow)
-    )
-
-
-def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
-    """A flow took longer than its definition allows. ``left_running``: the calls that could not be
-    stopped."""
-    caps = flow.declared.caps
-    assert caps is not None, "only a flow with caps has a duration"
-    message = f"{flow.name!r} took longer than the {caps.seconds:g} s that its definition allows"
-    return LimitReached(Diagnostic("limit.duration", message, caps.span, left_running or None))

@@ -1,1 +1,1 @@
-"""The common representation of all languages: checks, pictures, progress and runs read it."""
+"""The common representation of all languages: steps, frames, checks, sessions, progress."""

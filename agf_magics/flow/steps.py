@@ -4,10 +4,6 @@ Checks, picture, progress and engine read one tree with one id per step. The id 
 text: ``steps[1].branches.security``; names that are not identifiers are quoted, so that ids are
 unique. A new kind needs a section in docs/design.md and a sentence of a seed that no field of an
 existing kind can express.
-
-Expressions, arguments and targets that are functions, for every language.
-
-They carry the places and references of the text, which the function does not have.
 """
 
 from __future__ import annotations
@@ -16,42 +12,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from ..text.diagnostics import Diagnostic, Source, Span, StepError
-from .schemas import Schema
-from .shapes import Look, Shape
-from .step import END as END
-from .step import START as START
-from .step import (
+from ..schemas.schema import Schema
+from ..schemas.shapes import Look, Shape
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Source, Span
+from ..values.value import Value, type_name
+from .frame import (
     Args,
-    Asking,
     Binding,
-    Caps,
-    Exchange,
-    Export,
     Expr,
     FanOutResult,
     FlowInput,
     FlowResult,
     Frame,
     Join,
-    Lookup,
-    Outcome,
-    Permit,
-    Pick,
+    Name,
     Ref,
-    Taken,
     Target,
-    Uses,
     data,
 )
-from .step import Cut as Cut
-from .step import Dag as Dag
-from .step import Edge as Edge
-from .step import Failing as Failing
-from .step import Name as Name
-from .step import Step as Step
-from .step import Walk as Walk
-from .values import Value, type_name
+from .graph_steps import Dag, Walk
+from .step import Cut, Failing, Step
+from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, Taken, Uses
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
@@ -414,97 +396,3 @@ def part(name: str) -> str:
         if name.isidentifier()
         else '["' + name.replace("\\", "\\\\").replace('"', '\\"') + '"]'
     )
-
-
-class Computed:
-    """An Expr, and the Args of a call, that a function computes from the frame.
-
-    - ``refs``: what the function reads.
-    - ``text``: as a picture shows it; default: as the source has it.
-    - ``names``: of arguments, as `Args.names`; default None: the text does not have them.
-    """
-
-    __slots__ = ("evaluate", "names", "refs", "span", "text")
-
-    evaluate: Callable[[Frame], Value]
-    names: tuple[tuple[str, Span | None], ...] | None
-
-    def __init__(
-        self,
-        span: Span,
-        evaluate: Callable[[Frame], Value],
-        refs: tuple[Ref, ...] = (),
-        text: str = "",
-        names: tuple[tuple[str, Span | None], ...] | None = None,
-    ) -> None:
-        self.span, self.evaluate, self.refs = span, evaluate, refs
-        self.text, self.names = text, names
-
-    def build(self, frame: Frame, wanted: object = None) -> Value:
-        return self.evaluate(frame)
-
-    def reads(self) -> tuple[Ref, ...]:
-        return self.refs
-
-
-@dataclass(slots=True, eq=False)
-class Constant:
-    """A value as the text has it. The engine copies it at the boundary to user code."""
-
-    span: Span
-    value: Value
-
-    def evaluate(self, frame: Frame) -> Value:
-        return self.value
-
-    def reads(self) -> tuple[Ref, ...]:
-        return ()
-
-
-@dataclass(frozen=True, slots=True)
-class NamedArguments:
-    """The arguments of a call by name, as the text has them."""
-
-    values: tuple[tuple[Name, Expr], ...]
-
-    @property
-    def names(self) -> tuple[tuple[str, Span | None], ...]:
-        return tuple((name.text, name.span) for name, _ in self.values)
-
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        built: dict[str, Value] = {}
-        for name, expr in self.values:  # a comprehension would take twice the time
-            built[name.text] = expr.evaluate(frame)
-        return built
-
-    def reads(self) -> tuple[Ref, ...]:
-        return tuple(ref for _, expr in self.values for ref in expr.reads())
-
-    def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument ``name``. `lifecycle.influence` follows values by them."""
-        return NamedArguments(tuple(pair for pair in self.values if pair[0].text == name)).reads()
-
-    def written_out(self, name: str) -> bool:
-        """Whether the argument ``name`` reads nothing and is not empty."""
-        texts = (
-            getattr(expr, "value", getattr(expr, "text", name))
-            for argument, expr in self.values
-            if argument.text == name
-        )
-        return not self.of(name) and any(text not in (None, "") for text in texts)
-
-
-class Stored(NamedTuple):
-    """A Target and a Binding: a function puts the value into the frame."""
-
-    write: Callable[[Frame, Value], Frame]
-    places: tuple[Ref, ...] = ()
-
-    def bind(self, frame: Frame, value: Value) -> Frame:
-        return self.write(frame, value)
-
-    def store(self, frame: Frame, outcome: Outcome) -> Frame:
-        return self.write(frame, outcome.value)
-
-    def writes(self) -> tuple[Ref, ...]:
-        return self.places

@@ -1,2 +1,1 @@
-"""The journal: the outcomes of a run's calls on disk, so that a run can be resumed and its results
-reused."""
+"""The journal: the outcomes of a run's calls on disk, so that a run can be resumed and its results reused."""

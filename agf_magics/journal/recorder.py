@@ -16,25 +16,21 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
-from ..engine.limits import ANYTHING, Grant
-from ..flow import events as ev
+from ..flow.progress import events as ev
 from ..flow.steps import Invoke
-from ..flow.values import Value
+from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
-from .call_rows import CallRows, Reuse, ReusedResult, StartedCall
-from .codec import checksum, encode
-from .file import JournalError, not_journaled
-from .records import (
-    NO_RECORDS,
-    CallKey,
-    Record,
-    RecordedOutcome,
-    ReplayLog,
-    SequenceRow,
-    error_json,
-)
-from .secrets import Received
-from .store import ADD_LARGE, ROOM, Store
+from ..values.value import Value
+from .calls.call_rows import CallRows, StartedCall
+from .calls.reuse import Reuse, ReusedResult
+from .codec.json_texts import encode
+from .codec.signatures import checksum
+from .database.errors import JournalError, not_journaled
+from .database.store import ADD_LARGE, ROOM, Store
+from .records.failures import error_json
+from .records.recorded_outcomes import NO_RECORDS, RecordedOutcome, ReplayLog
+from .records.records import CallKey, Record, SequenceRow
+from .secrets.masking import Received
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
     work_sign, head_crc, state_crc, work_crc, end_crc, part)

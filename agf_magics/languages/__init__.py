@@ -16,20 +16,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from ..flow.step import FlowInput, FlowResult, Frame, Name, Outcome, Ref
+from ..compat.imports import installed_only
+from ..flow.frame import FlowInput, FlowResult, Frame, Name, Outcome, Ref
 from ..flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin, Sequence
-from ..flow.values import Value
-from ..text.diagnostics import (
-    DefinitionError,
-    Diagnostic,
-    Diagnostics,
-    Source,
-    Span,
-    StepError,
-    suggest,
-)
-from ..text.late_imports import installed_only
-from ..text.yamlnodes import Bounds
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ..text.source import Source, Span
+from ..text.suggestions import suggest
+from ..text.yaml.reader import Bounds
+from ..values.value import Value
 from .documents import Language
 
 __all__ = [

@@ -11,13 +11,17 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..flow.step import Exchange, FlowInput, FlowResult, Frame, Name, Ref, RowTerms
-from ..flow.steps import Computed, Definition, Each, Failing, Flow, Invoke, Stored
+from ..flow.expressions import Computed, Stored
+from ..flow.frame import FlowInput, FlowResult, Frame, Name, Ref
+from ..flow.step import Failing
+from ..flow.step_options import Exchange, RowTerms
+from ..flow.steps import Definition, Each, Flow, Invoke
 from ..flow.steps import Sequence as Steps
-from ..flow.tables import Picked, open_rows
-from ..flow.values import Value
-from ..text.diagnostics import Diagnostics, Source, Span
-from ..text.yamlnodes import Bounds
+from ..text.diagnostics import Diagnostics
+from ..text.source import Source, Span
+from ..text.yaml.reader import Bounds
+from ..values.tables.tables import Picked, open_rows
+from ..values.value import Value
 from .documents import Language
 
 OVER = "over"

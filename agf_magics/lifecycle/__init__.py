@@ -1,1 +1,1 @@
-"""The life of a run: started, awaited, recorded, resumed, reused, listed and deleted."""
+"""The life of a run: defined, started, saved, resumed, compared, planned."""

@@ -14,20 +14,24 @@ from contextlib import suppress
 from typing import Any, Literal, Union
 
 from ..catalog import USER, Registry, default
-from ..engine.interrupts import held_interrupts
-from ..engine.limits import ANYTHING, OFFERED, Grant, granted, refuse_inside
+from ..engine.host.interrupts import held_interrupts
+from ..engine.threads.rights import refuse_inside
 from ..flow.steps import Flow
-from ..flow.values import Value, is_json, type_name
 from ..languages.documents import NAME, Key
-from ..languages.pipeline.kinds import EXPRESSION, STEPS
+from ..languages.pipeline.takes import EXPRESSION
+from ..languages.pipeline.words import STEPS
+from ..limits.grants import ANYTHING, OFFERED, Grant, granted
 from ..pictures.plain import line
-from ..text.diagnostics import DefinitionError, Source, StepError
-from .define import load
-from .input import RunOptions
-from .launch import start_run, wait_for
-from .past_run import PastRun
-from .past_runs import runs
-from .run import Run
+from ..text.diagnostics import DefinitionError, StepError
+from ..text.source import Source
+from ..values.value import Value, is_json, type_name
+from .definitions.define import load
+from .input.options import RunOptions
+from .launch.driving import wait_for
+from .launch.launch import start_run
+from .past.past_run import PastRun
+from .past.past_runs import runs
+from .runs.run import Run
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""

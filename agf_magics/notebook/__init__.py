@@ -30,13 +30,19 @@ def load(shell: Any) -> None:
     loads nothing."""
     from ..catalog import default
     from ..workers.on import started
-    from . import tab, watching
+    from .completion import editor, shift_tab
+    from .completion.tab import known, matcher
     from .config import AgfMagics
-    from .explorer import close_explorers, tell_edited
-    from .history import BackgroundMagics, HistoryMagics, describe_on_load
-    from .magics import ExplainMagics, LanguageMagics, LessonMagics, PipelineMagics, WorkerMagics
+    from .display import rendering
+    from .explorer.explorer import close_explorers, tell_edited
+    from .magics.background import BackgroundMagics
+    from .magics.explain import ExplainMagics
+    from .magics.history import HistoryMagics, describe_on_load
+    from .magics.languages import LanguageMagics
+    from .magics.lessons import LessonMagics
+    from .magics.pipeline import PipelineMagics
+    from .magics.workers import WorkerMagics
     from .notebook import Notebook
-    from .tab import known, matcher
 
     unload(shell)
     before = shell.config.get("AgfMagics")
@@ -66,10 +72,10 @@ def load(shell: Any) -> None:
         shell.events.register("post_run_cell", tell_edited)
         undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
-        tab.install_inspector(undo, shell, notebook.registry)
-        tab.install_problems(undo, shell, notebook.registry)
-        watching.install_rendering(undo, shell, lambda: config.traceback == "full")
-        watching.formats(
+        shift_tab.install_inspector(undo, shell, notebook.registry)
+        editor.install_problems(undo, shell, notebook.registry)
+        rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
+        rendering.formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )
         notebook.undo = undo.pop_all()
@@ -83,21 +89,21 @@ def unload(shell: Any) -> None:
     if magics is None:
         return
     magics.notebook.undo.close()
-    from ..engine.job import EngineLoop
+    from ..engine.host.loop import EngineLoop
 
     if any(thread.name == "agf-engine" for thread in threading.enumerate()):
         EngineLoop.current().abandon()
-    from ..languages.graph.jinja import RENDERER
+    from ..languages.graph.prompts.jinja_process import RENDERER
 
     RENDERER.close()
 
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
-    from ..lifecycle.input import ask_at_prompt
-    from ..lifecycle.settings import current
-    from .view import is_watched, view_mode
-    from .watching import asker
+    from ..lifecycle.input.prompt import ask_at_prompt
+    from ..settings.settings import current
+    from .display.background_questions import asker
+    from .display.view import is_watched, view_mode
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
@@ -110,7 +116,7 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
 def _forget(shell: Any, before: Any) -> None:
     """Restore the settings of a process without a notebook, and undo ``%config``: the shell keeps
     its values for the next object of our name."""
-    from ..lifecycle import settings
+    from ..settings import settings
 
     settings.current.settings = settings.without_files()
     shell.config.pop("AgfMagics", None)
@@ -126,7 +132,7 @@ def _put(undo: ExitStack, target: list[Any], thing: Any, first: bool = False) ->
 def _watch_end(undo: ExitStack, shell: Any) -> None:
     """Notice the request to end the kernel: it sets ``exit_now``, on the thread of its control
     channel."""
-    from ..lifecycle.launch import live
+    from ..lifecycle.runs.live import live
 
     def ending(change: Any) -> None:
         if change["new"]:
@@ -139,8 +145,8 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 def _cancel_background_runs() -> None:
     """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
-    from ..engine.job import cancel_background_calls
-    from ..lifecycle.launch import live
+    from ..engine.host.loop import cancel_background_calls
+    from ..lifecycle.runs.live import live
 
     cancel_background_calls()
     background = [run for run in live.running if run.background]

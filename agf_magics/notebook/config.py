@@ -14,9 +14,10 @@ from typing import Any
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
-from ..lifecycle import settings
-from ..lifecycle.settings import TAKES, read_word
-from ..text.diagnostics import Diagnostic, suggest
+from ..settings import settings
+from ..settings.words import TAKES, read_word
+from ..text.diagnostics import Diagnostic
+from ..text.suggestions import suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
 """The settings that files and the environment can also set."""

@@ -12,18 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..engine.limits import Limits
-from ..flow.steps import Flow
-from ..lifecycle import launch, settings
-from ..lifecycle.define import Defined, findings_before_run, register
-from ..lifecycle.input import RunOptions, unused_fields
-from ..pictures.diagram import Diagram
-from ..pictures.outline import count_steps
-from ..pictures.plain import line
-from ..text.diagnostics import Diagnostic, Source
-from . import commands, view, watching
-from .config import AgfMagics
-from .given import (
+from ..commands import magics
+from ..commands.line import ParsedLine, Token, check_known, line_error
+from ..commands.options import FOR_RUNS
+from ..commands.values import (
     at,
     count,
     inputs,
@@ -37,9 +29,24 @@ from .given import (
     workers_of,
     write_file,
 )
-from .options import FOR_RUNS, ParsedLine, Token, check_known, line_error
-from .output import show
-from .watching import print_findings
+from ..flow.steps import Flow
+from ..lifecycle.definitions.define import Defined, findings_before_run, register
+from ..lifecycle.input.fields import unused_fields
+from ..lifecycle.input.options import RunOptions
+from ..lifecycle.launch import launch
+from ..lifecycle.runs import live
+from ..lifecycle.runs import run as run_module
+from ..limits.limits import Limits
+from ..pictures.diagram import Diagram
+from ..pictures.outline import count_steps
+from ..pictures.plain import line
+from ..settings import settings
+from ..text.diagnostics import Diagnostic
+from ..text.source import Source
+from .config import AgfMagics
+from .display import view, watching
+from .display.rendering import print_findings
+from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
@@ -74,10 +81,10 @@ class Notebook:
         self.ipython: Any = shell
         self.registry = registry
         self.settings = config
-        self.last: launch.Run | None = None
-        self.shown: tuple[launch.Run, int] | None = None
+        self.last: run_module.Run | None = None
+        self.shown: tuple[run_module.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
-        self.followed: deque[tuple[launch.Run, view.View]] = deque(maxlen=launch.live.MAX_ENDED)
+        self.followed: deque[tuple[run_module.Run, view.View]] = deque(maxlen=live.live.MAX_ENDED)
         """The last views of background runs."""
         self.undo = ExitStack()
         """Undoes what `load` did to the shell."""
@@ -109,7 +116,7 @@ class Notebook:
         stores = {**(last.input if isinstance(last.input, dict) else {}), **last.stores}
         return {**stores, "ctx": stores, "pipe": last.output}
 
-    def is_shown(self, run: launch.Run) -> bool:
+    def is_shown(self, run: run_module.Run) -> bool:
         """Whether the running cell already shows ``run``."""
         return self.shown is not None and self.shown[0] is run and self.shown[1] == self.number
 
@@ -118,7 +125,7 @@ class Notebook:
         ``%%pipeline --help`` is: IPython refuses it with a UsageError, which does not fail the
         cell."""
         found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
-        command = commands.COMMANDS.get(found[1]) if found else None
+        command = magics.COMMANDS.get(found[1]) if found else None
         return (
             [lines[0].rstrip("\n") + "\n", "\n"]
             if command and command.name.startswith("%%")
@@ -223,17 +230,17 @@ class Notebook:
         background: bool = False,
         inline: bool = False,
         shown: Sequence[Diagnostic] | None = None,
-    ) -> launch.Run | None:
+    ) -> run_module.Run | None:
         """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
         static gate. ``shown``: the findings that this cell has printed; None: those of an earlier
         cell that registered the flow."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
-            from ..lifecycle.judging import named_scorers
+            from ..lifecycle.scoring.scorers import named_scorers
 
             named_scorers(request.scores, self.registry)  # before the run is paid for
         if request.save is not None:
-            from ..lifecycle.table import TABLE, check_target
+            from ..lifecycle.table_runs.table import TABLE, check_target
 
             target = request.save
             at(target, lambda: check_target(Path(target.text), TABLE))
@@ -269,13 +276,13 @@ class Notebook:
 
     def start(
         self,
-        begin: Callable[[RunOptions], launch.Run],
+        begin: Callable[[RunOptions], run_module.Run],
         options: RunOptions,
         *,
         quiet: bool,
         drawn: Flow | None = None,
         out: str | None = None,
-    ) -> tuple[launch.Run, view.View]:
+    ) -> tuple[run_module.Run, view.View]:
         """Begin a run and show it in this cell, until its end or in the background. ``drawn``: the
         flow of the picture; ``out``: the variable that receives the run. Returns it with its
         view."""
@@ -284,7 +291,7 @@ class Notebook:
             self.settings, self.ipython, quiet=quiet, drawn=drawn, background=background
         )
 
-        def start(enter: Callable[[], None]) -> launch.Run:
+        def start(enter: Callable[[], None]) -> run_module.Run:
             run = begin(replace(options, enter=enter, stream=display.shows_page))
             self.adopt(run, display, out, is_last=not background)
             return run
@@ -295,10 +302,10 @@ class Notebook:
         self.followed.append((run, display))
         return run, display
 
-    def _finish_rows(self, run: launch.Run, request: RunRequest) -> None:
+    def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
         """Score the rows of a run over data, and save its table, as the line says."""
         if request.scores:
-            from ..lifecycle.judging import score_over
+            from ..lifecycle.scoring.scorers import score_over
 
             options: dict[str, Any] = {"against": request.against, "seed": request.seed}
             options["registry"] = self.registry
@@ -309,7 +316,7 @@ class Notebook:
             print(f"wrote {at(place, lambda: run.table.save(place.text))}")
 
     def adopt(
-        self, run: launch.Run, display: view.View, out: str | None, is_last: bool = True
+        self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True
     ) -> None:
         """Note a run that was just started: it is the last run even if it is interrupted."""
         run.origin = self.cell
@@ -320,7 +327,7 @@ class Notebook:
         if display.shows_page:
             self.shown = run, self.number
 
-    def show_again(self, run: launch.Run) -> bool:
+    def show_again(self, run: run_module.Run) -> bool:
         """Show a background run that still runs, live, in this cell too; False if it has ended."""
         if not run.background or run.done:
             return False
@@ -331,7 +338,7 @@ class Notebook:
         self.followed.append((run, display))
         return True
 
-    def wait(self, run: launch.Run) -> None:
+    def wait(self, run: run_module.Run) -> None:
         """Wait for a background run until every cell shows its end. This cell sends the last page
         once more: nbclient updates the output of an ended cell only while another one runs."""
         watching.join_views(run.wait())

@@ -17,24 +17,27 @@ from pathlib import Path
 from typing import Any
 
 from ..engine.runner import clock
-from ..flow.progress import Row
+from ..flow.progress.rows import Row
 from ..flow.steps import Invoke
-from ..journal.secrets import LEAST, Secrets
-from ..lifecycle.comparison import Comparison
-from ..lifecycle.past_run import PastRun, find_past_run
-from ..lifecycle.past_runs import calls_of
-from ..lifecycle.run import Run, live
-from ..lifecycle.table import LABEL
-from ..lifecycle.table_comparison import TableComparison
-from ..pictures import counters as look
+from ..journal.secrets.masking import LEAST, Secrets
+from ..lifecycle.past.comparison import Comparison
+from ..lifecycle.past.past_run import PastRun, find_past_run
+from ..lifecycle.past.past_runs import calls_of
+from ..lifecycle.runs.live import live
+from ..lifecycle.runs.run import Run
+from ..lifecycle.scoring.comparison import TableComparison
+from ..lifecycle.table_runs.table import LABEL
+from ..pictures import theme as look
 from ..pictures.diagram import Diagram
-from ..pictures.layout import NoPicture
-from ..pictures.page import chip, header_html
+from ..pictures.layout.graphviz import NoPicture
+from ..pictures.pages.parts import chip, header_html
+from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.plain import counted, html, line, plain
-from ..pictures.updates import Updates, describe_tree
 from ..pictures.values import drop_empty_columns, shown_html, table_html
-from .explorer_calls import FAILED, PAGE, ROWS_SHOWN, AnyRun, Json, reply_to
-from .explorer_requests import requests_of
+from .explorer.calls import PAGE, reply_to
+from .explorer.protocol import AnyRun, Json
+from .explorer.requests import requests_of
+from .explorer.table import FAILED, ROWS_SHOWN
 
 MOST_RECORDED = 10_000_000
 """Characters of the recorded values of a report; its plain page has as many at most."""
@@ -227,7 +230,7 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
 
     scripts, policy, button = "", "'none'", ""
     if data is not None:
-        from .model import later_script, script  # here: the widgets are slow to import
+        from .explorer.model import later_script, script  # here: the widgets are slow to import
 
         later = later_script().replace("export default ", "const laterViews = ")
         start = (REPORT_FILES / "report.js").read_text(encoding="utf-8")

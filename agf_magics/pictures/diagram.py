@@ -10,17 +10,21 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from ..flow.progress import Progress
+from ..compat.imports import installed_only
+from ..flow.progress.progress import Progress
 from ..flow.steps import Flow
-from ..text.late_imports import Widgets, installed_only
-from .boxes import Frame, Scene, way
-from .counters import corner_of, numbers_of, paths, tallies
-from .dot import Arranged, Direction, arrange, graph_text
-from .layout import NoPicture, export, needs
-from .outline import mermaid, outline, outline_html
+from .layout.arrange import Arranged, Direction, arrange
+from .layout.dot import graph_text
+from .layout.graphviz import NoPicture, export, needs
+from .layout.svg import EDGE, States, described, paint, tooltip
+from .mermaid import mermaid
+from .outline import outline, outline_html
 from .plain import html, not_saved
-from .scene import scene
-from .svg import EDGE, States, described, paint, tooltip
+from .row_words import corner_of, numbers_of, paths, tallies
+from .scene.boxes import way
+from .scene.builder import scene
+from .scene.scene import Frame, Scene
+from .widget_hook import Widgets
 
 SMALLEST = 0.5
 """A picture is not shown smaller than this fraction of its width; below that it is scrolled."""

@@ -7,8 +7,9 @@ import difflib
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..flow.values import Value
-from ..journal.codec import encode, preview
+from ..journal.codec.encoding import preview
+from ..journal.codec.json_texts import encode
+from ..values.value import Value
 from .plain import html, line, plain
 from .values import bounded, value_text
 

@@ -1,22 +1,21 @@
-"""A flow as indented text, wherever a picture cannot be shown.
-
-A scene as Mermaid text, which GitHub, GitLab and JupyterLab draw in a Markdown page.
-"""
+"""A flow as indented text, wherever a picture cannot be shown."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from collections.abc import Sequence as listing_Sequence
 
-from ..flow.progress import Key, Progress
-from ..flow.step import END, Dag, Step, Walk
+from ..flow.graph_steps import END, Dag, Walk
+from ..flow.progress.progress import Progress
+from ..flow.progress.rows import Key
+from ..flow.step import Step
 from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
-from ..text.diagnostics import cells
-from . import counters as look
-from .boxes import Box, DataFlow, Frame, Scene, Tags, how, measured
-from .counters import Tally, numbers_of, paths, tallies, times, words
-from .edges import condition_of, wired
+from ..text.excerpt import cells
+from . import theme as look
 from .plain import counted, html, line, padded
+from .row_words import Tally, numbers_of, paths, tallies, times, words
+from .scene.boxes import how
+from .scene.cycles import condition_of
+from .scene.data_flow import DataFlow
 
 _MOST_OPEN = 30
 """Lines of an outline that is not folded."""
@@ -178,41 +177,3 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
         str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
     )
     return f"{words(row)}: {counts}" if counts else words(row)
-
-
-_ESCAPES = {ord(sign): f"#{ord(sign)};" for sign in '#"<>&`|\\'}
-"""A text in quotes is Markdown and HTML to Mermaid; a number sign begins its own escapes."""
-
-
-def mermaid(scene: Scene) -> str:
-    """``scene`` as a Mermaid flowchart: the same boxes, frames and lines as the picture."""
-    links, tags = wired(scene, [scene.parts])
-    # An id of a step may be any text, and `end` is a word of Mermaid.
-    names = {box.id: f"n{number}" for number, box in enumerate(scene.every)}
-    lines = ["flowchart TD", *_subgraphs(scene.parts, names, tags, "  ")]
-    for link in links:
-        if link.kind == "hold":
-            continue
-        arrow = "-.->" if link.kind in ("back", "limit") else "-->"
-        label = f'|"{_quoted(link.label)}"|' if link.label else ""
-        lines.append(f"  {names[link.tail]} {arrow}{label} {names[link.head]}")
-    return "\n".join(lines) + "\n"
-
-
-def _subgraphs(
-    parts: listing_Sequence[Box], names: Mapping[str, str], tags: Mapping[str, Tags], indent: str
-) -> Iterator[str]:
-    for box in parts:
-        texts = measured(box, tags.get(box.id, {}))
-        shown = (box.case, *texts.names, *texts.does, *map(" ".join, texts.rows))
-        label = "<br/>".join(_quoted(text) for text in shown if text)
-        if isinstance(box, Frame):
-            yield f'{indent}subgraph {names[box.id]}["{label}"]'
-            yield from _subgraphs(box.parts, names, tags, f"{indent}  ")
-            yield f"{indent}end"
-        else:
-            yield f'{indent}{names[box.id]}["{label}"]'
-
-
-def _quoted(text: str) -> str:
-    return line(text, 200).translate(_ESCAPES)

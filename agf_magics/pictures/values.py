@@ -20,8 +20,9 @@ from itertools import islice
 from json import dumps
 from typing import Any
 
-from ..flow.values import ATOMS, Value, describe_array, describe_scalar, fields_of
-from ..text.diagnostics import cells
+from ..text.excerpt import cells
+from ..values.opaque import describe_array, describe_scalar, fields_of
+from ..values.value import ATOMS, Value
 from .plain import counted, details, duration, html, line, padded, plain
 
 MOST_TEXT = 4_000

@@ -1,2 +1,1 @@
-"""Text and places in it: sources, spans, diagnostics, and YAML whose every node has its place.
-Independent of flows."""
+"""Text and places in it: sources, spans, diagnostics, YAML."""

@@ -1,1 +1,1 @@
-"""Workers: other processes, here or on other machines, that make the concurrent calls of a run."""
+"""Other processes, here or elsewhere, that make the concurrent calls of a run."""

@@ -163,7 +163,7 @@ def _call(
 
 
 def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
-    limits: Any = sys.modules.get("agf_magics.engine.limits")
+    limits: Any = sys.modules.get("agf_magics.limits.grants")
     if limits is not None and order.get("grant") is not None:
         # Without the package no run can be started here.
         limits.granted.set(limits.Grant(*order["grant"]))

@@ -1,9 +1,4 @@
-"""A worker backend with the options of `on.Workers`.
-
-Any ``concurrent.futures.Executor`` as a backend: processes, Dask, ipyparallel, mpi4py, parsl,
-loky.
-
-What ``on=`` and ``--on`` may be, and the worker backends that this process started.
+"""What ``on=`` and ``--on`` may be, and the worker backends that this process started.
 
 A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any
 ``concurrent.futures.Executor`` becomes a `WorkerBackend`. An address comes only from the person:
@@ -16,162 +11,22 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import math
-import os
-import pickle
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, cast
 
-from ..catalog.tools import are_resources
-from ..lifecycle.settings import TAKES, WORDS, Word, read_word
-from ..text.diagnostics import DefinitionError, Diagnostic, StepError, suggest
-from ..text.late_imports import IN_BROWSER
-from ..text.nodes import shorten
-from .backend import (
-    AHEAD,
-    AIM,
-    BackendStatus,
-    Cancel,
-    Lost,
-    Need,
-    WorkerBackend,
-    WorkerStatus,
-    find_problems,
-    nothing,
-    options_of,
-)
-from .chunk import run_after_setup
-from .sending import Program, RemoteTraceback, applied, loadable, unsendable_function
-
-SEEN = 10.0
-"""Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""
-
-
-class WithOptions:
-    """Sends each chunk to ``backend``, with a setup and with the resources that it needs."""
-
-    def __init__(
-        self,
-        backend: WorkerBackend,
-        setup: Callable[[], object] | None,
-        resources: Mapping[str, float],
-        adaptive: bool,
-    ) -> None:
-        """Raises DefinitionError ``step.unsendable`` if the setup cannot be sent."""
-        self.backend = backend
-        self.resources = dict(resources)
-        self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
-        self._setup = b"", ""
-        if setup is not None:
-            try:
-                program = Program(setup)
-            except Exception as error:
-                raise DefinitionError(unsendable_function(setup, error).diagnostic) from None
-            self._setup = program.pickled, program.digest
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the backend's own."""
-        return getattr(self.backend, name)
-
-    @property
-    def lanes(self) -> int:
-        count: Callable[[Mapping[str, float]], int] | None = getattr(
-            self.backend, "lanes_with", None
-        )
-        return count(self.resources) if count is not None and self.resources else self.backend.lanes
-
-    def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
-    ) -> Cancel:
-        # The options of the chunk, which each run function has last.
-        of_chunk = options_of(order)
-        options = {
-            "effect": of_chunk.get("effect", False),
-            "timeout": of_chunk.get("timeout"),
-            "resources": {**self.resources, **of_chunk.get("resources", {})},
-            "setup": (*self._setup, loadable(run)),
-        }
-        return self.backend.submit(
-            run_after_setup, (*order, options), lambda outcome: done(_checked(outcome))
-        )
-
-    def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
-        of_all = Need("", self.resources, False, None)
-        return find_problems(self.backend, [of_all, *needs])
-
-
-def _checked(outcome: Any) -> Any:
-    """The outcome of a chunk, or the failure of the setup."""
-    if type(outcome) is tuple and outcome[:1] == ("setup",):
-        _, why, text = outcome
-        hint = (
-            "the workers that are there now do not call it again: %workers --restart starts "
-            "new ones"
-        )
-        error = StepError(
-            Diagnostic("step.setup-failed", f"the setup of a worker failed: {why}", hint=hint)
-        )
-        error.__cause__ = RemoteTraceback(text)
-        return error
-    return outcome
-
-
-def describe(backend: WorkerBackend) -> BackendStatus:
-    """The state of a backend; of one that does not report it, its name and its lanes."""
-    own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
-    if own is not None:
-        return own()
-    return BackendStatus(
-        backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),)
-    )
-
-
-class Pool:
-    """Sends chunks through ``submit`` of an executor."""
-
-    identifies_lost_chunk = False
-    """An executor that breaks loses all chunks in flight."""
-
-    def __init__(
-        self, executor: Executor, lanes: int | None = None, name: str | None = None
-    ) -> None:
-        """``lanes``: its concurrent calls; None: its ``_max_workers``, or the number of
-        processors."""
-        self.executor = executor
-        self.name = name or type(executor).__name__
-        self.lanes = lanes or getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-
-    def submit(
-        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
-    ) -> Cancel:
-        try:
-            future = self.executor.submit(pickle.loads, applied(run, order))
-        except RuntimeError as error:  # it was shut down, or is broken
-            done(Lost(f"{self.name}: {error}", gone=True))
-            return nothing
-        future.add_done_callback(lambda ended: done(outcome_of(ended)))
-
-        def cancel() -> None:
-            future.cancel()
-
-        return cancel
-
-
-def outcome_of(ended: Future[Any]) -> Any:
-    """What `WorkerBackend.submit` reports for a future that has ended."""
-    try:
-        return ended.result(0)
-    except CancelledError:
-        return Lost("cancelled", cancelled=True)
-    except BrokenExecutor as error:
-        return Lost(f"{type(error).__name__}: {error}")
-    except BaseException as error:
-        return error
-
+from ..catalog.tools.tool import are_resources
+from ..compat.browser import IN_BROWSER
+from ..settings.words import TAKES, WORDS, Word, read_word
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.suggestions import suggest
+from ..text.yaml.nodes import shorten
+from .backends.backend import WorkerBackend, nothing
+from .backends.executor import Pool
+from .options import WithOptions
 
 NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
 """The packages that a word needs. The extra has the name of the word."""
@@ -223,7 +78,7 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
 
 def _of_object(on: object) -> WorkerBackend:
     if _is_client(on):
-        from .dask.start import connect_client
+        from .backends.dask.start import connect_client
 
         return started.get(("client", id(on)), lambda: connect_client(on))
     if isinstance(on, Executor) or callable(getattr(on, "submit", None)):
@@ -283,10 +138,10 @@ def _of_word(word: Word) -> WorkerBackend | None:
         return None
     _require("processes" if word.kind == "processes" else "dask")
     if word.kind == "processes":
-        from .processes import Processes
+        from .backends.processes import Processes
 
         return started.get((word.kind, word.number), lambda: Processes(word.number))
-    from .dask.start import connect_address, start_cluster
+    from .backends.dask.start import connect_address, start_cluster
 
     if word.kind == "dask":
         return started.get((word.kind, word.number), lambda: start_cluster(word.number))

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import agf_magics as agf
-from agf_magics.journal.file import connect
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle import past_runs as kept_runs
-from agf_magics.pictures.run_page import past_html, past_text
+from agf_magics.journal.database.file import connect
+from agf_magics.journal.database.store import Store
+from agf_magics.lifecycle.past import past_runs as kept_runs
+from agf_magics.pictures.pages.past_page import past_html, past_text
 from tests.engine import kept
 
 CODE = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\.[a-z0-9]+(?:-[a-z0-9]+)*")

@@ -22,7 +22,11 @@ from typing import Any, ClassVar
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.graph import evaluate_condition, resolve_state_expression, resolve_template
+from agf_magics.languages.graph import (
+    evaluate_condition,
+    resolve_state_expression,
+    resolve_template,
+)
 
 SECRET = "hunter2-of-the-notebook"
 """A variable of this module: what must never be reached."""

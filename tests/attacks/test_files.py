@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog import Registry, install, notebook_files
-from agf_magics.lifecycle.settings import current
+from agf_magics.catalog import Registry, install
+from agf_magics.catalog.builtin import notebook_files
+from agf_magics.settings.settings import current
 
 posix = pytest.mark.skipif(os.name != "posix", reason="links of POSIX")
 

@@ -23,13 +23,14 @@ from IPython.utils.capture import capture_output
 from traitlets.config import Config
 
 import agf_magics as agf
-from agf_magics.journal import store as owners
-from agf_magics.journal.file import APPLICATION, FORMAT
-from agf_magics.journal.queries import END
-from agf_magics.journal.records import COLUMNS, error_from
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle import past_runs as kept_runs
-from agf_magics.text.diagnostics import Source
+from agf_magics.journal.database import locks as owners
+from agf_magics.journal.database.file import APPLICATION, FORMAT
+from agf_magics.journal.database.store import Store
+from agf_magics.journal.records.failures import error_from
+from agf_magics.journal.records.records import COLUMNS
+from agf_magics.journal.runs import END
+from agf_magics.lifecycle.past import past_runs as kept_runs
+from agf_magics.text.source import Source
 from tests.attacks.journals import WANT, Answer, Runs, asked, changed, looked_at, made, opened, registry
 from tests.engine import kept
 from tests.shells import only_shell

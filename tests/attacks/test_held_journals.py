@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.journal.writer import log_of
-from agf_magics.lifecycle import past_runs
+from agf_magics.journal.database.log import log_of
+from agf_magics.journal.database.store import Store
+from agf_magics.lifecycle.past import past_runs
 from tests.attacks.journals import WANT, registry
 from tests.engine import kept
 
@@ -29,9 +29,9 @@ WAITS = """
 import os, sys, threading
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.lifecycle import past_runs
-from agf_magics.journal import file, writer
-from agf_magics.lifecycle.settings import current
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.journal.database import file, writer
+from agf_magics.settings.settings import current
 
 file.BUSY = writer.BUSY = 36_000.0  # so it is the interrupt that ends the waiting, or nothing is
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
@@ -78,8 +78,8 @@ def test_a_journal_that_another_process_holds_answers_an_interrupt(what: str, tm
 def test_a_journal_that_is_held_for_too_long_is_an_error_with_a_code(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agf_magics.journal import file as journal_file
-    from agf_magics.journal import writer
+    from agf_magics.journal.database import file as journal_file
+    from agf_magics.journal.database import writer
 
     monkeypatch.setattr(journal_file, "BUSY", 0.0)
     monkeypatch.setattr(writer, "BUSY", 0.0)
@@ -168,8 +168,8 @@ import json, os, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle import past_runs
-from agf_magics.lifecycle.settings import current
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda n: "x" * 3_000 + str(n), name="many", where="loop")

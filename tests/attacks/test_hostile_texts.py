@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.flow.patterns import LONGEST_PATTERN
-from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic, Source, suggest
+from agf_magics.schemas.patterns import LONGEST_PATTERN
+from agf_magics.text.diagnostics import SHOWN, AgfError, DefinitionError, Diagnostic
+from agf_magics.text.source import Source
+from agf_magics.text.suggestions import suggest
 from tests.counting import instructions
 
 PIPELINE = "pipeline: p\nsteps:\n- transform: {value: %s}\n"
@@ -121,7 +123,7 @@ def test_unknown_names_cost_the_same_each(kind: str) -> None:
 
 
 def test_hints_of_one_text_share_a_bound() -> None:
-    from agf_magics.text.diagnostics import COMPARED, share_suggestion_budget
+    from agf_magics.text.suggestions import COMPARED, share_suggestion_budget
 
     known = [f"name{n}" for n in range(COMPARED // 2)]
     with share_suggestion_budget():

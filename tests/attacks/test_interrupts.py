@@ -16,8 +16,8 @@ SWEEP = '''
 import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle.run import live
-from agf_magics.engine import interrupts
+from agf_magics.lifecycle.runs.live import live
+from agf_magics.engine.host import interrupts
 
 PACKAGE = os.path.dirname(agf.__file__)
 effects = []
@@ -115,7 +115,7 @@ def test_a_run_is_never_left_to_itself_wherever_an_interrupt_comes(first: int, t
 
 RESUMED = """
 import subprocess
-from agf_magics.journal.store import Store
+from agf_magics.journal.database.store import Store
 
 first, step = int(sys.argv[2]), int(sys.argv[3])
 seen, number = set(), first

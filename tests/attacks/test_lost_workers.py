@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import Settings, current
-from agf_magics.workers.processes import Processes
+from agf_magics.settings.settings import Settings, current
+from agf_magics.workers.backends.processes import Processes
 from tests.slow import slow_but
 from tests.workers.fans import FAN, run_fan
 
@@ -104,7 +104,9 @@ def test_a_program_that_a_tool_starts_does_not_read_the_chunks(tool: Any, where:
 def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(
     tool: Any, where: Any, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agf_magics.workers.processes.SILENCE", 1.0)  # seconds in which the worker uses its processor
+    monkeypatch.setattr(
+        "agf_magics.workers.backends.processes.SILENCE", 1.0
+    )  # seconds in which the worker uses its processor
     run = run_fan(tool, list(range(6)), processes, "continue", where=where, timeout=0.3)
     assert run.output == [0, 2, 3, 4, 5]
     (failure,) = run.progress.failures

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.queries import records
-from agf_magics.lifecycle.settings import Settings, current
-from agf_magics.workers.backend import Lost
+from agf_magics.journal.runs import records
+from agf_magics.settings.settings import Settings, current
+from agf_magics.workers.backends.backend import Lost
 from tests.workers.fans import FAN
 from tests.workers.in_process import InProcess
 

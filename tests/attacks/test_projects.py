@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import (
+from agf_magics.settings.folders import journal_file
+from agf_magics.settings.settings import (
     OPENING,
     Settings,
     current,
-    journal_file,
     read,
     user_file,
     variable,
@@ -296,7 +296,7 @@ def test_a_cloned_project_is_only_data(tmp_path: Path) -> None:
         "from IPython.testing.globalipapp import start_ipython\n"
         "ip = start_ipython(); ip.run_line_magic('load_ext', 'agf_magics')\n"
         "import agf_magics as agf, pathlib\n"
-        "from agf_magics.lifecycle.settings import current\n"
+        "from agf_magics.settings.settings import current\n"
         "print(current.settings.allow_shell, current.settings.allow_import)\n"
         "for name in ('g.yaml', 'p.yaml'):\n"
         "    try: print(agf.run(pathlib.Path(name)).status)\n"

@@ -23,11 +23,11 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.catalog import install
-from agf_magics.flow.steps import Step
+from agf_magics.flow.step import Step
 from agf_magics.lifecycle.agent_tools import launch_tools
-from agf_magics.lifecycle.define import register
-from agf_magics.lifecycle.launch import live
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.lifecycle.definitions.define import register
+from agf_magics.lifecycle.runs.live import live
+from agf_magics.settings.settings import Settings, current
 from tests.slow import slow_but
 
 PROGRAM = [sys.executable, "-c", "pass"]
@@ -417,6 +417,6 @@ def test_nothing_is_imported_while_imports_are_off(named: str, around: str, monk
 
 def test_the_rows_name_every_way_to_call() -> None:
     """A kind of callee that is added later needs a row."""
-    from agf_magics.engine.link import LOOK_UP
+    from agf_magics.engine.linking.link import LOOK_UP
 
     assert set(LOOK_UP) == {"tool", "agent", "flow", "transform", "policy", "question", "model"}

@@ -33,7 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 from tests.engine import kept
 from tests.slow import slow_but
 
@@ -459,7 +459,8 @@ def test_a_digest_of_a_call_with_a_secret_needs_the_key_of_the_user(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def digests(key: bytes | None) -> list[Any]:
-        monkeypatch.setattr("agf_magics.journal.call_rows.user_key", lambda: key)
+        for module in ("call_rows", "digest"):
+            monkeypatch.setattr(f"agf_magics.journal.calls.{module}.user_key", lambda: key)
         folder = tmp_path / repr(key)
         played("4a!7q", lambda token: [token], folder)
         with contextlib.closing(sqlite3.connect(folder / "runs.sqlite")) as connection:

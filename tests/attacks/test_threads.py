@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.limits import PERSON, rights
+from agf_magics.engine.threads.rights import PERSON, rights
 from agf_magics.lifecycle.agent_tools import launch_tools
 
 Work = Callable[[], Any]

@@ -18,7 +18,7 @@ from tests.slow import slow_but
 TOOLS = """
 import asyncio, json, os, sys, threading, time
 import agf_magics as agf
-from agf_magics.engine import host, job
+from agf_magics.engine.host import host, job
 
 # The times that a run allows its tools, shorter: a test should not wait for them.
 host.Host.__init__.__defaults__ = (None, None, 0.2)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import read
+from agf_magics.settings.settings import read
 from agf_magics.text.diagnostics import DefinitionError
 
 FAN = """

@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
 from tests.bench.flows import graph, plan_of_chained, plan_of_independent, policy, registry
 from tests.bench.rounds import Row, paired
 from tests.fans import fan_out

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.text.diagnostics import Source
+from agf_magics.text.source import Source
 
 NAMES = Names({"ctx": ("ctx",), "pipe": ("pipe",)})
 

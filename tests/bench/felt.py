@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 from jupyter_client.manager import start_new_kernel
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
 from tests.bench.flows import graph
 from tests.bench.rounds import paired
 from tests.fans import fan_out

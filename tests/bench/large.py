@@ -13,7 +13,7 @@ from typing import NamedTuple
 import agf_magics as agf
 from agf_magics.flow.steps import Flow
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.layout import NoPicture
+from agf_magics.pictures.layout.graphviz import NoPicture
 from tests.pictures.random_flows import LANGUAGES, text_of
 
 SIZES = (30, 100, 200, 300, 400, 480)

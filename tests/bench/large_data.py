@@ -52,7 +52,7 @@ Path("results").mkdir()
 from concurrent.futures import ProcessPoolExecutor
 import multiprocessing
 executor = ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
-from agf_magics.workers.processes import Processes
+from agf_magics.workers.backends.processes import Processes
 own = Processes(2)
 
 def peak() -> int:

@@ -23,9 +23,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
-from agf_magics.workers.processes import Processes
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
+from agf_magics.workers.backends.processes import Processes
 from tests.bench.rounds import Row, paired
 from tests.fans import fan_out
 

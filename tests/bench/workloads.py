@@ -31,8 +31,8 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
 from tests.bench.apart import LeftOut, run_apart
 
 WIDTH = 16

@@ -10,7 +10,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 from tests.browser.harness import PICTURES
 
 if TYPE_CHECKING:

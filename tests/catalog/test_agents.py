@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.catalog import Agent, Registry, agent, check_reply
-from agf_magics.flow.schemas import Field, Schema
+from agf_magics.schemas.schema import Field, Schema
 from agf_magics.text.diagnostics import StepError
 
 REVIEW = Schema("Review", {"passed": Field(kind="bool", required=True), "notes": Field(kind="string")})

@@ -231,7 +231,7 @@ def test_a_late_import_does_not_look_into_the_working_folder(tmp_path: Path) -> 
     (tmp_path / "only_here.py").write_text("raise SystemExit('imported')")
     code = """
 import sys
-from agf_magics.text.late_imports import installed_only
+from agf_magics.compat.imports import installed_only
 assert sys.path[0] == ""
 with installed_only():
     import wave

@@ -19,8 +19,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.catalog.digests import version_of
-from agf_magics.catalog.fingerprint import digest_function, digest_value
+from agf_magics.catalog.digests.functions import digest_function, digest_value
+from agf_magics.catalog.digests.origins import version_of
 
 CELL = """
 import math

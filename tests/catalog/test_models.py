@@ -19,7 +19,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, Thinking
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from agf_magics.catalog import Model, ModelFault, Offered, Request, model_of
-from agf_magics.flow.values import Value
+from agf_magics.values.value import Value
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing, streamed
 
 ADD = Offered("add", "Adds.", {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]})

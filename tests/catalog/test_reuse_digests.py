@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.catalog.fingerprint import digest_function, digest_value
-from agf_magics.journal.codec import encode_value
+from agf_magics.catalog.digests.functions import digest_function, digest_value
+from agf_magics.journal.codec.encoding import encode_value
 
 
 def table(**columns: Any) -> pandas.DataFrame:

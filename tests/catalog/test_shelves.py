@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry, agent, default, tool
-from agf_magics.flow.schemas import Schema
-from agf_magics.text.diagnostics import Source
+from agf_magics.schemas.schema import Schema
+from agf_magics.text.source import Source
 
 
 @pytest.fixture

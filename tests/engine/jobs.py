@@ -6,9 +6,9 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from agf_magics.engine.host import Host
-from agf_magics.engine.job import Job
-from agf_magics.engine.user_code import Workers
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.host.job import Job
+from agf_magics.engine.threads.call_threads import Workers
 
 T = TypeVar("T")
 

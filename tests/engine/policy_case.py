@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import NoUser
-from agf_magics.flow.events import Question
+from agf_magics.engine.host.host import NoUser
+from agf_magics.flow.progress.events import Question
 from tests.engine.virtual_time import run_virtual
 
 if TYPE_CHECKING:

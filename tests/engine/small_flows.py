@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
-from agf_magics.flow.steps import CalleeKind, Invoke, Name, Origin, Sequence, Step
-from agf_magics.text.diagnostics import Source, Span
+from agf_magics.flow.frame import FlowResult, Frame, Name, Outcome, Ref
+from agf_magics.flow.step import Step
+from agf_magics.flow.steps import CalleeKind, Invoke, Origin, Sequence
+from agf_magics.text.source import Source, Span
 
 TEXT = Source("<by hand>", "by hand")
 SPAN = TEXT.span(0, 2)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.settings.settings import Settings, current
 
 FORMS = ("whole", "policy and space", "bare")
 SPACES: Mapping[str, Sequence[str] | None] = {"none": None, "empty": [], "a": ["a"], "b": ["b"], "a and b": ["a", "b"]}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.pictures.page import progress_text
+from agf_magics.pictures.pages.parts import progress_text
 from tests.engine.test_react import Script, call, text
 
 ASK = "{pipeline: main, steps: [{agent: {prompt: 'Is it good?', identity: lead}}]}"

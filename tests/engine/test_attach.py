@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog.notebook_files import MAX_BYTES, MAX_FILES
-from agf_magics.pictures.page import progress_text
+from agf_magics.catalog.builtin.attachments import MAX_BYTES, MAX_FILES
+from agf_magics.pictures.pages.parts import progress_text
 from notebooks.scripted_server import Answer, ScriptedServer, calls, failing
 from tests.engine import kept
 

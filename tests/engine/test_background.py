@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import Host
-from agf_magics.engine.job import Job
-from agf_magics.lifecycle.launch import live, start
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.host.job import Job
+from agf_magics.lifecycle.launch.launch import start
+from agf_magics.lifecycle.runs.live import live
 from tests.engine.jobs import start as start_job
 
 PATIENCE = 60.0

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine.host import Host, Place
-from agf_magics.engine.job import here
-from agf_magics.engine.user_code import TimedOut
+from agf_magics.catalog import Where as Place
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.host.loop import here
+from agf_magics.engine.threads.awaiting import TimedOut
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle import past_runs
+from agf_magics.lifecycle.past import past_runs
 
 from . import kept
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.queries import list_runs, records
-from agf_magics.journal.store import ROOM, Store
+from agf_magics.journal.database.store import ROOM, Store
+from agf_magics.journal.runs import list_runs, records
 from tests.engine import kept
 from tests.fans import fan_out
 
@@ -112,10 +112,10 @@ import os, resource, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.journal.queries import list_runs
-from agf_magics.journal.store import Store
-from agf_magics.flow import events as ev
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.runs import list_runs
+from agf_magics.journal.database.store import Store
+from agf_magics.flow.progress import events as ev
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 

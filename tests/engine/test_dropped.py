@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import ElementDropped
-from agf_magics.flow.progress import FAILURES_KEPT, Progress
-from agf_magics.pictures.run_page import run_text
+from agf_magics.flow.progress.events import ElementDropped
+from agf_magics.flow.progress.progress import FAILURES_KEPT, Progress
+from agf_magics.pictures.pages.run_page import run_text
 from tests.engine import kept
 
 EACH = "pipeline: p\nsteps:\n- for_each: {over: ctx.xs, on_error: continue, do: {tool: {name: odd, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}\n"  # noqa: E501

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
 from tests.fans import fan_out
 
 ELEMENTS = 80

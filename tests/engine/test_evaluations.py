@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.moments import evaluates, find_evaluations
-from agf_magics.lifecycle.past_runs import find_past_run
+from agf_magics.lifecycle.forecasts.evaluations import evaluates, find_evaluations
+from agf_magics.lifecycle.past.past_run import find_past_run
 from tests.engine.kept import journal_in
 
 FLOW = """

@@ -25,14 +25,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine import threaded as threaded_module
-from agf_magics.engine import user_code as threads
-from agf_magics.engine.host import Host
-from agf_magics.engine.limits import Rights, rights
-from agf_magics.flow import events as ev
-from agf_magics.journal.store import ROOM
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import start_run
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.shapes import worker_fan_out as threaded_module
+from agf_magics.engine.threads import call_threads as threads
+from agf_magics.engine.threads.rights import Rights, rights
+from agf_magics.flow.progress import events as ev
+from agf_magics.journal.database.store import ROOM
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.launch import start_run
 from tests.engine import counted, kept
 from tests.engine.jobs import no_call_is_away
 from tests.fans import fan_out

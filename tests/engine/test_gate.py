@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.limits import Grant, granted
 from agf_magics.lifecycle.agent_tools import launch_tools
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import live, prepare_run
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.launch import prepare_run
+from agf_magics.lifecycle.runs.live import live
+from agf_magics.limits.grants import Grant, granted
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_gate.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]

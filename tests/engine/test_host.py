@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import job as jobs
-from agf_magics.engine import job as loops
-from agf_magics.engine import user_code as threads
-from agf_magics.engine.host import Host, Place
-from agf_magics.engine.job import EngineLoop, here
-from agf_magics.engine.user_code import StillRunning
+from agf_magics.catalog import Where as Place
+from agf_magics.engine.host import job as jobs
+from agf_magics.engine.host import loop as loops
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.host.loop import EngineLoop, here
+from agf_magics.engine.threads import call_threads as threads
+from agf_magics.engine.threads.awaiting import StillRunning
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 
@@ -449,7 +450,7 @@ def test_a_loop_that_was_only_held_up_is_not_taken_for_blocked(monkeypatch: pyte
 def test_a_forked_process_gets_threads_of_its_own() -> None:
     script = """
 import os, threading
-from agf_magics.engine.job import Job
+from agf_magics.engine.host.job import Job
 
 def start(main, **options):
     job = Job(main, **options)

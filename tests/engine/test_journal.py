@@ -28,22 +28,16 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import Warned
-from agf_magics.journal import queries
-from agf_magics.journal.codec import (
-    NotPicklable,
-    decode_value,
-    encode_value,
-    json_text,
-    pickled,
-    row_crc,
-    to_show,
-    weigh,
-)
-from agf_magics.journal.store import ROOM, Store
-from agf_magics.lifecycle import past_runs, settings
-from agf_magics.lifecycle.manifest import NEWEST_KEPT, forget_old
-from agf_magics.pictures.run_page import past_html, past_text
+from agf_magics.flow.progress.events import Warned
+from agf_magics.journal import runs as queries
+from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show, weigh
+from agf_magics.journal.codec.pickles import NotPicklable, pickled
+from agf_magics.journal.codec.signatures import row_crc
+from agf_magics.journal.database.store import ROOM, Store
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.lifecycle.storage.persistence import NEWEST_KEPT, forget_old
+from agf_magics.pictures.pages.past_page import past_html, past_text
+from agf_magics.settings import settings
 from tests.engine import kept
 
 TWO = """\
@@ -398,7 +392,7 @@ FULL = """
 import json, os, resource, sys
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: [number] * 100, name="many", where="loop")
@@ -545,7 +539,7 @@ OTHER = """
 import os, sys
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 agf.tool(lambda number: number, name="same", where="loop")
@@ -588,7 +582,7 @@ HOLDS = """
 import os, sys, time
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 
@@ -622,7 +616,7 @@ def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(
 
 
 def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
-    from agf_magics.journal.queries import claim, list_runs
+    from agf_magics.journal.runs import claim, list_runs
 
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
@@ -675,7 +669,7 @@ def test_old_runs_are_forgotten_and_those_that_wait_are_not(tmp_path: Path) -> N
             connection.execute("UPDATE runs SET status = 'waiting' WHERE rowid IN (SELECT rowid FROM runs LIMIT 1)")
             kept.seal(connection)
             connection.commit()
-        from agf_magics.lifecycle.past_runs import prune
+        from agf_magics.lifecycle.past.past_runs import prune
 
         assert prune(days=2)[0] == 1
         assert sorted(one.status for one in agf.runs()) == ["ok", "ok", "waiting"]

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agf_magics.engine.browser import DEEPEST_JSON, bound_json
+from agf_magics.compat.json_depth import DEEPEST_JSON, bound_json
 
 
 class Decoder(json.JSONDecoder):
@@ -39,6 +39,6 @@ def test_other_json_is_read_as_ever(text: str) -> None:
 
 
 def test_the_bound_leaves_room_for_what_a_value_may_nest() -> None:
-    from agf_magics.flow.values import DEEPEST
+    from agf_magics.values.value import DEEPEST
 
     assert DEEPEST_JSON >= DEEPEST

@@ -20,7 +20,7 @@ import json, os, signal, sys, threading, time
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 
 scenario = json.loads(Path("scenario.json").read_text())
 current.settings = replace(current.settings, journal=str(Path("runs.sqlite").absolute()))

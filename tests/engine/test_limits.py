@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.limits import Budget, LimitReached, Meter
-from agf_magics.flow.step import Caps
+from agf_magics.flow.step_options import Caps
+from agf_magics.limits.budgets import Budget, LimitReached, Meter
 from tests.engine.virtual_time import run_virtual
 
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.schemas import Field, Schema
 from agf_magics.languages import detect_language
-from agf_magics.lifecycle.define import check_definition, link_flow, register
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.text.diagnostics import Source
+from agf_magics.lifecycle.definitions.define import check_definition, link_flow, register
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.launch import prepare_run
+from agf_magics.schemas.schema import Field, Schema
+from agf_magics.text.source import Source
 
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:

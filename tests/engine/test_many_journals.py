@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal import store as stores
-from agf_magics.journal.file import JournalError, open_journal
-from agf_magics.journal.store import ADD, Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database import store as stores
+from agf_magics.journal.database.errors import JournalError
+from agf_magics.journal.database.file import open_journal
+from agf_magics.journal.database.store import ADD, Store
+from agf_magics.settings.settings import current
 from tests.engine.test_writer import line
 
 MOST = 4

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle import moments
-from agf_magics.lifecycle.moments import Moments, find_moments
+from agf_magics.lifecycle.forecasts import moments, offline
+from agf_magics.lifecycle.forecasts.moments import Moments, find_moments
 from tests.engine.kept import journal_in
 from tests.engine.test_stale import INPUT, TEXTS, World, tools
 
@@ -145,7 +145,7 @@ def test_more_moments_than_the_most_are_left_out_and_named(monkeypatch: pytest.M
 
 
 def test_more_values_than_fit_into_the_memory_end_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(moments, "MOST_CHARACTERS", 250)
+    monkeypatch.setattr(offline, "MOST_CHARACTERS", 250)
     registry = tools(first=lambda n: "x" * 100)
     text = "".join(f"- tool: {{name: first, args: {{n: {n}}}, output: a{n}}}\n" for n in range(5))
     agf.define(f"pipeline: p\nsteps:\n{text}", registry=registry)

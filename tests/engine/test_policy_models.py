@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.text.diagnostics import Source
+from agf_magics.text.source import Source
 from tests.engine import kept
 from tests.engine.policy_case import HEAD, OPEN, Script, asked, failure, run
 from tests.engine.virtual_time import run_virtual

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import NoUser
-from agf_magics.flow.steps import Invoke, Name
-from agf_magics.lifecycle.define import register
+from agf_magics.engine.host.host import NoUser
+from agf_magics.flow.frame import Name
+from agf_magics.flow.steps import Invoke
+from agf_magics.lifecycle.definitions.define import register
 from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.pictures.page import progress_text
+from agf_magics.flow.progress import events as ev
+from agf_magics.pictures.pages.parts import progress_text
 from tests.pictures.flows import progress_html
 
 ONE = "{pipeline: p, steps: [{tool: {name: shout}}]}"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.flow.progress import Progress
+from agf_magics.flow.progress import events as ev
+from agf_magics.flow.progress.progress import Progress
 from agf_magics.text.diagnostics import Diagnostic, StepError
 
 EACH = """

@@ -108,7 +108,7 @@ def _fixed(calls: list[int]) -> agf.Registry:
 KILLED = """
 import os, signal, sys
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 from dataclasses import replace
 path, at = sys.argv[1], int(sys.argv[2])
 current.settings = replace(current.settings, journal=path)

@@ -18,12 +18,13 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.engine.linked import model_binding
-from agf_magics.flow import events as ev
-from agf_magics.flow.steps import Name
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import prepare_run, start_on_engine
-from agf_magics.lifecycle.past_runs import find_past_run
+from agf_magics.engine.linking.sessions import model_binding
+from agf_magics.flow.frame import Name
+from agf_magics.flow.progress import events as ev
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.driving import start_on_engine
+from agf_magics.lifecycle.launch.launch import prepare_run
+from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.text.diagnostics import Diagnostics
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, calls, failing
 from tests.engine import kept

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.journal.codec import row_crc
-from agf_magics.journal.file import TABLES, JournalError
-from agf_magics.journal.records import COLUMNS, Record, Row, is_at, read_records
+from agf_magics.journal.codec.signatures import row_crc
+from agf_magics.journal.database.errors import JournalError
+from agf_magics.journal.database.file import TABLES
+from agf_magics.journal.records.fields import is_at
+from agf_magics.journal.records.records import COLUMNS, Record
+from agf_magics.journal.records.stored import Row, read_records
 
 NAMES = COLUMNS.split(", ")
 

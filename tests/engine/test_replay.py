@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import host
 from agf_magics.engine import runner as perform
-from agf_magics.lifecycle import recording as recordings
-from agf_magics.lifecycle.replay import Replay
+from agf_magics.engine.host import host
+from agf_magics.lifecycle.recordings import recording as recordings
+from agf_magics.lifecycle.recordings.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
 from tests.engine.test_resume_vectors import World, rows

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import host
 from agf_magics.engine import runner as perform
+from agf_magics.engine.host import host
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry

@@ -13,11 +13,11 @@ import pandas
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.call_rows import Reuse
-from agf_magics.journal.queries import forget, list_runs, missing_results, reading_texts, records
-from agf_magics.journal.store import ROOM, Store
-from agf_magics.lifecycle.lookup import unpickled
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.journal.calls.reuse import Reuse
+from agf_magics.journal.database.store import ROOM, Store
+from agf_magics.journal.runs import forget, list_runs, missing_results, reading_texts, records
+from agf_magics.lifecycle.storage.lookup import unpickled
+from agf_magics.settings.settings import Settings, current
 from tests.engine import kept
 from tests.fans import fan_out
 

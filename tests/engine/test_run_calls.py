@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.linked import Linked
-from agf_magics.flow.events import is_within
-from agf_magics.journal.calls import RunCalls, is_of, numbers_in
-from agf_magics.lifecycle.past_runs import calls_of, elements_of
+from agf_magics.engine.linking.linked import Linked
+from agf_magics.flow.progress.events import is_within
+from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
+from agf_magics.lifecycle.past.past_runs import calls_of, elements_of
 from tests.engine.kept import journal_in
 
 OUTER = """\

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.link import link
-from agf_magics.journal.secrets import MOST_SECRETS
-from agf_magics.lifecycle.influence import find_secret_sources
+from agf_magics.engine.linking.link import link
+from agf_magics.journal.secrets.masking import MOST_SECRETS
+from agf_magics.lifecycle.definitions.influence import find_secret_sources
 from tests.counting import work
 from tests.engine import kept
 

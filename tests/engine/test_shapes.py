@@ -9,12 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.engine.concurrent import SHAPES
-from agf_magics.engine.host import Host
-from agf_magics.engine.link import link
-from agf_magics.engine.runner import run as run_linked
-from agf_magics.flow.step import Caps, FlowInput, Frame, Node, Outcome, Pick, Ready, Skip
-from agf_magics.flow.steps import END, START, Branches, Compute, Dag, Declarations, Edge, Repeat, Step, Walk
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.linking.link import link
+from agf_magics.engine.run import run as run_linked
+from agf_magics.engine.shapes.table import SHAPES
+from agf_magics.flow.frame import FlowInput, Frame, Node, Outcome, Ready, Skip
+from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
+from agf_magics.flow.step import Step
+from agf_magics.flow.step_options import Caps, Pick
+from agf_magics.flow.steps import Branches, Compute, Declarations, Repeat
 from agf_magics.flow.steps import Sequence as InOrder
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
 

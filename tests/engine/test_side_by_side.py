@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.limits import LimitReached
-from agf_magics.flow import events as ev
-from agf_magics.flow import values
+from agf_magics.flow.progress import events as ev
+from agf_magics.limits.budgets import LimitReached
+from agf_magics.values import value
 from tests.engine.virtual_time import run_virtual
 from tests.fans import fan_out
 
@@ -184,7 +184,8 @@ def test_the_step_that_ended_a_run_is_failed_in_the_tree() -> None:
 def test_a_small_value_whose_parts_are_shared_is_refused_where_it_would_be_copied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(values, "LARGEST", 20_000)  # the real bound takes a second to reach
+    monkeypatch.setattr("agf_magics.values.large.LARGEST", 20_000)
+    monkeypatch.setattr(value, "LARGEST", 20_000)  # the real bound takes a second to reach
     registry = agf.Registry()
 
     @agf.tool(registry=registry)

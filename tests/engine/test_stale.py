@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.job import count_background_calls
+from agf_magics.engine.host.loop import count_background_calls
 from agf_magics.flow.steps import Invoke
-from agf_magics.lifecycle.stale import Stale
+from agf_magics.lifecycle.forecasts.stale import Stale
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine.kept import journal_in, no_journal
 from tests.slow import slow_but

@@ -16,18 +16,20 @@ from typing import Any
 
 import pytest
 
-from agf_magics.engine import job
-from agf_magics.engine.host import Host
-from agf_magics.engine.interrupts import Waiter
-from agf_magics.engine.job import End, Watchdog
-from agf_magics.engine.user_code import Call
+from agf_magics.engine.host import job, watchdog
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.host.interrupts import Waiter
+from agf_magics.engine.host.job import End
+from agf_magics.engine.host.watchdog import Watchdog
+from agf_magics.engine.threads.call_threads import Call
 from tests.engine.jobs import start
 from tests.processes import script
 
 PREAMBLE = """
 import asyncio, os, signal, threading, time, warnings
-from agf_magics.engine.host import Host, StillRunning
-from agf_magics.engine.job import Job
+from agf_magics.engine.host.host import Host
+from agf_magics.engine.threads.awaiting import StillRunning
+from agf_magics.engine.host.job import Job
 
 def start(main, **options):
     job = Job(main, **options)
@@ -394,7 +396,7 @@ def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_it
 def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_its_task() -> None:
     """As a kernel does it for an async cell: its loop, asleep, would look at the cancel when the next timer is due."""
     assert play("""
-        from agf_magics.engine.job import here
+        from agf_magics.engine.host.loop import here
 
         async def main(host):
             loop = asyncio.get_running_loop()
@@ -418,7 +420,7 @@ def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_it
 
 def test_a_loop_that_looks_after_its_signals_keeps_doing_so() -> None:
     play("""
-        from agf_magics.engine.job import here
+        from agf_magics.engine.host.loop import here
 
         async def main(host):
             loop = asyncio.get_running_loop()
@@ -485,7 +487,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         await host.call("kernel", late, {})
 
     def late() -> None:
-        from agf_magics.engine.interrupts import waiters
+        from agf_magics.engine.host.interrupts import waiters
 
         waiter: Waiter = waiters.stack[-1]
         other = Call(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
@@ -530,7 +532,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
 
         def trace(frame: FrameType, event: str, arg: Any, last: int = last) -> Any:
             nonlocal left
-            frame.f_trace_opcodes = frame.f_code.co_filename in (job.__file__, threading.__file__)
+            frame.f_trace_opcodes = frame.f_code.co_filename in (job.__file__, watchdog.__file__, threading.__file__)
             if event == "opcode":
                 if left == last:
                     raise KeyboardInterrupt

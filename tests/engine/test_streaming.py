@@ -14,12 +14,12 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.flow.progress import Progress
-from agf_magics.journal.secrets import Secrets
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import prepare_run
-from agf_magics.pictures.page import progress_text
+from agf_magics.flow.progress import events as ev
+from agf_magics.flow.progress.progress import Progress
+from agf_magics.journal.secrets.masking import Secrets
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.launch import prepare_run
+from agf_magics.pictures.pages.parts import progress_text
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, Stream, calls, failing
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual

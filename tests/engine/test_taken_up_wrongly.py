@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.host import Host
-from agf_magics.lifecycle.past_run import find_past_run
+from agf_magics.engine.host.host import Host
+from agf_magics.lifecycle.past.past_run import find_past_run
 from tests.engine import kept
 from tests.engine.jobs import start
 

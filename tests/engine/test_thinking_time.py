@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import job
-from agf_magics.flow import events as ev
-from agf_magics.flow.step import Caps
+from agf_magics.engine.host import job
+from agf_magics.flow.progress import events as ev
+from agf_magics.flow.step_options import Caps
 from agf_magics.flow.steps import Branches, Declarations
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual

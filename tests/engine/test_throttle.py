@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.catalog.throttle import Gate, asked_pause, status_of
-from agf_magics.flow.events import Progressed, StepStarted
-from agf_magics.flow.progress import Progress
-from agf_magics.pictures.counters import activity
+from agf_magics.catalog.tools.throttle import Gate, asked_pause, status_of
+from agf_magics.flow.progress.events import Progressed, StepStarted
+from agf_magics.flow.progress.progress import Progress
+from agf_magics.pictures.row_words import activity
 from notebooks.scripted_server import LocalServer, Raw, Stream
 from tests.engine.virtual_time import run_virtual
 

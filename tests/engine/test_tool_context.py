@@ -14,10 +14,15 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import Progressed, QuestionAnswered, QuestionAsked, StepFinished
-from agf_magics.pictures.counters import activity, share_of
-from agf_magics.pictures.page import progress_text
-from agf_magics.pictures.updates import Updates
+from agf_magics.flow.progress.events import (
+    Progressed,
+    QuestionAnswered,
+    QuestionAsked,
+    StepFinished,
+)
+from agf_magics.pictures.pages.parts import progress_text
+from agf_magics.pictures.pages.updates import Updates
+from agf_magics.pictures.row_words import activity, share_of
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 from tests.fans import fan_out

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle import tracing
+from agf_magics.lifecycle.launch import tracing
 from tests.engine.test_react import Script, call
 from tests.engine.test_react import text as reply
 from tests.fans import fan_out

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal import writer
-from agf_magics.journal.file import JournalError
-from agf_magics.journal.store import ADD, Store
-from agf_magics.journal.writer import LOG
+from agf_magics.journal.database import writer
+from agf_magics.journal.database.errors import JournalError
+from agf_magics.journal.database.store import ADD, Store
+from agf_magics.journal.database.writer import LOG
 from tests.engine import kept
 from tests.processes import script
 
@@ -231,7 +231,7 @@ KILLED = """
 import os, signal, sys
 from dataclasses import replace
 import agf_magics as agf
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=os.path.abspath("runs.sqlite"))
 started = 0

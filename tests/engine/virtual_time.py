@@ -14,8 +14,8 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agf_magics.engine.user_code import Workers
-from agf_magics.journal.store import Store
+from agf_magics.engine.threads.call_threads import Workers
+from agf_magics.journal.database.store import Store
 
 T = TypeVar("T")
 

@@ -13,7 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from referencing.exceptions import Unresolvable
 
-from agf_magics.flow.json_schema import describe_all, judge
+from agf_magics.schemas.json_schema import judge
+from agf_magics.schemas.violations import describe_all
 
 NAMES = st.sampled_from(["a", "b", "ab"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "a", "ab", 0.5, 1.0])

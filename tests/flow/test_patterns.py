@@ -10,7 +10,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 import agf_magics as agf
-from agf_magics.flow.patterns import (
+from agf_magics.languages.policy.document import schema as policy_schema
+from agf_magics.schemas.patterns import (
     LONGEST_PATTERN,
     BadPattern,
     our_patterns,
@@ -18,7 +19,6 @@ from agf_magics.flow.patterns import (
     schema_patterns,
     searcher,
 )
-from agf_magics.languages.policy.document import schema as policy_schema
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_without_re2_every_pattern_is_refused() -> None:
 import sys
 sys.modules["re2"] = None
 import agf_magics as agf
-from agf_magics.flow.json_schema import judge
+from agf_magics.schemas.json_schema import judge
 text = "name: p\\ntools: {a: {_outputPath: {pattern: '^a'}}}\\ncalls: [{_tool: a, _output: 1, _outputPath: †state.a}]"
 try:
     agf.load(text, "plan")

@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.shapes import Shape
-from agf_magics.flow.step import Frame
-from agf_magics.flow.wiring import RULES, check
+from agf_magics.flow.checks.rules import RULES, check
+from agf_magics.flow.frame import Frame
 from agf_magics.languages.pipeline.r1 import Names, parse
-from agf_magics.languages.pipeline.texts import infer
-from agf_magics.text.diagnostics import Source, sort_by_place
+from agf_magics.languages.pipeline.values import infer
+from agf_magics.schemas.shapes import Shape
+from agf_magics.text.diagnostics import sort_by_place
+from agf_magics.text.source import Source
 from tests.languages.loading import load
 
 PIPELINE = Names({name: (name,) for name in ("ctx", "pipe", "item", "acc")}, ("ctx",))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.json_schema import lacking
+from agf_magics.schemas.violations import lacking
 
 
 @pytest.mark.parametrize("properties", [{}, None, [], "a"])

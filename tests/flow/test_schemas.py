@@ -18,9 +18,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.schemas import Field, Schema, check_schemas, conform, cycle, json_schema, references, sample
 from agf_magics.languages.pipeline.schema_documents import read_schema
-from agf_magics.text.yamlnodes import Fields
+from agf_magics.schemas.sample import sample
+from agf_magics.schemas.schema import (
+    Field,
+    Schema,
+    check_schemas,
+    conform,
+    cycle,
+    json_schema,
+    references,
+)
+from agf_magics.text.yaml.nodes import Fields
 from tests.languages.loading import nodes
 
 VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "pipeline_schemas.json").read_text("utf-8"))
@@ -152,7 +161,7 @@ def test_a_model_is_asked_for_every_field() -> None:
 
 
 def test_jsonschema_is_not_imported_for_it() -> None:
-    program = "import agf_magics.flow.schemas, sys; sys.exit('jsonschema' in sys.modules)"
+    program = "import agf_magics.schemas.schema, sys; sys.exit('jsonschema' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.session import ASKED_AGAIN, LONGEST, Conversation, FailedCall, Session, format_for_model
-from agf_magics.flow.steps import Computed, Name
-from agf_magics.text.diagnostics import Source
+from agf_magics.flow.expressions import Computed
+from agf_magics.flow.frame import Name
+from agf_magics.flow.sessions.session import (
+    ASKED_AGAIN,
+    LONGEST,
+    Conversation,
+    FailedCall,
+    Session,
+    format_for_model,
+)
+from agf_magics.text.source import Source
 
 SPAN = Source("<text>", "model").span()
 

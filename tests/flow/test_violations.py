@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.json_schema import describe_all, judge, schema_violations
+from agf_magics.schemas.json_schema import judge, schema_violations
+from agf_magics.schemas.violations import describe_all
 
 SENTENCES: list[tuple[Any, Any, str]] = [
     ({"type": "string"}, 3, "needs text, not the number 3"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.flow.wiring import wires
+from agf_magics.flow.checks.wiring import wires
 from tests.languages.loading import load
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "wires.json").read_text("utf-8"))["rows"]

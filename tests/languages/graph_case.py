@@ -12,20 +12,21 @@ from typing import Any
 import yaml
 
 import agf_magics as agf
-from agf_magics.flow.events import EdgeTaken, StepStarted
-from agf_magics.flow.steps import WIDTH, Branches, Choose, Each, Invoke, Sequence, Step, Walk
-from agf_magics.languages.graph.state import Joining
-from agf_magics.languages.graph.value_grammar import (
+from agf_magics.flow.graph_steps import Walk
+from agf_magics.flow.progress.events import EdgeTaken, StepStarted
+from agf_magics.flow.step import Step
+from agf_magics.flow.steps import WIDTH, Branches, Choose, Each, Invoke, Sequence
+from agf_magics.languages.graph.expressions.tokens import Literal, format_literal
+from agf_magics.languages.graph.expressions.tokens import Path as StatePath
+from agf_magics.languages.graph.expressions.values import (
     Atom,
-    Literal,
     One,
     Operand,
     Pairs,
     Sentence,
     Template,
-    format_literal,
 )
-from agf_magics.languages.graph.value_grammar import Path as StatePath
+from agf_magics.languages.graph.state import Joining
 from tests.engine.virtual_time import run_virtual
 from tests.languages.loading import load, told, write_files
 

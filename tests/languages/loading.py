@@ -9,9 +9,10 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.flow.steps import Definition
 from agf_magics.languages import LANGUAGES
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.nodes import Node
-from agf_magics.text.yamlnodes import Bounds, documents
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yaml.nodes import Node
+from agf_magics.text.yaml.reader import Bounds, documents
 
 
 def load(language: str, text: str) -> tuple[Definition, list[agf.Diagnostic]]:

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
-from agf_magics.languages.pipeline.r1.nodes import (  # fmt: skip
+from agf_magics.languages.pipeline.r1.nodes import (
     COMPARING,
     NOT,
     POWER,
@@ -29,7 +29,7 @@ from agf_magics.languages.pipeline.r1.nodes import (  # fmt: skip
     Path,
     literal,
 )
-from agf_magics.text.diagnostics import Source
+from agf_magics.text.source import Source
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
 NO_NAMES = nodes.NO_NAMES

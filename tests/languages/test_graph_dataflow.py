@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.steps import Walk
+from agf_magics.flow.graph_steps import Walk
 
 STATE = "state: {a: any, b: any, log: {type: list, reducer: add}, xs: list, ys: list}\n"
 

@@ -14,7 +14,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import default as default_registry
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.settings.settings import Settings, current
 
 FOLDER = Path(__file__).parents[2] / "notebooks" / "graphs"
 

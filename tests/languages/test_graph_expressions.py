@@ -14,18 +14,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.values import LARGEST
 from agf_magics.languages import graph
-from agf_magics.languages.documents import Refusal
-from agf_magics.languages.graph import edges as condition
 from agf_magics.languages.graph import (
     evaluate_condition,
     resolve_node_variables,
     resolve_state_expression,
     resolve_template,
-    value_grammar,
 )
-from agf_magics.languages.graph.value_grammar import LONGEST
+from agf_magics.languages.graph.expressions import condition, tokens, values
+from agf_magics.languages.graph.expressions.tokens import LONGEST
+from agf_magics.languages.scan import Refusal
+from agf_magics.values.value import LARGEST
 from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -153,29 +152,29 @@ def test_an_expression_may_be_only_so_long() -> None:
 NAME = st.from_regex(r"[a-z_][a-z0-9_]{0,5}", fullmatch=True)
 PATH = st.lists(NAME, min_size=1, max_size=3).map(tuple)
 QUOTABLE = st.text(st.sampled_from("abc ,:{}[]+-*/<>=!.andor0"), max_size=8)
-LITERAL = st.one_of(st.integers(-99, 99), st.booleans(), st.none(), QUOTABLE).map(value_grammar.Literal)
-ATOM = st.one_of(PATH.map(value_grammar.Path), LITERAL)
+LITERAL = st.one_of(st.integers(-99, 99), st.booleans(), st.none(), QUOTABLE).map(tokens.Literal)
+ATOM = st.one_of(PATH.map(tokens.Path), LITERAL)
 OPERAND = st.one_of(
     ATOM,
-    ATOM.map(value_grammar.One),
-    st.lists(st.tuples(QUOTABLE, ATOM), max_size=3).map(tuple).map(value_grammar.Pairs),
+    ATOM.map(values.One),
+    st.lists(st.tuples(QUOTABLE, ATOM), max_size=3).map(tuple).map(values.Pairs),
 )
 VALUE = st.one_of(
-    PATH.map(value_grammar.Path),
-    st.builds(value_grammar.Arithmetic, PATH.map(value_grammar.Path), st.sampled_from("+-*/"), OPERAND),
+    PATH.map(tokens.Path),
+    st.builds(values.Arithmetic, PATH.map(tokens.Path), st.sampled_from("+-*/"), OPERAND),
 )
 COMPARISON = st.builds(
     condition.ComparisonNode,
-    PATH.filter(lambda path: path[0] not in ("and", "or", "not")).map(value_grammar.Path),
+    PATH.filter(lambda path: path[0] not in ("and", "or", "not")).map(tokens.Path),
     st.sampled_from(condition.COMPARING),
-    st.one_of(LITERAL, NAME.map(lambda name: f"k_{name}").map(value_grammar.Bare)),
+    st.one_of(LITERAL, NAME.map(lambda name: f"k_{name}").map(tokens.Bare)),
 )
 CONDITION = st.lists(st.lists(COMPARISON, min_size=1, max_size=3).map(tuple), min_size=1, max_size=3).map(tuple)
 
 
 @given(VALUE)
 def test_a_printed_value_is_parsed_to_the_same(node: Any) -> None:
-    assert value_grammar.parse_template(format_template(node)) == node
+    assert values.parse_template(format_template(node)) == node
 
 
 @given(CONDITION.map(condition.Condition))

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.graph.jinja import Killed, NoProcess, Renderer, memory_of, read_jinja
-from agf_magics.languages.graph.reading import Reader
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
+from agf_magics.languages.graph.expressions.reading import Reader
+from agf_magics.languages.graph.prompts.jinja import read_jinja
+from agf_magics.languages.graph.prompts.jinja_process import Killed, NoProcess, Renderer, memory_of
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
 from tests.slow import slow_but
 
 pytest.importorskip("jinja2")
@@ -157,7 +159,7 @@ def test_where_no_process_starts_a_template_is_refused_with_a_code(monkeypatch: 
 
 _PROGRAM = """
 import os, sys, time
-from agf_magics.languages.graph.jinja import RENDERER
+from agf_magics.languages.graph.prompts.jinja_process import RENDERER
 assert RENDERER.render("{{ 1 }}", {}) == {"text": "1"}
 {more}
 print(RENDERER.process.pid, flush=True)

@@ -10,10 +10,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages import LANGUAGES
-from agf_magics.languages.documents import Kind
+from agf_magics.languages.documents import Key, Kind, Takes
 from agf_magics.languages.graph import SCHEMA, takes
-from agf_magics.languages.graph.kinds import BUILD
-from agf_magics.languages.graph.reading import Reader
+from agf_magics.languages.graph.expressions.reading import Reader
+from agf_magics.languages.graph.node_kinds import BUILD
 from agf_magics.languages.graph.words import (
     CONFIG,
     DEFAULTS,
@@ -26,8 +26,10 @@ from agf_magics.languages.graph.words import (
     STATE_KEY,
     TOOL,
 )
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import documents, plain
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yaml.nodes import plain
+from agf_magics.text.yaml.reader import documents
 from tests.languages.graph_case import normal
 from tests.languages.loading import load, nodes, said
 
@@ -49,7 +51,7 @@ def test_documents(row: dict[str, Any]) -> None:
 # --- the tables ---
 
 
-VALUES = {name: row for name, row in vars(takes).items() if isinstance(row, takes.Takes)}
+VALUES = {name: row for name, row in vars(takes).items() if isinstance(row, Takes)}
 
 
 def test_every_kind_of_value_is_taken_by_a_key_and_every_kind_of_node_is_built() -> None:
@@ -62,7 +64,7 @@ def test_every_kind_of_value_is_taken_by_a_key_and_every_kind_of_node_is_built()
 def test_the_example_of_a_value_is_read_without_an_error(name: str) -> None:
     row, problems = VALUES[name], Diagnostics()
     node = documents(Source("test", row.example), problems)[0]
-    assert row.read(Reader(problems), node, takes.Key(name, row)) is not None
+    assert row.read(Reader(problems), node, Key(name, row)) is not None
     assert not problems.errors
 
 

@@ -15,8 +15,8 @@ import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import default as default_registry
 from agf_magics.flow.steps import every
-from agf_magics.languages.graph.prompts import read_type
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.languages.graph.prompts.answer_schema import read_type
+from agf_magics.settings.settings import Settings, current
 
 
 def one(node: str, extra: str = "", state: str = "r: any") -> str:

@@ -11,7 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import default as default_registry
-from agf_magics.lifecycle.settings import Settings, current
+from agf_magics.settings.settings import Settings, current
 from tests.engine.virtual_time import run_virtual
 from tests.languages.graph_case import run_case
 from tests.languages.typed import typed

@@ -16,7 +16,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.__main__ import main
-from agf_magics.lifecycle.define import register
+from agf_magics.lifecycle.definitions.define import register
 from agf_magics.text.diagnostics import Diagnostic
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "misspellings.json").read_text("utf-8"))["rows"]

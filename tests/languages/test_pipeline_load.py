@@ -9,30 +9,30 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.step import Expr, FlowInput
+from agf_magics.flow.expressions import Constant, NamedArguments
+from agf_magics.flow.frame import Expr, FlowInput
+from agf_magics.flow.step import Step
 from agf_magics.flow.steps import (
     WIDTH,
     Branches,
     Choose,
     Compute,
-    Constant,
     Definition,
     Each,
     Fold,
     Invoke,
-    NamedArguments,
-    Step,
     every,
 )
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
-from agf_magics.languages.pipeline import document_schema, kinds
-from agf_magics.languages.pipeline.kinds import DOCUMENTS, FIELD_TYPES, STEPS
+from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
 from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
 from agf_magics.languages.pipeline.schema_documents import TYPES
-from agf_magics.languages.pipeline.texts import Command, Named, Template, labels
-from agf_magics.text.yamlnodes import plain
+from agf_magics.languages.pipeline.template import Template
+from agf_magics.languages.pipeline.values import Command, Named, labels
+from agf_magics.languages.pipeline.words import DOCUMENTS, FIELD_TYPES, STEPS
+from agf_magics.text.yaml.nodes import plain
 from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "pipeline_documents.json"
@@ -186,8 +186,8 @@ def test_the_json_schema_and_the_loader_agree() -> None:
 
 
 def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None:
-    taken = [key.takes for kind in (*STEPS.values(), *DOCUMENTS.values(), kinds.TARGET) for key in kind.keys.values()]
-    rows = {name: row for name, row in vars(kinds).items() if isinstance(row, Takes)}
+    taken = [key.takes for kind in (*STEPS.values(), *DOCUMENTS.values(), takes.TARGET) for key in kind.keys.values()]
+    rows = {name: row for name, row in vars(takes).items() if isinstance(row, Takes)}
     assert [name for name, row in rows.items() if not any(row is each for each in taken)] == []
     assert set(FIELD_TYPES) == set(TYPES)
     assert all(row.says and row.example and row.word for row in taken)

@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.events import BackgroundCallEnded, StepFailed, StepFinished, StepSkipped, StepStarted
+from agf_magics.flow.progress.events import (
+    BackgroundCallEnded,
+    StepFailed,
+    StepFinished,
+    StepSkipped,
+    StepStarted,
+)
 from agf_magics.flow.steps import outermost
 from agf_magics.languages.plan import Log
 from tests.engine import kept

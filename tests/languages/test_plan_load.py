@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.steps import Dag, Invoke
+from agf_magics.flow.graph_steps import Dag
+from agf_magics.flow.steps import Invoke
 from agf_magics.languages.plan import SCHEMA, Log, resolve
 from agf_magics.languages.plan.calls import Arguments, Call
-from agf_magics.languages.plan.document import CALL, PLAN
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
-from agf_magics.text.yamlnodes import plain
+from agf_magics.languages.plan.words import CALL, PLAN
+from agf_magics.text.yaml.nodes import plain
 from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "plan_documents.json"

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Context
-from agf_magics.flow.step import FlowInput, FlowResult, Outcome
-from agf_magics.flow.steps import Dag, Name
+from agf_magics.flow.frame import FlowInput, FlowResult, Name, Outcome
+from agf_magics.flow.graph_steps import Dag
 from agf_magics.languages.plan.calls import Call, Output
-from agf_magics.languages.plan.log import Log
-from agf_magics.languages.plan.messages import Destination, overlap
-from agf_magics.languages.plan.needs import Order, Turn
+from agf_magics.languages.plan.log.destinations import Destination, overlap
+from agf_magics.languages.plan.log.log import Log
+from agf_magics.languages.plan.scheduling.dependencies import Turn
+from agf_magics.languages.plan.scheduling.storing_order import Order
 from tests.counting import instructions, work
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)

@@ -13,12 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.languages.documents import MISSING
 from agf_magics.languages.plan import resolve
-from agf_magics.languages.plan.log import Log, remove_secrets
-from agf_magics.languages.plan.messages import Conflict, find, read_content, rendered, replay
-from agf_magics.languages.plan.reference import Both, Either, Expression, Literal, Reference, parse
-from agf_magics.text.diagnostics import Source
+from agf_magics.languages.plan.log.log import Log, remove_secrets
+from agf_magics.languages.plan.log.messages import read_content, rendered
+from agf_magics.languages.plan.log.reference import (
+    Both,
+    Either,
+    Expression,
+    Literal,
+    Reference,
+    parse,
+)
+from agf_magics.languages.plan.log.writes import Conflict, find, replay
+from agf_magics.languages.scan import MISSING
+from agf_magics.text.source import Source
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"
 ROWS = json.loads(VECTORS.read_text("utf-8"))["rows"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import StepFailed, StepFinished, StepSkipped, StepStarted
+from agf_magics.flow.progress.events import StepFailed, StepFinished, StepSkipped, StepStarted
 from agf_magics.languages.plan import Log, resolve
 from tests.engine.virtual_time import run_virtual
 

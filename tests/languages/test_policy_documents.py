@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.json_schema import judge
 from agf_magics.flow.steps import Invoke, every
 from agf_magics.languages.policy.document import schema
-from agf_magics.text.nodes import Fields, plain
+from agf_magics.schemas.json_schema import judge
+from agf_magics.text.yaml.nodes import Fields, plain
 from tests.languages.loading import load, nodes, said
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "policy_documents.json"

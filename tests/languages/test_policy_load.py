@@ -7,8 +7,19 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.step import FanOutResult, FlowInput, Outcome
-from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Invoke, Repeat, Sequence, Step, every
+from agf_magics.flow.frame import FanOutResult, FlowInput, Outcome
+from agf_magics.flow.step import Step
+from agf_magics.flow.steps import (
+    WIDTH,
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Invoke,
+    Repeat,
+    Sequence,
+    every,
+)
 from tests.languages.loading import load
 
 HEAD = """schema_version: "1.0.0"

@@ -15,12 +15,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.step import Frame
-from agf_magics.languages.documents import MISSING
+from agf_magics.flow.frame import Frame
 from agf_magics.languages.policy import parse_path
-from agf_magics.languages.policy.path import DIRECTIONS, ELEMENT, Absent, Path, Where, iteration_problem, source_problem
-from agf_magics.languages.policy.values import Delivery
-from agf_magics.text.diagnostics import Source
+from agf_magics.languages.policy.delivery import Delivery
+from agf_magics.languages.policy.path import (
+    DIRECTIONS,
+    ELEMENT,
+    Absent,
+    Path,
+    Where,
+    iteration_problem,
+    source_problem,
+)
+from agf_magics.languages.scan import MISSING
+from agf_magics.text.source import Source
 
 VECTORS = File(__file__).parents[1] / "vectors"
 

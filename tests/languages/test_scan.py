@@ -7,8 +7,16 @@ from types import SimpleNamespace
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages.documents import MISSING, QUOTED, Refusal, Scanner, descend, parse_at, read_number
-from agf_magics.text.diagnostics import Source
+from agf_magics.languages.scan import (
+    MISSING,
+    QUOTED,
+    Refusal,
+    Scanner,
+    descend,
+    parse_at,
+    read_number,
+)
+from agf_magics.text.source import Source
 
 
 def refuse_colon(text: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from agf_magics.commands.magics import COMMANDS
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.commands import COMMANDS
-from agf_magics.text.yamlnodes import plain
+from agf_magics.text.yaml.nodes import plain
 from docs import schemas
 from tests.languages.loading import nodes
 

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.languages.pipeline.r1 import Names
 from agf_magics.languages.pipeline.r1.closures import LONGEST_WRITTEN
-from agf_magics.languages.pipeline.texts import Scope, Template, parse_template
-from agf_magics.text.diagnostics import Source
+from agf_magics.languages.pipeline.scope import Scope
+from agf_magics.languages.pipeline.template import Template, parse_template
+from agf_magics.text.source import Source
 from tests.languages.loading import said, told
 
 ROWS = json.loads((Path(__file__).parents[1] / "vectors" / "templates.json").read_text("utf-8"))["rows"]

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.events import Question
-from agf_magics.lifecycle.launch import live
-from agf_magics.notebook.view import Page
-from agf_magics.notebook.watching import join_views
+from agf_magics.flow.progress.events import Question
+from agf_magics.lifecycle.runs.live import live
+from agf_magics.notebook.display.view import Page
+from agf_magics.notebook.display.watching import join_views
 from tests.notebook.conftest import Cell, Kernel, Shell, code
 
 GATED = """\

@@ -15,13 +15,15 @@ from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.catalog import Registry, agent, tool
-from agf_magics.flow.wiring import check
+from agf_magics.flow.checks.rules import check
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.complete import Known, answer, complete
-from agf_magics.notebook.cursor import Reading
-from agf_magics.notebook.tab import describe, matcher
-from agf_magics.text.diagnostics import Diagnostics, Source
-from agf_magics.text.yamlnodes import Bounds
+from agf_magics.notebook.completion.complete import Known, answer, complete
+from agf_magics.notebook.completion.cursor import Reading
+from agf_magics.notebook.completion.shift_tab import describe
+from agf_magics.notebook.completion.tab import matcher
+from agf_magics.text.diagnostics import Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yaml.reader import Bounds
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "completion.json").read_text(encoding="utf-8"))
 
@@ -146,7 +148,8 @@ def test_any_body_can_be_completed(before: str, after: str) -> None:
 
 
 def test_completion_does_not_wait_for_jsonschema() -> None:
-    code = "import sys, agf_magics.notebook.complete; sys.exit('jsonschema' in sys.modules or 'pandas' in sys.modules)"
+    module = "agf_magics.notebook.completion.complete"
+    code = f"import sys, {module}; sys.exit('jsonschema' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.notebook.model import script
+from agf_magics.notebook.explorer.model import script
 from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
@@ -176,7 +176,9 @@ def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Ke
 
 
 def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(seen: Kernel) -> None:
-    seen.good("import agf_magics.notebook.explorer as e; tick = e.Channel.tick; e.Channel.tick = lambda self: 1 / 0")
+    seen.good(
+        "import agf_magics.notebook.explorer.explorer as e; tick = e.Channel.tick; e.Channel.tick = lambda self: 1 / 0"
+    )
     cell = held(seen)
     open_gate(seen)
     cell.end()

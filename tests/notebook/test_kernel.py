@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from agf_magics.notebook.tab import TARGET
+from agf_magics.notebook.completion.editor import TARGET
 from tests.notebook.conftest import Cell, Kernel, started, steps
 from tests.slow import slow_but
 
@@ -121,7 +121,7 @@ def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progr
     os.mkfifo(fifo)
     program.parent.mkdir(exist_ok=True)
     # It waits until the first step opens the other end, once: a picture is laid out more than once.
-    work = "import sys; from agf_magics.pictures.layout import positions; "
+    work = "import sys; from agf_magics.pictures.layout.graphviz_module import positions; "
     work += "sys.stdout.buffer.write(positions(sys.stdin.read()))"
     waits = f"if [ -p {fifo.name} ]; then cat {fifo.name}; rm {fifo.name}; fi"
     program.write_text(f"#!/bin/sh\ncd '{kernel.folder}'\n{waits}\nexec '{sys.executable}' -c '{work}'\n")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from agf_magics.notebook.commands import COMMANDS
+from agf_magics.commands.magics import COMMANDS
 from tests.notebook.conftest import Shell, code
 
 

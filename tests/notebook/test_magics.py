@@ -15,10 +15,10 @@ import pytest
 
 from agf_magics import Flow, Run, RunCancelled, StepError, load
 from agf_magics.catalog import default
-from agf_magics.lifecycle.input import RunOptions
-from agf_magics.lifecycle.launch import start_run
-from agf_magics.notebook.view import View
-from agf_magics.notebook.watching import watch
+from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.launch.launch import start_run
+from agf_magics.notebook.display.view import View
+from agf_magics.notebook.display.watching import watch
 from agf_magics.pictures.diagram import Diagram
 from tests.notebook.conftest import LONGEST, TOOLS, Shell, code
 

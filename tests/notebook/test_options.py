@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.notebook.commands import COMMANDS
-from agf_magics.notebook.given import amount, inputs, new_name
-from agf_magics.notebook.options import read, split
-from agf_magics.text.diagnostics import DefinitionError, Source
+from agf_magics.commands.line import read, split
+from agf_magics.commands.magics import COMMANDS
+from agf_magics.commands.values import amount, inputs, new_name
+from agf_magics.text.diagnostics import DefinitionError
+from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "magic_lines.json").read_text())

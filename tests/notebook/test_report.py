@@ -16,7 +16,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.__main__ import main
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle.settings import current
+from agf_magics.settings.settings import current
 from tests.notebook.conftest import Shell, code
 from tests.notebook.test_history import failed as failed
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.lifecycle.run import live
-from agf_magics.notebook.complete import Known, complete
-from agf_magics.notebook.history import moment
-from agf_magics.notebook.options import split
-from agf_magics.text.diagnostics import Source
+from agf_magics.commands.line import split
+from agf_magics.lifecycle.runs.live import live
+from agf_magics.notebook.completion.complete import Known, complete
+from agf_magics.notebook.display.run_list import moment
+from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code
 
 NOON = datetime(2026, 11, 22, 12, 0).timestamp()

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import default
-from agf_magics.lifecycle.settings import Settings, current
 from agf_magics.notebook.config import AgfMagics, BadSetting
+from agf_magics.settings.settings import Settings, current
 from agf_magics.text.diagnostics import AgfError
 from tests.notebook.conftest import LONGEST, Shell, code
 

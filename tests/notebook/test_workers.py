@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agf_magics.notebook.magics import list_workers
-from agf_magics.workers.backend import BackendStatus, WorkerStatus
+from agf_magics.notebook.magics.workers import list_workers
+from agf_magics.workers.backends.status import BackendStatus, WorkerStatus
 from agf_magics.workers.on import find_backend, started
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.store import Store
-from agf_magics.lifecycle.settings import current
+from agf_magics.journal.database.store import Store
+from agf_magics.settings.settings import current
 
 DOUBLED = """
 pipeline: doubled

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.past_run import find_past_run
-from agf_magics.lifecycle.past_runs import chosen_rows
+from agf_magics.lifecycle.past.past_run import find_past_run
+from agf_magics.lifecycle.past.past_runs import chosen_rows
 from notebooks.scripted_server import ScriptedServer
 
 ROWS: list[dict[str, Any]] = [{"n": number, "label": "x"} for number in range(6)]
@@ -314,7 +314,7 @@ def test_reuse_makes_only_the_calls_of_an_edited_step_again(registry: agf.Regist
 
 
 def test_without_a_journal_the_table_is_in_memory(registry: agf.Registry) -> None:
-    agf.lifecycle.settings.current.settings = agf.lifecycle.settings.Settings(journal=None)  # type: ignore[attr-defined]
+    agf.settings.current.settings = agf.settings.Settings(journal=None)  # type: ignore[attr-defined]
     run = over(registry, ROWS)
     assert run.journal is None
     assert [row.get("twice") for row in run.table] == [0, 2, 4, None, 8, 10]
@@ -438,8 +438,8 @@ import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle.past_runs import chosen_rows
-from agf_magics.lifecycle.settings import current
+from agf_magics.lifecycle.past.past_runs import chosen_rows
+from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=str(Path("runs.sqlite").absolute()))
 agf.registry.choose("openai-chat:gpt-4o")

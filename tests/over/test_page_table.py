@@ -10,8 +10,8 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.notebook.explorer_calls import Refused
-from agf_magics.notebook.explorer_requests import requests_of
+from agf_magics.notebook.explorer.protocol import Refused
+from agf_magics.notebook.explorer.requests import requests_of
 from tests.engine import kept
 
 FLOW = "pipeline: sizes\nsteps: [{tool: {name: size, args: {name: !expr ctx.name}}}]"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.past_run import find_past_run
-from agf_magics.lifecycle.scores import interval
+from agf_magics.lifecycle.past.past_run import find_past_run
+from agf_magics.lifecycle.table_runs.scores import interval
 from tests.processes import command_line
 
 ROWS = [{"n": number, "kind": "even" if number % 2 == 0 else "odd"} for number in range(8)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.flow.progress import Progress
-from agf_magics.pictures import page
-from agf_magics.pictures.plain import error_html, warnings_html
-from agf_magics.text.diagnostics import Source
+from agf_magics.flow.progress import events as ev
+from agf_magics.flow.progress.progress import Progress
+from agf_magics.pictures.pages import parts as page
+from agf_magics.pictures.problems import error_html, warnings_html
+from agf_magics.text.source import Source
 
 REVIEW = """\
 pipeline: review_and_report

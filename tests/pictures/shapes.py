@@ -7,27 +7,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.step import FlowResult, Frame, Outcome, Ref
+from agf_magics.flow.frame import FlowResult, Frame, Name, Outcome, Ref
+from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
+from agf_magics.flow.step import Cut, Failing, Step
 from agf_magics.flow.steps import (
-    END,
-    START,
     Branches,
     CalleeKind,
     Choose,
     Compute,
-    Cut,
-    Dag,
     Each,
-    Edge,
-    Failing,
     Invoke,
-    Name,
     Repeat,
     Sequence,
-    Step,
-    Walk,
 )
-from agf_magics.text.diagnostics import Source, Span
+from agf_magics.text.source import Source, Span
 
 
 @dataclass(frozen=True)

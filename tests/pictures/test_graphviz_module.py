@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from agf_magics.pictures.layout import LayoutFailed, LayoutTooLarge, positions
+from agf_magics.pictures.layout.graphviz_module import LayoutFailed, LayoutTooLarge, positions
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes")
 
@@ -28,7 +28,7 @@ def reading(cls, *args):
 wasmtime.Module.__init__ = compiling
 wasmtime.Module.deserialize = classmethod(reading)
 from concurrent.futures import ThreadPoolExecutor
-from agf_magics.pictures.layout import positions
+from agf_magics.pictures.layout.graphviz_module import positions
 with ThreadPoolExecutor() as threads:
     answers = list(threads.map(positions, ["digraph {a -> b}"] * THREADS))
 print(all(len(answer) > 300 for answer in answers), *made)

@@ -8,10 +8,10 @@ from random import Random
 import pytest
 
 import agf_magics as agf
-from agf_magics.pictures.dot import arrange
-from agf_magics.pictures.edges import wired
-from agf_magics.pictures.scene import MANY_NODES, scene
-from agf_magics.pictures.svg import edge_places
+from agf_magics.pictures.layout.arrange import arrange
+from agf_magics.pictures.layout.svg import edge_places
+from agf_magics.pictures.scene.builder import MANY_NODES, scene
+from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.random_flows import graph, text_of
 from tests.pictures.test_law import check_places
 

@@ -7,11 +7,13 @@ from xml.etree import ElementTree
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.steps import Dag, Sequence, Walk, every
-from agf_magics.pictures.boxes import Frame, Scene
+from agf_magics.flow.graph_steps import Dag, Walk
+from agf_magics.flow.steps import Sequence, every
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.dot import Arranged, Rectangle, arrange
-from agf_magics.pictures.scene import scene
+from agf_magics.pictures.layout.arrange import Arranged, arrange
+from agf_magics.pictures.layout.dot import Rectangle
+from agf_magics.pictures.scene.builder import scene
+from agf_magics.pictures.scene.scene import Frame, Scene
 from tests.pictures.random_flows import LANGUAGES, definition
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,7 @@ from random import Random
 
 import agf_magics as agf
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.layout import read_edges
+from agf_magics.pictures.layout.graphviz import read_edges
 from tests.pictures.random_flows import LANGUAGES, text_of
 
 

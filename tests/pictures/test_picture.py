@@ -16,17 +16,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.flow.progress import Progress
+from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.steps import every
-from agf_magics.pictures import counters as look
-from agf_magics.pictures import layout as graphviz_module
-from agf_magics.pictures.boxes import INPUT, LONGEST, Box, Frame, Scene, measured
+from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
-from agf_magics.pictures.dot import MOST_BOXES, arrange, fit
-from agf_magics.pictures.edges import wired
-from agf_magics.pictures.layout import HOW_TO, TOO_LARGE, NoPicture, read_places, run_graphviz
+from agf_magics.pictures.layout import graphviz_module
+from agf_magics.pictures.layout.arrange import MOST_BOXES, arrange, fit
+from agf_magics.pictures.layout.graphviz import (
+    HOW_TO,
+    TOO_LARGE,
+    NoPicture,
+    read_places,
+    run_graphviz,
+)
 from agf_magics.pictures.outline import outline_html
-from agf_magics.pictures.scene import scene
+from agf_magics.pictures.scene.boxes import INPUT, LONGEST, measured
+from agf_magics.pictures.scene.builder import scene
+from agf_magics.pictures.scene.scene import Box, Frame, Scene
+from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -390,7 +397,9 @@ def test_a_flow_too_large_for_a_picture_is_an_outline_that_can_be_opened() -> No
 
 
 def test_a_layout_that_takes_too_long_is_an_outline_and_is_not_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphviz_module, "positions", partial(graphviz_module.positions, work=1_000_000))
+    monkeypatch.setattr(
+        "agf_magics.pictures.layout.graphviz.positions", partial(graphviz_module.positions, work=1_000_000)
+    )
     monkeypatch.setattr(shutil, "which", lambda name: None)
     diagram = Diagram(load(long(17)))
     assert diagram._repr_mimebundle_()["text/plain"].endswith(f"({TOO_LARGE})")

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.flow.progress import Progress
-from agf_magics.flow.steps import END, START, Edge, Walk
-from agf_magics.pictures.boxes import INPUT
+from agf_magics.flow.graph_steps import END, START, Edge, Walk
+from agf_magics.flow.progress import events as ev
+from agf_magics.flow.progress.progress import Progress
 from agf_magics.pictures.diagram import Diagram
-from agf_magics.pictures.dot import arrange
-from agf_magics.pictures.edges import closing
-from agf_magics.pictures.page import progress_text
-from agf_magics.pictures.scene import scene
+from agf_magics.pictures.layout.arrange import arrange
+from agf_magics.pictures.pages.parts import progress_text
+from agf_magics.pictures.scene.boxes import INPUT
+from agf_magics.pictures.scene.builder import scene
+from agf_magics.pictures.scene.cycles import closing
 from tests.pictures import shapes
 from tests.pictures.flows import progress_html, told
 from tests.pictures.test_law import check_places

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.progress import Progress
-from agf_magics.pictures.updates import Updates, describe_tree
+from agf_magics.flow.progress.progress import Progress
+from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.values import PNG, value_json
 
 EACH = """\

@@ -16,7 +16,7 @@ import pandas
 import pydantic
 import pytest
 
-from agf_magics.journal.codec import preview
+from agf_magics.journal.codec.encoding import preview
 from agf_magics.pictures.values import MOST_PICTURE, value_html, value_text
 
 

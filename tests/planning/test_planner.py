@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.past_runs import find_past_run
+from agf_magics.lifecycle.past.past_run import find_past_run
 from notebooks.scripted_server import ScriptedServer
 from tests.engine import kept
 from tests.planning.scripted_planner import Planner, Turn, call, plan
@@ -442,7 +442,7 @@ def test_a_reply_that_was_not_run_yet_is_not_asked_for_again(
     with kept.journal_in(tmp_path):
         first = run(Planner(plan(PRICE, output="†state.price")), registry)
         agf.runs(first.asked[0].run_id)
-        from agf_magics.lifecycle.past_runs import delete
+        from agf_magics.lifecycle.past.past_runs import delete
 
         delete([first.runs[0].run_id])  # as if the kernel had died before the plan
         registry.contexts.remove("planner")

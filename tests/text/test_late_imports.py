@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agf_magics.text.late_imports import installed_only
+from agf_magics.compat.imports import installed_only
 
 
 def test_another_thread_finds_its_module_while_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

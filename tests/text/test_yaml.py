@@ -14,8 +14,10 @@ import yaml as pyyaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.text.diagnostics import Diagnostic, Diagnostics, Source
-from agf_magics.text.yamlnodes import Bounds, Fields, Items, Scalar, documents, plain, shown
+from agf_magics.text.diagnostics import Diagnostic, Diagnostics
+from agf_magics.text.source import Source
+from agf_magics.text.yaml.nodes import Fields, Items, Scalar, plain, shown
+from agf_magics.text.yaml.reader import Bounds, documents
 
 ROWS = json.loads((Path(__file__).parent.parent / "vectors" / "yaml.json").read_text("utf-8"))["rows"]
 C_PARSER = pyyaml.__with_libyaml__

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 
 import pytest
 
-from agf_magics.workers.processes import Processes
+from agf_magics.workers.backends.processes import Processes
 
 
 @pytest.fixture(scope="module", params=["threads", "processes"])

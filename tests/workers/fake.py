@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from agf_magics.workers.backend import Lost
+from agf_magics.workers.backends.backend import Lost
 
 Script = Callable[[int, list[Any]], Any]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.events import Progressed
+from agf_magics.flow.progress.events import Progressed
 
 FAN = """
 pipeline: main

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from agf_magics.workers.backend import Cancel, Lost
+from agf_magics.workers.backends.backend import Cancel, Lost
 
 
 class InProcess:

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.events import Event
-from agf_magics.lifecycle.settings import current
-from agf_magics.workers.backend import Cancel
-from agf_magics.workers.processes import Processes
+from agf_magics.flow.progress.events import Event
+from agf_magics.settings.settings import current
+from agf_magics.workers.backends.backend import Cancel
+from agf_magics.workers.backends.processes import Processes
 
 COUNT = 60
 """Elements of the fan-outs."""

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow import events as ev
-from agf_magics.journal.records import COLUMNS, Record, read_records
-from agf_magics.journal.store import Store
+from agf_magics.flow.progress import events as ev
+from agf_magics.journal.database.store import Store
+from agf_magics.journal.records.records import COLUMNS, Record
+from agf_magics.journal.records.stored import read_records
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 

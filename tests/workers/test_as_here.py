@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine import host, runner
+from agf_magics.engine import runner
+from agf_magics.engine.host import host
 from agf_magics.flow.steps import Each, every
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of

@@ -12,7 +12,7 @@ import cloudpickle
 import pytest
 
 from agf_magics.workers import chunk
-from agf_magics.workers.sending import Apart, Program, applied, applied_apart
+from agf_magics.workers.sending.functions import Apart, Program, applied, applied_apart
 
 BARE = """
 import sys

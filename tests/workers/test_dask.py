@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.limits import Limits
-from agf_magics.flow import events as ev
-from agf_magics.journal.queries import records
-from agf_magics.lifecycle.settings import Settings, current
-from agf_magics.notebook.magics import list_workers
-from agf_magics.pictures.counters import on_workers
+from agf_magics.flow.progress import events as ev
+from agf_magics.journal.runs import records
+from agf_magics.limits.limits import Limits
+from agf_magics.notebook.magics.workers import list_workers
+from agf_magics.pictures.row_words import on_workers
+from agf_magics.settings.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
-from agf_magics.workers.dask.start import start_cluster
+from agf_magics.workers.backends.dask.start import start_cluster
 from agf_magics.workers.on import Workers, find_backend, started
 from tests.workers import fans
 from tests.workers.fans import FAN
@@ -386,7 +386,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         return x
 
     begun, goes_on = str(tmp_path / "begun"), str(tmp_path / "goes_on")
-    monkeypatch.setattr("agf_magics.workers.dask.backend.LOOK", 0.05)
+    monkeypatch.setattr("agf_magics.workers.backends.dask.backend.LOOK", 0.05)
     warned = threading.Event()
     with (
         distributed.LocalCluster(n_workers=1, host="127.0.0.1", dashboard_address=":0") as cluster,

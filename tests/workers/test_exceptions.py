@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.workers.processes import Processes
-from agf_magics.workers.sending import RemoteTraceback, with_source
+from agf_magics.workers.backends.processes import Processes
+from agf_magics.workers.sending.tracebacks import RemoteTraceback, with_source
 from tests.workers.in_process import InProcess
 from tests.workers.test_chunk import run_bare
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.workers.backends.processes import Processes
 from agf_magics.workers.on import Workers
-from agf_magics.workers.processes import Processes
 from tests.workers.fans import run_fan
 
 XS = list(range(8))

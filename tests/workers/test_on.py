@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.settings import Settings, current, is_private, read_word
+from agf_magics.settings.settings import Settings, current
+from agf_magics.settings.words import is_private, read_word
 from agf_magics.text.diagnostics import DefinitionError
-from agf_magics.workers.backend import WorkerBackend
+from agf_magics.workers.backends.backend import WorkerBackend
 from agf_magics.workers.on import Workers, find_backend, started
 
 FAN = """

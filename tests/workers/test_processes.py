@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.workers.processes import Processes
+from agf_magics.workers.backends.processes import Processes
 from tests.workers.fans import FAN, ask_from_a_worker, run_fan, run_reporting
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -108,7 +108,7 @@ def test_an_interrupt_ends_a_call(processes: Processes, tmp_path: Path) -> None:
 
 KERNEL = """
 import sys
-from agf_magics.workers.processes import Processes
+from agf_magics.workers.backends.processes import Processes
 from tests.workers.fans import run_fan
 from tests.workers import test_processes
 
@@ -179,7 +179,7 @@ def test_a_script_needs_no_guard(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import agf_magics as agf\n"
-        "from agf_magics.workers.processes import Processes\n"
+        "from agf_magics.workers.backends.processes import Processes\n"
         "class Pair:\n"
         "    def __init__(self, a): self.a = a\n"
         "class Odd(Exception): pass\n"

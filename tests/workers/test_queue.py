@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.threads import Terms
-from agf_magics.engine.user_code import Call
-from agf_magics.lifecycle.run import Run
-from agf_magics.workers.backend import Lost
-from agf_magics.workers.queue import CallQueue
+from agf_magics.engine.threads.call_threads import Call
+from agf_magics.engine.threads.remote_calls import Terms
+from agf_magics.lifecycle.runs.run import Run
+from agf_magics.workers.backends.backend import Lost
+from agf_magics.workers.call_queue import CallQueue
 from tests.engine.virtual_time import run_virtual
 from tests.workers.fake import Fake
 from tests.workers.fans import FAN

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.workers.processes import Processes
-from agf_magics.workers.sending import HEAVY
+from agf_magics.workers.backends.processes import Processes
+from agf_magics.workers.sending.unsendable import HEAVY
 
 SECRET, OPEN = "mArKeR-93b1-secret", "mArKeR-77c0-open"
 

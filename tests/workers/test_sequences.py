@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import agf_magics as agf
-from agf_magics.engine.sequences import READ_AHEAD
-from agf_magics.workers.backend import AHEAD, CHUNK_BYTES, GROWTH
+from agf_magics.engine.shapes.elements import READ_AHEAD
+from agf_magics.workers.backends.chunk_size import CHUNK_BYTES, GROWTH
+from agf_magics.workers.backends.dispatcher import AHEAD
 from tests.engine import kept
 from tests.workers.fans import run_fan
 

@@ -15,7 +15,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.text.diagnostics import DefinitionError
-from agf_magics.workers.sending import PYTHON
+from agf_magics.workers.sending.functions import PYTHON
 from tests.workers.fans import FAN, run_fan
 
 LOAD = """

@@ -2,16 +2,16 @@
 expressions."""
 
 from ..documents import Language
-from .edges import evaluate_condition
-from .edges import parse_condition_text as parse_condition
-from .load import load
-from .value_grammar import (
+from .expressions.condition import evaluate_condition
+from .expressions.condition import parse_condition_text as parse_condition
+from .expressions.values import (
     parse_value,
     resolve_node_variables,
     resolve_state_expression,
     resolve_template,
 )
-from .words import document_schema
+from .json_schema import document_schema
+from .load import load
 
 SCHEMA = document_schema()
 """The JSON Schema of a graph."""

@@ -1,92 +1,32 @@
-"""The data flow of a graph: which node reads the value of a key that which other node wrote.
-
-Warnings about a legal graph that looks wrong (decision Y7); ``strict`` makes them errors.
-"""
+"""Warnings about a legal graph that looks wrong (decision Y7); ``strict`` makes them errors."""
 
 from __future__ import annotations
 
 import re
-from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import combinations, filterfalse
 from typing import NamedTuple
 
-from ...flow.schemas import first_cycle
-from ...flow.step import END, START, Edge, Name, Ref, Step, Walk, edges_by_source
-from ...flow.steps import Compute, Invoke, every, own_reads
-from ...text.diagnostics import Span, suggest
-from .calls import Tools
+from ...flow.frame import Name, Ref
+from ...flow.graph_steps import END, START, Edge, Walk, edges_by_source
+from ...flow.steps import Compute, own_reads
+from ...schemas.schema import first_cycle
+from ...text.source import Span
+from ...text.suggestions import suggest
+from .data_flow import _distances, _ways, reads_of_node
 from .edges import ELSE
-from .nodes import Built, Outputs
-from .reading import PEER_KEY, ROOT, Reader
+from .expressions.reading import PEER_KEY, ROOT, Reader
+from .expressions.tokens import KEY_NAME
+from .nodes.common import Built, Outputs
+from .nodes.python_tools import Tools
 from .state import Keys
-from .value_grammar import KEY_NAME
 from .words import BUILT_IN
 
-MOST_VISITS = 1_000_000
-"""The bound for following writes: edges of the graph times the writes."""
 MOST_STEPS = 1_000_000
 """The bound for following forks: pairs of branches times the nodes that they may lead to."""
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
-
-
-def reads_of_node(step: Step) -> Iterator[Ref]:
-    """The references to the state in a node."""
-    for inner in every(step):
-        yield from own_reads(inner)
-        if isinstance(inner, Invoke) and inner.pick:
-            yield from inner.pick.by.reads()
-
-
-def feeds(
-    built: Mapping[str, Built],
-    edges: Collection[Edge],
-    exits: Mapping[str, str],
-    keys: Keys,
-    initial: Collection[str],
-) -> tuple[tuple[str | None, str, str], ...]:
-    """Each value that flows: the id of the step that writes it (None: the input), of the step that
-    reads it, the key.
-
-    A write reaches the nodes on every path that does not write the key again; a key with a reducer
-    is only added to, so every write reaches all nodes after it. ``initial``: the keys that have a
-    value without an input.
-    """
-    reads = {name: _keys_read(each) for name, each in built.items()}
-    writers: dict[str, list[str]] = {}
-    for name, each in built.items():
-        for written in each.keys:
-            writers.setdefault(written.name, []).append(name)
-    # A key with a reducer begins with an empty value.
-    begun = {*initial, *(keys.reducers.keys() & writers.keys())}
-    ways, room = _ways(edges, exits), MOST_VISITS
-    found: dict[tuple[str | None, str, str], None] = {}
-    for key in sorted(set[str]().union(*reads.values())):
-        nodes = writers.get(key, [])
-        ends = frozenset(nodes) if key not in keys.reducers else ()
-        for source in nodes if key in begun else (START, *nodes):
-            after = [edge.target for edge in ways.get(source, ())]
-            reached = _distances(ways, after, ends) if room > 0 else {}
-            room -= len(edges)
-            writer = built[source].step.id if source in built else None
-            found.update(
-                ((writer, built[name].step.id, key), None)
-                for name in reached
-                if key in reads.get(name, ())
-            )
-    return tuple(found)
-
-
-def _keys_read(built: Built) -> set[str]:
-    refs = (ref.path for ref in reads_of_node(built.step))
-    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1}.difference(built.binds)
-
-
-def _ways(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
-    """The edges of each node, and the way from its limit to its exit."""
-    return edges_by_source([*edges, *(Edge(node, exit) for node, exit in exits.items())])
 
 
 class Graph(NamedTuple):
@@ -302,18 +242,3 @@ RULES = (
     routers,
     unused_tools,
 )
-
-
-def _distances(
-    out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
-) -> dict[str, int]:
-    """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""
-    found = dict.fromkeys(begin, 0)
-    queue = deque(found)
-    while queue:
-        name = queue.popleft()
-        for edge in out.get(name, ()) if name not in ends else ():
-            if edge.target not in found and edge.target != END:
-                found[edge.target] = found[name] + 1
-                queue.append(edge.target)
-    return found

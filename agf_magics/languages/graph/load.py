@@ -11,30 +11,24 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...flow.step import Caps, Export, Expr
-from ...flow.steps import (
-    Declarations,
-    Definition,
-    Dialect,
-    Edge,
-    Flow,
-    Name,
-    Origin,
-    Sequence,
-    Walk,
-    part,
-)
-from ...text.diagnostics import Diagnostic, Diagnostics, Source, Span, suggest
-from ...text.nodes import NOTHING, Scalar, expr_tags, is_text
-from ...text.yamlnodes import Bounds, Fields, Items, shown
+from ...flow.frame import Expr, Name
+from ...flow.graph_steps import Edge, Walk
+from ...flow.step_options import Caps, Export
+from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
+from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.source import Source, Span
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
+from ...text.yaml.reader import Bounds
 from ..documents import Finding, Kind, named, one_document, said
-from .calls import Tools, read_tools
+from .data_flow import feeds
 from .edges import Edges
-from .kinds import build
-from .lint import Graph, feeds, lint
-from .nodes import Built, Here
-from .prompts import Folders
-from .reading import PEER_KEY, ROOT, Reader
+from .expressions.reading import PEER_KEY, ROOT, Reader
+from .lint import Graph, lint
+from .node_kinds import build
+from .nodes.common import Built, Here
+from .nodes.python_tools import Tools, read_tools
+from .prompts.prompts import Folders
 from .state import Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .words import BUILT_IN, CONFIG, DEFAULTS, EXPORT, GRAPH, REDUCERS, STATE_KEY

@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...flow.step import FlowInput, FlowResult, Frame, Outcome
+from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
 from ...flow.steps import named_values
-from ...flow.values import Value
-from ...text.diagnostics import Diagnostic, Span, StepError
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import Value
+from .expressions.operations import combine, describe
 from .takes import TYPES
-from .value import combine, describe
 
 State = Mapping[str, Value]
 Write = Callable[[State, Value], Mapping[str, Value]]

@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...flow.step import Expr
-from ...flow.steps import Name
-from ...text.diagnostics import Span
-from ...text.nodes import Fields, Items, Node, Scalar, is_text
-from ..documents import ANYTHING as ANYTHING
-from ..documents import COUNT as COUNT
-from ..documents import FLAG as FLAG
-from ..documents import NAME as NAME
+from ...flow.frame import Expr, Name
+from ...text.source import Span
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_text
 from ..documents import (
+    COUNT,
+    NAME,
     S_NAME,
     S_NAMES,
     S_TEXT,
@@ -27,9 +24,8 @@ from ..documents import (
     read_node,
     reference,
 )
-from ..documents import TEXT as TEXT
-from .reading import Reader
-from .value_grammar import Expression, Sentence
+from .expressions.reading import Reader
+from .expressions.values import Expression, Sentence
 
 
 def _names(reader: Reader, node: Node, key: Key) -> tuple[Name, ...]:

@@ -7,16 +7,16 @@ expressions, or that an edge leads to an existing node.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
-from ..documents import Json, Key, Kind, kind, kind_schema
+from .. import documents
+from ..documents import Key, Kind, kind
 from . import takes
-from .takes import TYPES
 
-_TYPE = Key("type", takes.NAME, "The kind of the node; defaults to llm.")
+_TYPE = Key("type", documents.NAME, "The kind of the node; defaults to llm.")
 _STATE_KEY = Key(
     "state_key",
-    takes.NAME,
+    documents.NAME,
     "The key that its result is written to; defaults to the name of the node.",
 )
 _VARIABLES = Key(
@@ -33,14 +33,14 @@ _RETRY = Key(
     takes.ON_ERROR_RETRY,
     "fail (the default), skip, or retry: max_retries more attempts.",
 )
-_RETRIES = Key("max_retries", takes.COUNT, "More attempts with on_error: retry; defaults to 3.")
+_RETRIES = Key("max_retries", documents.COUNT, "More attempts with on_error: retry; defaults to 3.")
 _REQUIRES = Key(
     "requires", takes.NAMES, "Keys that the state must have; without one of them the node fails."
 )
 _IDENTITY = Key(
-    "identity", takes.NAME, "The registered agent that answers; defaults to the default agent."
+    "identity", documents.NAME, "The registered agent that answers; defaults to the default agent."
 )
-_SCHEMA = Key("schema", takes.NAME, "The registered schema that the answer must conform to.")
+_SCHEMA = Key("schema", documents.NAME, "The registered schema that the answer must conform to.")
 _OUTPUT_SCHEMA = Key(
     "output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."
 )
@@ -51,10 +51,10 @@ _PROMPT = Key(
     True,
 )
 PROMPT_MODEL = (
-    Key("provider", takes.TEXT, "The provider of model."),
+    Key("provider", documents.TEXT, "The provider of model."),
     Key(
         "model",
-        takes.TEXT,
+        documents.TEXT,
         "The model that answers, unless a model is configured or the identity has its own.",
     ),
     Key(
@@ -62,11 +62,11 @@ PROMPT_MODEL = (
         takes.NUMBER,
         "The temperature of its requests; defaults to that of the provider.",
     ),
-    Key("max_tokens", takes.COUNT, "The largest number of tokens of one reply."),
+    Key("max_tokens", documents.COUNT, "The largest number of tokens of one reply."),
 )
 _MODEL = (
     *PROMPT_MODEL,
-    Key("max_iterations", takes.COUNT, "The largest number of requests; defaults to 10."),
+    Key("max_iterations", documents.COUNT, "The largest number of requests; defaults to 10."),
 )
 _SESSION = (
     _TYPE,
@@ -76,11 +76,15 @@ _SESSION = (
     _IDENTITY,
     _SCHEMA,
     _OUTPUT_SCHEMA,
-    Key("parse_json", takes.FLAG, "Whether JSON in the answer is read; a schema is then not used."),
+    Key(
+        "parse_json",
+        documents.FLAG,
+        "Whether JSON in the answer is read; a schema is then not used.",
+    ),
     _REQUIRES,
     Key(
         "skip_if_exists",
-        takes.FLAG,
+        documents.FLAG,
         "Whether the node is skipped if its state_key has a value; defaults to false.",
     ),
     Key(
@@ -97,7 +101,7 @@ _SESSION = (
     _TIMEOUT,
     *_MODEL,
 )
-_TOOL = Key("tool", takes.NAME, "The tool: a registered tool, or a tool of the graph.", True)
+_TOOL = Key("tool", documents.NAME, "The tool: a registered tool, or a tool of the graph.", True)
 
 NODES: Mapping[str, Kind] = {
     node.name: node
@@ -118,17 +122,17 @@ NODES: Mapping[str, Kind] = {
             "Runs a node once for each item of a list, in parallel.",
             _TYPE,
             Key("over", takes.OVER, "The list.", True),
-            Key("as", takes.NAME, "The key that holds the item for the node.", True),
+            Key("as", documents.NAME, "The key that holds the item for the node.", True),
             Key("node", takes.NODE, "The node that runs for each item.", True),
             Key(
                 "collect",
-                takes.NAME,
+                documents.NAME,
                 "The key that the results are appended to, in the order of the items.",
                 True,
             ),
             Key(
                 "max_items",
-                takes.COUNT,
+                documents.COUNT,
                 "The largest number of items; defaults to config's max_map_items, else 100.",
             ),
             Key(
@@ -143,7 +147,7 @@ NODES: Mapping[str, Kind] = {
             ),
             Key(
                 "failures",
-                takes.NAME,
+                documents.NAME,
                 "The key that failures are appended to; defaults to COLLECT_failures.",
             ),
             Key(
@@ -154,7 +158,7 @@ NODES: Mapping[str, Kind] = {
             _RETRIES,
             Key(
                 "flatten_output",
-                takes.FLAG,
+                documents.FLAG,
                 "Not needed: a result has no wrapper of the map's own.",
             ),
             Key("timeout", takes.SECONDS, "The longest time for one item."),
@@ -179,7 +183,7 @@ NODES: Mapping[str, Kind] = {
             Key("args", takes.ARGUMENTS, "The arguments of the tool."),
             Key(
                 "state_key",
-                takes.NAME,
+                documents.NAME,
                 "The key that its result is written to; defaults to result.",
             ),
             Key(
@@ -193,12 +197,12 @@ NODES: Mapping[str, Kind] = {
             "python",
             "Calls a function with the state; an object that it returns is written key by key.",
             _TYPE,
-            Key("tool", takes.NAME, "The function: a registered tool, or a tool of the graph."),
-            Key("function", takes.NAME, "Another name for tool."),
+            Key("tool", documents.NAME, "The function: a registered tool, or a tool of the graph."),
+            Key("function", documents.NAME, "Another name for tool."),
             _VARIABLES,
             Key(
                 "state_key",
-                takes.NAME,
+                documents.NAME,
                 "The key for a result that is not an object; defaults to the node's name.",
             ),
             _REQUIRES,
@@ -218,7 +222,7 @@ NODES: Mapping[str, Kind] = {
             ),
             Key(
                 "tool_results_key",
-                takes.NAME,
+                documents.NAME,
                 "The key that a list of the tool calls is written to.",
             ),
         ),
@@ -229,13 +233,13 @@ NODES: Mapping[str, Kind] = {
             Key("routes", takes.ROUTES, "The node for each answer.", True),
             Key(
                 "route_field",
-                takes.NAME,
+                documents.NAME,
                 "The field with the label, if the answer is an object; defaults to route, tone or "
                 "intent.",
             ),
             Key(
                 "default_route",
-                takes.NAME,
+                documents.NAME,
                 "The node for every other answer; defaults to the first node in routes.",
             ),
         ),
@@ -243,7 +247,7 @@ NODES: Mapping[str, Kind] = {
             "subgraph",
             "Runs another graph, or any registered flow.",
             _TYPE,
-            Key("graph", takes.NAME, "A registered flow, or the file of a graph.", True),
+            Key("graph", documents.NAME, "A registered flow, or the file of a graph.", True),
             Key(
                 "mode", takes.MODE, "direct: it gets the whole state and writes all its keys back."
             ),
@@ -283,17 +287,17 @@ NODES: Mapping[str, Kind] = {
             Key("choices", takes.NAMES, "The possible answers."),
             Key(
                 "state_key",
-                takes.NAME,
+                documents.NAME,
                 "The key that the question is written to; defaults to interrupt_message.",
             ),
             Key(
                 "resume_key",
-                takes.NAME,
+                documents.NAME,
                 "The key that the answer is written to; defaults to user_input.",
             ),
             Key(
                 "idempotent",
-                takes.FLAG,
+                documents.FLAG,
                 "Whether a question that state_key has already is asked again; defaults to false.",
             ),
         ),
@@ -325,9 +329,9 @@ TOOL = kind(
         takes.TOOL_TYPE,
         "python or shell; defaults to the kind that the other keys belong to.",
     ),
-    Key("path", takes.TEXT, "The Python file with the function."),
-    Key("module", takes.TEXT, "The module with the function."),
-    Key("function", takes.NAME, "The function; defaults to the name of the tool."),
+    Key("path", documents.TEXT, "The Python file with the function."),
+    Key("module", documents.TEXT, "The module with the function."),
+    Key("function", documents.NAME, "The function; defaults to the name of the tool."),
     Key(
         "command",
         takes.COMMAND,
@@ -344,39 +348,41 @@ TOOL = kind(
         takes.CODES,
         "The exit codes with which a command succeeds; defaults to [0].",
     ),
-    Key("description", takes.TEXT, "A description, for agents that may use it."),
+    Key("description", documents.TEXT, "A description, for agents that may use it."),
 )
 
 STATE_KEY = kind(
     "state key",
     "A key of the state.",
-    Key("type", takes.NAME, "Its type; types are not enforced."),
-    Key("reducer", takes.NAME, "How a new value is combined with the old one."),
-    Key("description", takes.TEXT, "A description, for readers."),
+    Key("type", documents.NAME, "Its type; types are not enforced."),
+    Key("reducer", documents.NAME, "How a new value is combined with the old one."),
+    Key("description", documents.TEXT, "A description, for readers."),
 )
 
 CONFIG = kind(
     "config",
     "Limits of a run.",
-    Key("recursion_limit", takes.COUNT, "The largest number of rounds; defaults to 50."),
-    Key("max_map_items", takes.COUNT, "The largest number of items of a map; defaults to 100."),
+    Key("recursion_limit", documents.COUNT, "The largest number of rounds; defaults to 50."),
+    Key("max_map_items", documents.COUNT, "The largest number of items of a map; defaults to 100."),
     Key(
         "max_concurrency",
-        takes.COUNT,
+        documents.COUNT,
         "The number of nodes or items that run at the same time; defaults to 8.",
     ),
     Key("timeout", takes.SECONDS, "The longest time for a run."),
-    Key("max_tokens", takes.COUNT, "The largest number of tokens for a run."),
+    Key("max_tokens", documents.COUNT, "The largest number of tokens for a run."),
     Key("max_cost", takes.DOLLARS, "The largest cost of the models of a run, in US dollars."),
 )
 
 _FOLDERS = (
     Key(
-        "prompts_dir", takes.TEXT, "The folder of the prompt files, relative to the current folder."
+        "prompts_dir",
+        documents.TEXT,
+        "The folder of the prompt files, relative to the current folder.",
     ),
     Key(
         "prompts_relative",
-        takes.FLAG,
+        documents.FLAG,
         "Whether prompt files are searched relative to the graph's file first.",
     ),
 )
@@ -386,7 +392,7 @@ DEFAULTS = kind(
     "Defaults for nodes that ask an agent.",
     Key("on_error", takes.ON_ERROR_RETRY, "Their on_error."),
     Key("on_overflow", takes.OVERFLOW, "A map's on_overflow."),
-    Key("identity", takes.NAME, "Their identity."),
+    Key("identity", documents.NAME, "Their identity."),
     *_FOLDERS,
     *_MODEL,
 )
@@ -399,7 +405,7 @@ EXPORT = kind(
     Key("format", takes.EXPORT_FORMAT, "json (the default), markdown or text."),
     Key(
         "filename",
-        takes.TEXT,
+        documents.TEXT,
         "The file, relative to the folder of the export; defaults to the name of the key.",
     ),
 )
@@ -407,23 +413,25 @@ EXPORT = kind(
 PROMPT_FILE = kind(
     "prompt",
     "A prompt with its parts, in a node or in a file.",
-    Key("user", takes.TEXT, "The prompt: a text with {name}, or a Jinja2 template.", True),
-    Key("system", takes.TEXT, "The system prompt: a message of its own."),
+    Key("user", documents.TEXT, "The prompt: a text with {name}, or a Jinja2 template.", True),
+    Key("system", documents.TEXT, "The system prompt: a message of its own."),
     Key("schema", takes.FIELDS, "The fields of the answer: name and fields."),
     Key("output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."),
     *PROMPT_MODEL,
-    Key("name", takes.ANYTHING, "A name, for readers."),
-    Key("description", takes.ANYTHING, "A description, for readers."),
-    Key("version", takes.ANYTHING, "A version, for readers."),
-    Key("metadata", takes.ANYTHING, "Anything, for readers."),
+    Key("name", documents.ANYTHING, "A name, for readers."),
+    Key("description", documents.ANYTHING, "A description, for readers."),
+    Key("version", documents.ANYTHING, "A version, for readers."),
+    Key("metadata", documents.ANYTHING, "Anything, for readers."),
 )
 
 GRAPH = kind(
     "graph",
     "A graph.",
-    Key("name", takes.NAME, "The name that it is registered and called by."),
-    Key("version", takes.ANYTHING, "The version of the text, for readers."),
-    Key("description", takes.TEXT, "A description, for people and for agents that may call it."),
+    Key("name", documents.NAME, "The name that it is registered and called by."),
+    Key("version", documents.ANYTHING, "The version of the text, for readers."),
+    Key(
+        "description", documents.TEXT, "A description, for people and for agents that may call it."
+    ),
     Key("state", takes.STATE, "The keys of the state, each with its type."),
     Key("variables", takes.VARIABLES, "The values of keys before the run, if the input has none."),
     Key("tools", takes.TOOLS, "The tools of the graph."),
@@ -439,7 +447,7 @@ GRAPH = kind(
     ),
     *_FOLDERS,
     Key("exports", takes.EXPORTS, "The files that an export of a run writes, by key of the state."),
-    Key("checkpointer", takes.ANYTHING, "Not used: every run is journaled and can be resumed."),
+    Key("checkpointer", documents.ANYTHING, "Not used: every run is journaled and can be resumed."),
 )
 
 REDUCERS: Mapping[str, str] = {
@@ -456,43 +464,3 @@ BUILT_IN: Mapping[str, str] = {
     "_map_index": "in the node of a map: the number of the item, from 0",
 }
 """Keys that need not be declared."""
-
-
-def document_schema() -> Json:
-    """The schema of a graph."""
-    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
-    defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
-    del defs["prompt"]["additionalProperties"]  # another key only gives a warning
-    block = {"type": "object"}  # only gives a warning too
-    defs["prompt"]["properties"]["model"] = {
-        "anyOf": [defs["prompt"]["properties"]["model"], block]
-    }
-    defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
-    defs["state_key"]["properties"]["type"]["examples"] = list(
-        TYPES
-    )  # another type only gives a warning
-    nodes = {name: _node(kind) for name, kind in NODES.items()}
-    whole = kind_schema(GRAPH)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A graph",
-        **whole,
-        "$defs": {
-            **defs,
-            "node": _one_of(NODES),
-            "item_node": _one_of(IN_A_MAP),
-            **nodes,
-        },
-    }
-
-
-def _one_of(names: Collection[str]) -> Json:
-    return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
-
-
-def _node(kind: Kind) -> Json:
-    made = kind_schema(kind)
-    made["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
-    if kind.name != "llm":
-        made["required"] = ["type", *made.get("required", ())]
-    return made

@@ -2,9 +2,10 @@
 templates."""
 
 from ..documents import Language
-from .kinds import FUNCTIONS, STEPS, document_schema
+from .json_schema import document_schema
 from .load import load
 from .r1.parse import parse
+from .words import FUNCTIONS, STEPS
 
 LANGUAGE = Language("pipeline", load, {"r1": parse}, schema=document_schema(), functions=FUNCTIONS)
 

@@ -11,10 +11,14 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.step import Expr, Name, Step
-from ...flow.steps import Constant, Failing, NamedArguments, part
-from ...text.diagnostics import DefinitionError, Diagnostics, Span, suggest
-from ...text.nodes import (
+from ...flow.expressions import Constant, NamedArguments
+from ...flow.frame import Expr, Name
+from ...flow.step import Failing, Step
+from ...flow.steps import part
+from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.source import Span
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import (
     Fields,
     Items,
     Node,
@@ -29,10 +33,12 @@ from ...text.nodes import (
 )
 from .. import documents
 from ..documents import Key, Kind, advised, said
-from . import texts
+from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Path, literal, nested
-from .texts import ROOTS, Command, Scope, Template, parse_template
+from .scope import ROOTS, Scope
+from .template import Template, parse_template
+from .values import Command
 
 RETRY = (
     r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
@@ -268,7 +274,7 @@ class Reader(documents.Reader):
             named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(node.items))
             hint = f"name each branch: branches: {{{', '.join(named)}}}"
         elif node.text and key.takes.word in _FORMS:
-            quoted = texts.tagged(node.text).removeprefix("!expr ")
+            quoted = lookalikes.tagged(node.text).removeprefix("!expr ")
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
         super().wrong_type(node, key, hint)
 
@@ -280,7 +286,7 @@ class Reader(documents.Reader):
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
             return None
-        for finding in texts.in_expression(expr.node, node, scope):
+        for finding in lookalikes.in_expression(expr.node, node, scope):
             self.problems.add(finding)
         self.hidden(expr)
         return expr
@@ -311,14 +317,14 @@ class Reader(documents.Reader):
             elif (
                 is_text(inner)
                 and not self.grammar.is_broken
-                and (found := texts.lookalike(inner.text, self.scope))
+                and (found := lookalikes.lookalike(inner.text, self.scope))
             ):
                 relation = "is" if inner is node else "has"
                 message = (
                     f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
                 )
                 self.problems.warn(
-                    texts.CODE,
+                    lookalikes.CODE,
                     message,
                     inner.span,
                     _tag_hint(inner, node, key, found.expression),
@@ -327,7 +333,7 @@ class Reader(documents.Reader):
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
-    whole = texts.tagged(expression if inner is node else f"[{expression}]")
+    whole = lookalikes.tagged(expression if inner is node else f"[{expression}]")
     if key.takes.word == "literals":
         return f"items are literals; write an expression: over: {whole.removeprefix('!expr ')}"
     if inner is not node:
@@ -346,11 +352,11 @@ def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
     if name is None:
         return None
     check_name(reader, name, "this store", "ctx")
-    meant = texts.lookalike(name.text, reader.scope)
+    meant = lookalikes.lookalike(name.text, reader.scope)
     if meant and (meant.expression != name.text or "." in name.text):
         last = meant.expression.rpartition(".")[2]
         message = f"'output' is a name: this creates a store called {name.text!r}"
-        reader.warn(texts.CODE, message, name.span, f"write: output: {last}")
+        reader.warn(lookalikes.CODE, message, name.span, f"write: output: {last}")
     return name
 
 
@@ -375,7 +381,7 @@ def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
     if not text.text.strip():
         reader.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
     template = parse_template(text, reader.scope)
-    reader.problems.extend((*template.warnings, *texts.in_prompt(text, reader.scope)))
+    reader.problems.extend((*template.warnings, *lookalikes.in_prompt(text, reader.scope)))
     for hole in template.holes:
         reader.hidden(hole.path)
     return template
@@ -461,7 +467,7 @@ def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
 
 def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
     """Warn of words of a command that look like expressions (decision P21)."""
-    alike = [texts.lookalike(word, reader.scope) for word in words]
+    alike = [lookalikes.lookalike(word, reader.scope) for word in words]
     first = next((i for i, expression in enumerate(alike) if expression is not None), None)
     if first is not None:
         parts = ", ".join(
@@ -471,8 +477,8 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         message = (
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
-        hint = f"write: {key.name}: {texts.tagged(f'[{parts}]')}"
-        reader.warn(texts.CODE, message, node.span, hint)
+        hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
+        reader.warn(lookalikes.CODE, message, node.span, hint)
 
 
 IN_COLLECT = (

@@ -11,59 +11,25 @@ puts the parts together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...flow.schemas import Schema, check_schemas
-from ...flow.step import DROPPED, Asking, Exchange, Expr, FanOutResult, Lookup, Name, Step
-from ...flow.step import Target as ResultTarget
-from ...flow.steps import (
-    Branches,
-    Choose,
-    Compute,
-    Constant,
-    Declarations,
-    Definition,
-    Dialect,
-    Each,
-    Failing,
-    Flow,
-    Fold,
-    Invoke,
-    NamedArguments,
-    Origin,
-    Sequence,
-    every,
-    own_reads,
-    part,
-)
-from ...flow.values import Value
-from ...text.diagnostics import Diagnostics, Source, Span, suggest
-from ...text.nodes import Fields, Node, shorten, shown
-from ...text.yamlnodes import Bounds, documents
+from ...flow.frame import Name
+from ...flow.step import Step
+from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence
+from ...schemas.schema import Schema, check_schemas
+from ...text.diagnostics import Diagnostics
+from ...text.source import Source
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import Fields, Node, shown
+from ...text.yaml.reader import Bounds, documents
 from ..documents import said
-from .body import SHELL, Grammar, Reader, written
-from .kinds import DOCUMENTS, PLANNED, STEPS, Target
+from .body import Grammar, Reader, written
 from .r1.nodes import STORES
 from .schema_documents import read_schema
-from .texts import (
-    ACC,
-    BRANCH_ERRORS,
-    ERRORS,
-    ITEM,
-    PIPE,
-    Attached,
-    Collected,
-    Named,
-    Scope,
-    end,
-    infer,
-    labels,
-    outermost,
-    start,
-    store_target,
-)
+from .scope import outermost
+from .steps import build_step
+from .values import end, infer, start
+from .words import DOCUMENTS, PLANNED, STEPS
 
 DIALECT = Dialect(stores=STORES, infer=infer, reads_are_complete=True)
 
@@ -160,217 +126,3 @@ class _Loading:
         return Reader(self.problems, self.grammar, "", span, scope).fields(
             DOCUMENTS["pipeline"], node._replace(keys=keys), span
         )
-
-
-Given = Mapping[str, Any]
-
-
-class At(NamedTuple):
-    """The fields that all shapes have."""
-
-    id: str
-    word: str
-    span: Span
-    target: ResultTarget | None
-    title: str = ""
-
-
-def build_step(reader: Reader, word: str, body: Fields) -> Step:
-    """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
-    given = reader.given
-    title: Name = given.get("title") or Name("")
-    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
-    step, failing = BUILD[word](at, given, body), given.get("on_error")
-    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
-
-
-def _only_value(ran: FanOutResult) -> Value:
-    """The value of a call; null if it failed and the policy continues."""
-    (value,) = ran.values
-    return None if value is DROPPED else value
-
-
-def _attempted(step: Invoke, failing: Failing) -> Step:
-    """A call with a policy for its failures: the only branch of a step that has them."""
-    inner = replace(step, id=f"{step.id}.call", target=None, title="")
-    return Branches(
-        id=step.id,
-        word=step.word,
-        span=step.span,
-        target=step.target,
-        title=step.title,
-        label=step.label,
-        branches={"call": inner},
-        gather=_only_value,
-        failing=failing,
-    )
-
-
-def _target(given: Given, scope: Scope) -> ResultTarget | None:
-    output: Name | None = given.get("output")
-    if output is not None:
-        return store_target(output.text, output.span, scope.top)
-    return PIPE if scope.top else None
-
-
-def _transform(at: At, given: Given, body: Fields) -> Step:
-    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
-
-
-def _tool(at: At, given: Given, body: Fields) -> Step:
-    name: Name = given["name"]
-    args = given.get("args") or NamedArguments(())
-    label, gives = shorten(name.text), given.get("schema")
-    return Invoke(
-        **at._asdict(),
-        label=label,
-        kind="tool",
-        name=name,
-        args=args,
-        gives=gives,
-        lookup=Lookup(only_tools=True),
-    )
-
-
-def _shell(at: At, given: Given, body: Fields) -> Step:
-    command: Expr = given["command"]
-    label = (
-        shorten(" ".join(command.value))
-        if isinstance(command, Constant)
-        else _label(body, "command")
-    )
-    args = NamedArguments(((Name("command", command.span), command),))
-    gives = given.get("schema")
-    return Invoke(
-        **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
-    )
-
-
-def _agent(at: At, given: Given, body: Fields) -> Step:
-    prompt: Expr = given["prompt"]
-    model: Name | None = given.get("model")
-    attach: Attached = given.get("attach") or Attached(at.span, ())
-    args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
-    if attach.exprs:
-        args = (*args, (Name("attach", attach.span), attach))
-    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
-    return Invoke(
-        **at._asdict(),
-        label=_label(body, "prompt"),
-        kind="agent",
-        name=given.get("identity") or Name(""),
-        args=NamedArguments(args),
-        gives=given.get("schema"),
-        tools=given.get("capabilities"),
-        asking=asking._replace(attach=tuple(expr.span for expr in attach.exprs)),
-    )
-
-
-def _call(at: At, given: Given, body: Fields) -> Step:
-    name: Name = given["pipeline"]
-    return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
-
-
-def _runs(at: At, target: Target) -> Invoke:
-    return Invoke(
-        **at._asdict(),
-        label=shorten(target.pipeline.text),
-        kind="flow",
-        name=target.pipeline,
-        args=target.args,
-        exchange=Exchange(pipe=Named(target.span, ("pipe",))),
-    )
-
-
-def _match(at: At, given: Given, body: Fields) -> Step:
-    def case(id: str, target: Target) -> Step:
-        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
-
-    cases: Mapping[str, Target] = given["cases"]
-    default: Target | None = given.get("default")
-    return Choose(
-        **at._asdict(),
-        label=_label(body, "on"),
-        pick=given["on"],
-        labels=labels,
-        cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
-        default=case("default", default) if default else None,
-    )
-
-
-def _fold(at: At, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
-    return Fold(
-        **at._asdict(),
-        label=label,
-        over=over,
-        init=given["init"],
-        element=ITEM,
-        acc=ACC,
-        body=given["do"],
-        most=given.get("max_items"),
-    )
-
-
-def _for_each(at: At, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
-    failing: Failing = given["on_error"]
-    collect: Step = given["collect"]
-    reads_errors = _reads(collect, ERRORS)
-    return Each(
-        **at._asdict(),
-        label=label,
-        over=over,
-        element=ITEM,
-        body=given["do"],
-        join=Collected(),
-        collect=collect,
-        failing=failing._replace(kept=reads_errors),
-        limit=given.get("max_parallel"),
-    )
-
-
-def _reads(collect: Step, name: str) -> bool:
-    """Failures hold tracebacks with their data: they are kept only for who reads them."""
-    return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
-
-
-def _parallel(at: At, given: Given, body: Fields) -> Step:
-    failing: Failing = given.get("on_error") or Failing()
-    branches: Mapping[str, Step] = given["branches"]
-    reads_errors = _reads(given["collect"], BRANCH_ERRORS)
-    return Branches(
-        **at._asdict(),
-        label=shorten(", ".join(branches)),
-        branches=branches,
-        join=Collected(),
-        collect=given["collect"],
-        failing=failing._replace(kept=reads_errors),
-    )
-
-
-def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
-    """The source of the list of a for_each or a fold, and its label."""
-    if "over" in given:
-        return given["over"], _label(body, "over")
-    if "items" in given:
-        items: Constant = given["items"]
-        return items, f"{len(items.value)} items"
-    return Named(at.span, ("pipe",)), "pipe"
-
-
-def _label(body: Fields, key: str) -> str:
-    return shorten(" ".join(body.text_at(key)[:160].split()))
-
-
-BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
-    "transform": _transform,
-    "tool": _tool,
-    "shell": _shell,
-    "agent": _agent,
-    "call": _call,
-    "match": _match,
-    "fold": _fold,
-    "for_each": _for_each,
-    "parallel": _parallel,
-}

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final, cast
 
-from ...flow.schemas import Field, FieldKind, Schema
-from ...text.diagnostics import Diagnostic, Diagnostics, Span, suggest
-from ...text.nodes import Fields, Items, Node, Scalar, shown
+from ...schemas.schema import Field, FieldKind, Schema
+from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.source import Span
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from .. import documents
 from ..documents import FLAG, NAME, Json, Key, Kind, Takes, kind, number_of, read_node, reference
 

@@ -1,12 +1,12 @@
 """Plans: calls that feed each other through a log of messages."""
 
 from ..documents import Language
-from .calls import Reading, as_log, resolve
-from .document import SCHEMA
 from .load import load
-from .log import Log
-from .messages import Message, branch, read_content
-from .reference import Reference
+from .log.log import Log
+from .log.messages import Message, branch, read_content
+from .log.reading import Reading, as_log, resolve
+from .log.reference import Reference
+from .words import SCHEMA
 
 LANGUAGE = Language("plan", load, {"reference": Reading}, schema=SCHEMA, latent=load)
 

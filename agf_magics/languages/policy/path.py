@@ -12,12 +12,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from ...flow.schemas import shown_value
-from ...flow.step import Frame, Ref
-from ...flow.values import Value, is_sequence, why_no_sequence
-from ...text.diagnostics import Diagnostic, Source, Span, StepError, Text, suggest
-from ...text.nodes import shorten
-from ..documents import Refusal, parse_at
+from ...flow.frame import Frame, Ref
+from ...schemas.schema import shown_value
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Source, Span, Text
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import shorten
+from ...values.opaque import is_sequence, why_no_sequence
+from ...values.value import Value
+from ..scan import Refusal, parse_at
 
 Where = Literal["policy_step", "batch", "condition", "route"]
 """The place of a path: the input of a step, of a batch, of a route; a key of a condition."""

@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ....flow.session import find_json
-from ....flow.step import Frame
-from ....flow.values import ATOMS, Value, equal_within, is_true, type_name
-from ....text.diagnostics import Diagnostic, StepError, Text
-from ....text.nodes import shorten
-from ...documents import MISSING, descend
-from .hints import Failure, element_needed, list_needed, no_float, two_needed, unreadable
+from ....flow.frame import Frame
+from ....flow.sessions.session import find_json
+from ....text.diagnostics import Diagnostic, StepError
+from ....text.source import Text
+from ....text.yaml.nodes import shorten
+from ....values.value import ATOMS, Value, equal_within, is_true, type_name
+from ...scan import MISSING, descend
+from .failures import Failure, element_needed, list_needed, no_float, two_needed, unreadable
 from .nodes import (
     Arithmetic,
     Call,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NoReturn, TypeVar
 
-from ....flow.step import Frame, Ref
-from ....flow.values import Value
-from ....text.diagnostics import Span, Text
-from ...documents import Refusal, parse_at
+from ....flow.frame import Frame, Ref
+from ....text.source import Span, Text
+from ....values.value import Value
+from ...scan import Refusal, parse_at
 from . import hints, nodes
 from .closures import evaluator
 from .hints import Token
@@ -103,7 +103,7 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
-    >>> from agf_magics.text.diagnostics import Source
+    >>> from agf_magics.text.source import Source
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """

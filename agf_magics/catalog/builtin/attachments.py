@@ -1,0 +1,143 @@
+"""Images and documents that a model gets with a prompt: found in the notebook's folder, bounded,
+checked by their first bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value, type_name
+from .notebook_files import NotThere, names, opened
+
+MAX_FILES = 20
+"""The maximum number of attachments of one step."""
+
+MAX_BYTES = 10_000_000
+"""The maximum size of one attachment."""
+
+MAX_TOTAL = 20_000_000
+"""The maximum size of all attachments of one step, in bytes."""
+
+KINDS = "PNG, JPEG, GIF, WebP, PDF and UTF-8 text"
+_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".pdf": "application/pdf",
+}
+
+
+class Attachment(NamedTuple):
+    """A checked image or document."""
+
+    name: str
+    """Its path; empty for a value."""
+    media_type: str
+    data: bytes
+
+    def describe(self) -> dict[str, Value]:
+        """It as JSON, with a digest instead of its bytes."""
+        digest = hashlib.sha256(self.data).hexdigest()
+        return {
+            "name": self.name,
+            "type": self.media_type,
+            "bytes": len(self.data),
+            "sha256": digest,
+        }
+
+
+def read_attachment(value: Value) -> Attachment:
+    """The attachment of a path below the notebook's folder, or of ``bytes``.
+
+    Raises StepError ``tool.file-path`` for a path that the file tools refuse, ``agent.attach`` for
+    everything else.
+    """
+    if type(value) is bytes:
+        return _checked_attachment("", value)
+    if type(value) is not str:
+        raise refused(
+            f"an attachment is a path or bytes, not {type_name(value)}",
+            "give the path of a file as text",
+        )
+    return _checked_attachment(value, _read(value))
+
+
+def refused(message: str, hint: str | None = None) -> StepError:
+    return StepError(Diagnostic("agent.attach", message, hint=hint))
+
+
+def _read(path: str) -> bytes:
+    parts = names(path)
+    try:
+        root = Path(os.path.realpath(Path.cwd()))
+        with (
+            opened(root, path, parts, "read") as file,
+            open(file.descriptor, "rb", closefd=False) as content,
+        ):
+            return content.read(MAX_BYTES + 1)  # the size of a file may change while it is read
+    except NotThere as error:
+        raise refused(
+            f"{path!r} {error}", "the path of a file is relative to the notebook's folder"
+        ) from None
+    except OSError as error:
+        raise refused(f"{path!r} cannot be read: {error.strerror}") from None
+
+
+def _checked_attachment(name: str, data: bytes) -> Attachment:
+    shown = repr(name) if name else "the value"
+    if len(data) > MAX_BYTES:
+        raise refused(
+            f"{shown} is too large",
+            f"an attachment has at most {MAX_BYTES:,} bytes: make it smaller",
+        )
+    if not data:
+        raise refused(f"{shown} is empty")
+    expected, found = _TYPES.get(PurePath(name).suffix.lower()), _media_type(data)
+    if expected is not None and found != expected:
+        raise refused(
+            f"{shown} is not a complete {expected.partition('/')[2].upper()} file",
+            "save the file again",
+        )
+    if found is None:
+        raise refused(
+            f"the kind of {shown} is unknown", f"an attachment is {KINDS}: convert the file"
+        )
+    return Attachment(name, found, data)
+
+
+_SIGNATURES: tuple[tuple[bytes, str, Callable[[bytes], bool]], ...] = (
+    (
+        b"\x89PNG\r\n\x1a\n",
+        "image/png",
+        lambda data: data[12:16] == b"IHDR" and b"IEND" in data[-16:],
+    ),
+    (b"\xff\xd8\xff", "image/jpeg", lambda data: b"\xff\xd9" in data[-1024:]),
+    (b"GIF87a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
+    (b"GIF89a", "image/gif", lambda data: len(data) > 13 and b"\x3b" in data[-16:]),
+    (b"%PDF-", "application/pdf", lambda data: b"%%EOF" in data[-2048:]),
+    (
+        b"RIFF",
+        "image/webp",
+        lambda data: data[8:12] == b"WEBP" and len(data) >= int.from_bytes(data[4:8], "little") + 8,
+    ),
+)
+"""The first bytes of a file, its media type, and whether its end is there."""
+
+
+def _media_type(data: bytes) -> str | None:
+    """The media type by signature and end; None: unknown or cut off."""
+    for begin, media_type, is_whole in _SIGNATURES:
+        if data.startswith(begin):
+            return media_type if is_whole(data) else None
+    with suppress(UnicodeDecodeError):
+        if "\0" not in data.decode("utf-8"):
+            return "text/plain"
+    return None

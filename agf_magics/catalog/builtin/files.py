@@ -1,0 +1,123 @@
+"""The built-in tools of files: ``file__read`` and ``file__write`` (decisions A14, P8).
+
+The built-in tools: ``file__read``, ``file__write``, ``shell`` (decisions A14, P8) and ``sql``.
+
+The file tools use the files below the notebook's folder that are not protected (notebook_files.py).
+
+The shell is off until the person turns it on; a definition cannot. A command is a process that no
+shell interprets, and it ends with the call that started it. Its output goes to files, not pipes: no
+thread has to read two pipes, and endless output needs no memory. It leads a process group, so that
+its child processes end with it, whether an interrupt, the timeout or ``stopped`` (checked ten times
+a second) ends the call.
+
+``sql`` is a query over tables that the run already has, in DuckDB. It may come from a model, so it
+only computes: one SELECT, over the given frames and nothing else. DuckDB itself refuses files, the
+network and extensions, and a query cannot turn this off, because the configuration is locked
+(decision D68). It runs in a thread of its own, because only `interrupt` from another thread ends a
+query.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Collection
+from contextlib import suppress
+from pathlib import Path, PurePath
+from typing import TypedDict
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.suggestions import suggest
+from ...values.value import Value, is_json, type_name
+from .notebook_files import (
+    OWN_TOOL,
+    Found,
+    NotThere,
+    fold,
+    is_protected,
+    names,
+    opened,
+    refuse_runnable,
+)
+
+MOST_READ = 10_000_000
+"""Bytes of a file that ``file__read`` reads."""
+
+
+class Written(TypedDict):
+    """The result of ``file__write``. A dry run makes its samples from these types."""
+
+    path: str
+    bytes: int
+
+
+def _read(root: Path, path: str, protected: Collection[Path]) -> str:
+    try:
+        with opened(root, path, _names(root, path, protected), "read") as file:
+            _refuse_protected(file, path, protected)
+            if file.status.st_size > MOST_READ:
+                raise NotThere(f"has more than {MOST_READ // 10**6} MB")
+            with open(file.descriptor, "rb", closefd=False) as content:
+                return content.read(MOST_READ).decode("utf-8-sig")
+    except NotThere as error:
+        near = _near(root / path) if str(error) == "does not exist" else None
+        raise StepError(Diagnostic("tool.file-read", f"{path!r} {error}", hint=near)) from None
+    except UnicodeDecodeError as error:
+        why = f"is not UTF-8 text (byte {error.start})"
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+    raise StepError(Diagnostic("tool.file-read", f"{path!r} {why}"))
+
+
+def write_file(root: Path, path: str, content: Value, protected: Collection[Path]) -> Written:
+    """Write text, or any other JSON value as JSON, to a file below ``root``. Raises StepError
+    ``tool.file-…``."""
+    if not isinstance(content, str):
+        if not is_json(content):
+            message = (
+                f"{path!r} cannot be written: the content ({type_name(content)}) is neither "
+                f"text nor JSON"
+            )
+            raise StepError(Diagnostic("tool.file-write", message))
+        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    try:
+        written = content.encode("utf-8")
+        parts = _names(root, path, protected)
+        refuse_runnable(path, parts, root)
+        with opened(root, path, parts, "write") as file:
+            _refuse_protected(file, path, protected)
+            os.ftruncate(file.descriptor, 0)
+            with open(file.descriptor, "wb", closefd=False) as out:
+                out.write(written)
+        return {"path": PurePath(path).as_posix(), "bytes": len(written)}
+    except NotThere as error:
+        raise StepError(Diagnostic("tool.file-write", f"{path!r} {error}")) from None
+    except UnicodeEncodeError:
+        why = "the content has lone surrogates, which are not text"
+    except OSError as error:
+        why = str(error.strerror)
+    raise StepError(Diagnostic("tool.file-write", f"{path!r} cannot be written: {why}"))
+
+
+def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...]:
+    below = [Path(os.path.realpath(file)) for file in protected]
+    return names(
+        path, [file.relative_to(root).parts for file in below if file.is_relative_to(root)]
+    )
+
+
+def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
+    """Also under another name: a hard link, a folder that is mounted twice."""
+    for one in protected:
+        with suppress(OSError):
+            if os.path.samestat(file.status, os.stat(one)):
+                message = f"{path!r} is protected: it belongs to agf-magics"
+                raise StepError(Diagnostic("tool.file-path", message, hint=OWN_TOOL))
+
+
+def _near(place: Path) -> str | None:
+    with suppress(OSError), os.scandir(place.parent) as entries:
+        seen = (entry.name for entry in itertools.islice(entries, 1000))
+        return suggest(place.name, [name for name in seen if not is_protected(fold(name))])
+    return None

@@ -1,0 +1,266 @@
+"""The files of the notebook's folder that the built-in tools may open (decision D3), and those that a
+model gets with a prompt (decision P20).
+
+A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
+files that run code or configure programs (`RUN_LATER`), our own. Names are compared as the least
+strict file system compares them.
+
+A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can
+be inserted between the check and the use. Windows has no such calls: each name is checked before
+the file is opened.
+
+An image or a document for a model follows the same rules. Its kind is that of its first bytes, not
+of its name; a file without a known signature must be UTF-8 text, so that our own files, which are
+binary, are refused.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from importlib.machinery import PathFinder
+from pathlib import Path, PurePath
+from typing import Literal, NamedTuple
+
+from ...text.diagnostics import Diagnostic, StepError
+
+RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile", "gnumakefile"})
+"""Files that run code or configure a program in their folder."""
+
+IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
+"""Modules that Python or pytest imports automatically, as a source, a compiled file or a folder."""
+
+RUNNABLE = frozenset(
+    {
+        *(
+            "py",
+            "pyc",
+            "pyd",
+            "pyi",
+            "pyo",
+            "pyw",
+            "pyx",
+            "so",
+            "dylib",
+            "dll",
+            "pth",
+            "egg",
+            "whl",
+        ),
+        *("sh", "bash", "zsh", "fish", "csh", "ksh", "command", "desktop", "run", "appimage"),
+        *(
+            "bat",
+            "cmd",
+            "com",
+            "exe",
+            "msi",
+            "ps1",
+            "psm1",
+            "psd1",
+            "scr",
+            "vbs",
+            "vbe",
+            "wsf",
+            "wsh",
+        ),
+        *("js", "mjs", "cjs", "ts", "jar", "rb", "pl", "php", "lua", "ipy", "ipynb", "reg", "lnk"),
+    }
+)
+"""Suffixes of what Python imports, and of programs and scripts: they are read, and never written
+(decision D3)."""
+
+MAX_NAME = 255
+MAX_PATH = 4_096
+"""Both in bytes."""
+
+ANCHORED = (
+    os.open in os.supports_dir_fd and os.mkdir in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+)
+"""Whether a file can be opened relative to an open folder."""
+
+UNUSABLE = ("Cc", "Cs", "Zl", "Zp")
+"""Unicode categories that no path has: control characters, lone surrogates, line ends."""
+
+HINT = "a path is relative to the notebook's folder and may not leave it"
+OWN_TOOL = "definitions cannot use it; your own tool can"
+
+
+class Found(NamedTuple):
+    """An open file."""
+
+    descriptor: int
+    status: os.stat_result
+
+
+class NotThere(Exception):
+    """Why a file cannot be opened: ``does not exist``."""
+
+
+def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, ...]:
+    """The parts of ``path``. Raises StepError ``tool.file-path`` for a path that cannot be used.
+
+    ``protected``: further protected files and folders, relative to the notebook's folder.
+    """
+    asked = PurePath(path)
+    if not path.strip() or any(unicodedata.category(each) in UNUSABLE for each in path):
+        raise _refused(f"{path!r} is not a path", HINT)
+    if asked.drive or asked.root or ".." in asked.parts:
+        raise _refused(f"{path!r} is outside of the notebook's folder", HINT)
+    if any("\\" in name for name in asked.parts):
+        raise _refused(f"{path!r} has a backslash", "write / between folders")
+    if len(os.fsencode(path)) > MAX_PATH or any(
+        len(os.fsencode(name)) > MAX_NAME for name in asked.parts
+    ):
+        shown = f"{path[:40]}…"
+        raise _refused(
+            f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}"
+        )
+    folded = tuple(map(fold, asked.parts))
+    for name, as_written in zip(folded, asked.parts, strict=True):
+        if is_protected(name):
+            raise _refused(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
+    for other in protected:
+        if folded[: len(other)] == tuple(map(fold, other)):
+            raise _refused(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
+    return asked.parts
+
+
+def fold(name: str) -> str:
+    """A name as the least strict file system compares it: without case, variants of letters,
+    invisible characters, and the ending that Windows removes.
+
+    >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
+    ('pyproject.toml', '.git', 'conftest.py')
+    """
+    seen = "".join(each for each in name if unicodedata.category(each) != "Cf")
+    stream = unicodedata.normalize("NFKC", seen).partition(":")[0]
+    return unicodedata.normalize("NFKC", stream.casefold()).strip(" ").rstrip(". ")
+
+
+def is_protected(name: str) -> bool:
+    """Whether a folded name is protected, as a file or a folder."""
+    short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
+    return (
+        not name
+        or name.startswith(".")
+        or name.endswith(".pth")
+        or name in RUN_LATER
+        or name.partition(".")[0] in IMPORTED
+        or short
+    )
+
+
+def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
+    """Raises StepError ``tool.file-path`` for a file that Python would import or a system would run,
+    and for a file in a folder with the name of an installed package (decision D3)."""
+    for name, as_written in zip(map(fold, parts), parts, strict=True):
+        suffix = name.rpartition(".")[2] if "." in name else ""
+        if suffix in RUNNABLE:
+            raise _refused(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
+    if len(parts) > 1 and _is_package(fold(parts[0]), root):
+        raise _refused(f"{path!r} is protected: {parts[0]!r} is the name of a package", OWN_TOOL)
+
+
+def _is_package(name: str, root: Path) -> bool:
+    """Whether ``import name`` finds a module that is not in the notebook's folder."""
+    if name in sys.stdlib_module_names:
+        return True
+    elsewhere = [part for part in sys.path if part and Path(part).resolve() != root]
+    spec = PathFinder.find_spec(name, elsewhere) if name.isidentifier() else None
+    return spec is not None and spec.origin is not None
+
+
+@contextmanager
+def opened(
+    root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
+) -> Iterator[Found]:
+    """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.
+
+    ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for
+    any other object, OSError.
+    """
+    file = _anchored(root, path, parts, how) if ANCHORED else _checked(root, path, parts, how)
+    try:
+        status = os.fstat(file)
+        if stat.S_ISDIR(status.st_mode) and how == "read":
+            raise NotThere("is a folder")
+        if not stat.S_ISREG(status.st_mode):
+            raise NotThere("is not a file")
+        if how == "write" and os.name == "posix" and status.st_mode & 0o111:
+            raise _refused(f"{path!r} is protected: it is a program", OWN_TOOL)
+        yield Found(file, status)
+    finally:
+        os.close(file)
+
+
+def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+    """The descriptor of the file, opened through a descriptor of each folder."""
+    here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in parts[:-1]:
+            if how == "write":
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=here)
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            inner = _open(name, flags, here, path)
+            os.close(here)
+            here = inner
+        if not parts:
+            return os.dup(here)
+        # O_NONBLOCK: a pipe without a reader would block.
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        return _open(
+            parts[-1],
+            flags | (os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT),
+            here,
+            path,
+        )
+    finally:
+        os.close(here)
+
+
+def _open(name: str, flags: int, folder: int, path: str) -> int:
+    try:
+        return os.open(name, flags, 0o666, dir_fd=folder)
+    except OSError as error:
+        if _is_link(name, folder):
+            raise _refused(f"{path!r} goes through a symbolic link", HINT) from None
+        if error.errno == errno.ENOENT:
+            raise NotThere("does not exist") from None
+        if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe without a reader, a socket
+            raise NotThere("is not a file") from None
+        raise
+
+
+def _is_link(name: str, folder: int) -> bool:
+    with suppress(OSError):
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    return False
+
+
+def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+    """The descriptor of the file on a system without ``dir_fd``."""
+    place = root
+    for name in parts:
+        place = place / name
+        is_junction = getattr(os.path, "isjunction", lambda _: False)
+        if os.path.islink(place) or is_junction(place):
+            raise _refused(f"{path!r} goes through a symbolic link", HINT)
+    if os.path.isdir(place):
+        raise NotThere("is a folder" if how == "read" else "is not a file")
+    if how == "write":
+        place.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDONLY if how == "read" else os.O_WRONLY | os.O_CREAT
+    try:
+        return os.open(place, flags | getattr(os, "O_BINARY", 0), 0o666)
+    except FileNotFoundError:
+        raise NotThere("does not exist") from None
+
+
+def _refused(message: str, hint: str) -> StepError:
+    return StepError(Diagnostic("tool.file-path", message, hint=hint))

@@ -1,0 +1,1 @@
+"""Digests of functions and data, by which results are reused."""

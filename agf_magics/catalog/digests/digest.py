@@ -1,0 +1,312 @@
+"""The parts of a digest: arrays, tables and values of the standard library, with everything that a
+function can read of them.
+
+`add_parts` says by the class of an object which parts it has; `fingerprint` and `function_digest`
+register more classes. Arrays are read by their buffers. The libraries are not imported here: the
+owner of a table has imported its library.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import functools
+import hashlib
+import json
+import pathlib
+import re
+import sys
+import uuid
+import zoneinfo
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar, get_args, get_origin
+
+from ...values.value import is_json
+from .origins import has_plain_state, is_ours
+
+MAX_PARTS = 100_000
+"""The number of parts; a larger function or value has no digest."""
+
+
+class NoDigest(Exception):
+    """The value has no digest."""
+
+
+class Digest:
+    """A hash of all parts of an object, each with its kind and its length."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.hash = hashlib.sha256()
+        self.named: dict[str, str] = {}
+        """The digests of the named parts of the outermost function."""
+        self._depth = 0
+        self._room = most
+        """The bytes that may still be added; None: any number."""
+        self._seen: dict[int, int] = {}
+        self._held: list[Any] = []
+        """Keeps the objects alive, so that no id is used again."""
+        self._left = MAX_PARTS
+
+    def add(self, kind: str, data: bytes | str = b"") -> None:
+        raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
+        self.reserve(len(raw))
+        self.add_reserved(kind, raw)
+
+    def add_reserved(self, kind: str, raw: bytes) -> None:
+        self.hash.update(f"{kind}:{len(raw)}:".encode())
+        self.hash.update(raw)
+
+    def reserve(self, size: int) -> None:
+        """Reserve ``size`` bytes before they are copied. Raises NoDigest if there are not as many
+        left."""
+        if self._room is not None:
+            if size > self._room:
+                raise NoDigest
+            self._room -= size
+
+    def add_value(self, thing: Any) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise NoDigest
+        kind = type(thing)
+        if kind in _TEXTS:
+            self.add(f"{kind.__module__}.{kind.__qualname__}", _TEXTS[kind](thing))
+        elif id(thing) in self._seen:
+            self.add("again", str(self._seen[id(thing)]))
+        else:
+            self._seen[id(thing)] = len(self._seen)
+            self._held.append(thing)
+            add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
+
+    def all(self, kind: str, things: Iterable[Any]) -> None:
+        parts = list(things)
+        self.add(kind, str(len(parts)))
+        for part in parts:
+            self.add_value(part)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Adds what is added inside as one part, so that two digests can tell where they differ."""
+        whole, self.hash = self.hash, hashlib.sha256()
+        self._depth += 1
+        yield
+        self._depth -= 1
+        if not self._depth:
+            self.named[name] = self.hash.hexdigest()[:16]
+        whole.update(f"part {name}:".encode() + self.hash.digest())
+        self.hash = whole
+
+
+@functools.singledispatch
+def add_parts(thing: Any, digest: Digest) -> None:
+    """Add the parts of ``thing``: here of data, and of an instance of the notebook's classes. Raises
+    NoDigest."""
+    kind = type(thing)
+    package = kind.__module__.partition(".")[0]
+    if package in ("numpy", "pandas"):
+        _add_data(digest, thing, package)
+    elif kind.__module__ == "typing":
+        _add_typing(digest, thing)
+    elif not is_ours(kind.__module__) or not has_plain_state(kind):
+        raise NoDigest
+    else:
+        # Only a list and a dict have items beside their state, and these are registered.
+        _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
+        digest.all("instance", (arguments, state))
+
+
+def _add_typing(digest: Digest, thing: Any) -> None:
+    if get_origin(thing) is not None:
+        add_generic(thing, digest)
+    elif isinstance(thing, TypeVar):
+        digest.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+    else:
+        digest.add("typing", repr(thing))
+
+
+def add_generic(alias: Any, digest: Digest) -> None:
+    """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
+    digest.add_value(get_origin(alias))
+    digest.all("arguments", get_args(alias))
+
+
+def _add_data(digest: Digest, thing: Any, package: str) -> None:
+    kind, library = type(thing), sys.modules[package]
+    if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
+        digest.add("writeable", str(thing.flags.writeable))
+        _array(digest, thing)
+    elif package == "pandas" and isinstance(thing, (library.DataFrame, library.Series)):
+        _table(digest, thing, library)
+    elif package == "pandas" and isinstance(thing, library.Index):
+        _index(digest, thing, library)
+    else:
+        raise NoDigest
+
+
+# --- numpy
+# --------------------------------------------------------------------------------------------------
+
+
+def _array(digest: Digest, array: Any) -> None:
+    if array.dtype.hasobject:
+        raise NoDigest
+    digest.add("array", f"{type(array).__name__} {array.shape}")
+    _dtype(digest, array.dtype)
+    digest.reserve(array.nbytes)  # before anything is copied
+    digest.add_reserved("bytes", array.tobytes())
+
+
+def _dtype(digest: Digest, dtype: Any) -> None:
+    """A dtype with the names of its fields: ``dtype.str`` of any structure is ``|V8``."""
+    if not type(dtype).__module__.startswith("numpy"):
+        raise NoDigest
+    digest.add("dtype", f"{dtype.str} {dtype.itemsize} {dtype.isalignedstruct}")
+    digest.add_value(dict(dtype.metadata) if dtype.metadata else None)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        digest.add("of", f"{shape}")
+        _dtype(digest, base)
+    for name in dtype.names or ():
+        inner, offset, *title = dtype.fields[name]
+        digest.add("field", name)
+        digest.add_value([offset, *title])
+        _dtype(digest, inner)
+
+
+# --- pandas
+# --------------------------------------------------------------------------------------------------
+
+_OF_A_TABLE = frozenset(
+    {"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"}
+)
+
+
+def _table(digest: Digest, table: Any, pandas: Any) -> None:
+    if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(
+        vars(table)
+    ):
+        raise NoDigest  # a subclass, or attributes of the user
+    digest.add("table", type(table).__name__)
+    digest.add_value(dict(table.attrs))
+    digest.add_value(table.flags.allows_duplicate_labels)
+    _index(digest, table.index, pandas)
+    if type(table) is pandas.Series:
+        digest.add_value(table.name)
+        _column(digest, table.array, pandas)
+        return
+    _index(digest, table.columns, pandas)
+    for place in range(table.shape[1]):
+        _column(digest, table.iloc[:, place].array, pandas)
+
+
+def _index(digest: Digest, index: Any, pandas: Any) -> None:
+    kind = type(index)
+    if not kind.__module__.startswith("pandas"):
+        raise NoDigest
+    digest.add("index", f"{kind.__name__} {getattr(index, 'freq', None)!r}")
+    digest.add_value(list(index.names))
+    if kind is pandas.RangeIndex:
+        digest.add_value([index.start, index.stop, index.step])
+    elif kind is pandas.MultiIndex:
+        digest.add_value(index.sortorder)
+        for level, codes in zip(index.levels, index.codes, strict=True):
+            _index(digest, level, pandas)
+            _array(digest, codes)
+    else:
+        _column(digest, index.array, pandas)
+
+
+def _column(digest: Digest, column: Any, pandas: Any) -> None:
+    """The values of one column, by its type."""
+    dtype = column.dtype
+    if type(dtype).__name__ == "NumpyEADtype":  # it wraps a numpy array
+        dtype = dtype.numpy_dtype
+    digest.add("column", f"{type(dtype).__name__} {dtype}")
+    if isinstance(dtype, pandas.CategoricalDtype):
+        digest.add_value(dtype.ordered)
+        _index(digest, dtype.categories, pandas)
+        _array(digest, column.codes)
+    elif isinstance(dtype, pandas.IntervalDtype):
+        _index(digest, column.left, pandas)
+        _index(digest, column.right, pandas)
+    elif isinstance(dtype, pandas.DatetimeTZDtype):
+        digest.add("zone", f"{type(dtype.tz).__module__} {_zone(dtype.tz)}")
+        _array(digest, column.view("i8"))
+    elif isinstance(dtype, pandas.PeriodDtype):
+        _array(digest, column.view("i8"))
+    elif isinstance(dtype, pandas.StringDtype):
+        digest.add("missing", f"{dtype.storage} {dtype.na_value!r}")
+        digest.reserve(column.nbytes)
+        _objects(digest, column.to_numpy(dtype=object, na_value=None).tolist())
+    elif type(dtype).__name__ in _MASKED:
+        _array(digest, column.isna())
+        _array(digest, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
+    elif type(dtype).__module__.startswith("numpy"):
+        values = column.to_numpy()
+        if dtype.hasobject:
+            digest.reserve(values.nbytes)
+            _objects(digest, values.tolist())
+        else:
+            _array(digest, values)
+    else:
+        raise NoDigest
+
+
+_MASKED = frozenset(
+    {
+        "BooleanDtype",
+        "Float32Dtype",
+        "Float64Dtype",
+        *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)),
+    }
+)
+
+
+def _objects(digest: Digest, values: list[Any]) -> None:
+    """Values as JSON if possible (most are strings), else one by one."""
+    if is_json(values):
+        digest.add("json", json.dumps(values, separators=(",", ":")))
+    else:
+        digest.add_value(values)
+
+
+# --- the standard library
+# ---------------------------------------------------------------------------------------------
+
+
+def _zone(zone: datetime.tzinfo | None) -> str:
+    """A time zone as text. Raises NoDigest for a user's class."""
+    if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is None:  # read from a file
+        raise NoDigest
+    if zone is not None and type(zone) not in (datetime.timezone, zoneinfo.ZoneInfo):
+        raise NoDigest
+    return repr(zone)
+
+
+def _moment(moment: Any) -> str:
+    return f"{moment!r} {_zone(moment.tzinfo)}"
+
+
+_TEXTS: dict[type, Callable[[Any], str | bytes]] = {
+    **dict.fromkeys((int, float, complex, bool, type(None), type(Ellipsis)), repr),
+    **dict.fromkeys((str, bytes), lambda value: value),
+    datetime.datetime: _moment,
+    datetime.time: _moment,
+    datetime.date: repr,
+    datetime.timedelta: repr,
+    datetime.timezone: _zone,
+    zoneinfo.ZoneInfo: _zone,
+    decimal.Decimal: repr,
+    fractions.Fraction: repr,
+    uuid.UUID: lambda value: f"{value!r} {value.is_safe}",
+    re.Pattern: lambda pattern: (
+        f"{pattern.flags} {type(pattern.pattern).__name__} {pattern.pattern!r}"
+    ),  # not its repr
+    **dict.fromkeys(
+        (pathlib.PosixPath, pathlib.WindowsPath, pathlib.PurePosixPath, pathlib.PureWindowsPath),
+        repr,
+    ),
+}
+"""Exact classes whose values have a complete text; the repr of a pattern is truncated."""

@@ -1,0 +1,1 @@
+"""Models: requests, replies, their errors and prices."""

@@ -1,0 +1,230 @@
+"""The errors of models in words, with a hint and without keys (decision A3).
+
+The library's exceptions are recognised by their status and class name, so that the library is not
+imported. They are never the cause of ours: they have the request, and the request has the key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+
+from ...text.diagnostics import Diagnostic, StepError
+from ..tools.tool import MASK
+
+INSTALL = 'pip install "agf-magics[llm]"'
+CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
+
+_SECRET = re.compile(
+    r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+|(?<=//)[^/\s@]+@"
+)
+_VARIABLE = re.compile(r"(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$")
+_BUSY = frozenset({408, 409, 425, 429})
+
+
+class ModelFault(StepError):
+    """A failed request to a model."""
+
+    again: bool = False
+    """Whether the same request may succeed later."""
+    after: float | None = None
+    """The delay that the provider asks for, in seconds."""
+
+
+def fault(
+    code: str,
+    message: str,
+    hint: str | None = None,
+    *,
+    again: bool = False,
+    after: float | None = None,
+) -> ModelFault:
+    made = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
+    made.again, made.after = again, after
+    return made
+
+
+def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
+    """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
+    empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
+    if large := _too_large(error):
+        hint = "no reply is so long: the address may be that of another kind of server"
+        return fault("model.reply", f"{model} is not heard: {large}", hint)
+    if type(error).__name__ == "BrokenOff":
+        return _broken_off(error, model)
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    reason, status = _reason(error), getattr(error, "status_code", None)
+    if "decode" in reason.lower():
+        kinds.add("UnexpectedModelBehavior")
+    own_server = own or model.startswith("ollama:")
+    words = {
+        "model": model,
+        "at": f" at {where}" if where else "",
+        "reason": reason,
+        "key": _OWN_KEY if own_server else _keys(model),
+        "server": _server(model),
+        "rejected": _rejection_hint(kinds, reason),
+    }
+    for kind, statuses, code, message, hint in _FAULTS:
+        if kind in kinds or status in statuses:
+            again = code in ("model.rate-limit", "model.server")
+            after = getattr(error, "retry_after", None) if again else None
+            told = message.format_map(words), hint.format_map(words) or None
+            return fault(code, *told, again=again, after=after)
+    return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
+
+
+_TIME_LIMIT = "%config AgfMagics.model_timeout sets the time limit"
+
+_FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
+    (
+        "ContentFilterError",
+        (),
+        "model.filtered",
+        "{model} is blocked by its provider's filter: {reason}",
+        "rephrase the prompt",
+    ),
+    (
+        "ModelAuthenticationError",
+        (401, 403),
+        "model.key-refused",
+        "{model} does not accept the key: {reason}",
+        "{key}",
+    ),
+    (
+        "ModelQuotaExceededError",
+        (402,),
+        "model.quota",
+        "{model} has no credit left: {reason}",
+        "see the provider's billing page",
+    ),
+    (
+        "ModelNotFoundError",
+        (404,),
+        "model.not-found",
+        "{model} is not known{at}: {reason}",
+        "use the provider's name of the model; the address of a server ends with its version, "
+        "such as /v1",
+    ),
+    (
+        "ModelRateLimitError",
+        (429,),
+        "model.rate-limit",
+        "{model} receives too many requests: {reason}",
+        "lower max_parallel, or try later",
+    ),
+    (
+        "",
+        (*_BUSY, *range(500, 1000)),
+        "model.server",
+        "{model} has an internal error: {reason}",
+        "try again later",
+    ),
+    ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
+    (
+        "ModelConnectionError",
+        (),
+        "model.no-server",
+        "there is no server for {model}{at}: {reason}",
+        "{server}",
+    ),
+    (
+        "ModelRequestRejectedError",
+        range(1000),
+        "model.rejected",
+        "{model} rejects the request: {reason}",
+        "{rejected}",
+    ),
+    (
+        "UnexpectedModelBehavior",
+        (),
+        "model.reply",
+        "the answer of {model}{at} is not a model's reply: {reason}",
+        "the address may be that of another kind of server, a proxy or a web page",
+    ),
+)
+"""What a request failed for, by the class of the library's error or its HTTP status: the code, the
+message and the hint. The first one counts."""
+
+
+def _too_large(error: BaseException | None) -> str:
+    """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
+    while error is not None and type(error).__name__ != "AnswerTooLarge":
+        error = error.__cause__ or error.__context__
+    return str(error or "")
+
+
+def _broken_off(error: Exception, model: str) -> ModelFault:
+    """A reply that ended in the middle. It is not asked for again without the user: its tokens are
+    already paid."""
+    (inner,) = error.args
+    hint = (
+        "the row of the step shows what arrived; run again, or %resume the run to repeat only "
+        "this request"
+    )
+    return fault(
+        "model.broken-off", f"the reply of {model} ended in the middle: {_reason(inner)}", hint
+    )
+
+
+def timeout_fault(model: str, seconds: float | None) -> ModelFault:
+    within = f" within {seconds:g} s" if seconds else ""
+    return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
+
+
+def without_keys(text: str) -> str:
+    """``text`` without keys: secrets of the environment, and what looks like a key."""
+    secrets = {
+        value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
+    }
+    for word in sorted(secrets, key=len, reverse=True):
+        text = text.replace(word, MASK)
+    return _SECRET.sub(MASK, text)
+
+
+def _reason(error: Exception) -> str:
+    """The provider's message in one line."""
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else body
+    message = inner.get("message") if isinstance(inner, dict) else inner
+    status = getattr(error, "status_code", None)
+    text = " ".join(str(message or error).split("\n")[0].split()) or type(error).__name__
+    text = text if len(text) <= 300 else f"{text[:300]}…"
+    return f"{status}, {text}" if status is not None and message else text
+
+
+_OWN_KEY = (
+    "this server needs a key: agf.registry.choose(MODEL) with a model object of "
+    "pydantic-ai that has it"
+)
+
+
+def _keys(model: str) -> str:
+    provider = model.partition(":")[0]
+    names = (
+        " or ".join(KEYS[provider]) if provider in KEYS else "the variable that its provider names"
+    )
+    return f"set {names} in the environment (os.environ), not in a saved cell, and run again"
+
+
+def _server(model: str) -> str:
+    if model.startswith("ollama:"):
+        return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
+    return "start the server, or set its address: %config AgfMagics.model_base_url = …"
+
+
+def _rejection_hint(kinds: Collection[str], reason: str) -> str:
+    if "ModelContextWindowExceededError" in kinds:
+        return "the messages are too long: let tools return less, or use fewer steps"
+    if "tool" in reason.lower():
+        return "the server may need an option to allow tools (vLLM: --enable-auto-tool-choice)"
+    return ""
+
+
+KEYS = {
+    "openai": ("OPENAI_API_KEY",),
+    "anthropic": ("ANTHROPIC_API_KEY",),
+    "google": ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+}
+"""The environment variables of the keys."""

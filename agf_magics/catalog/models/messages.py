@@ -1,0 +1,131 @@
+"""A model's request and reply. All parts are JSON, so that they can be journaled and shown.
+
+The messages of a session are those of flow/sessions/session.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+
+from ...values.value import Value
+
+
+class ToolCall(TypedDict):
+    """A call that a model asks for."""
+
+    id: str
+    tool: str
+    """Empty: the call gives the structured answer."""
+    arguments: Value
+    fault: NotRequired[str]
+    """Why the arguments cannot be used."""
+
+
+class File(TypedDict):
+    """An image or a document of a message, without its bytes."""
+
+    name: str
+    """Its path; empty for a value."""
+    type: str
+    """Its media type."""
+    bytes: int
+    """Its size."""
+    sha256: str
+
+
+class UserMessage(TypedDict):
+    role: Literal["user"]
+    text: str
+    files: NotRequired[list[File]]
+
+
+class SystemMessage(TypedDict):
+    role: Literal["system"]
+    text: str
+
+
+class ModelMessage(TypedDict):
+    role: Literal["model"]
+    text: str
+    calls: list[ToolCall]
+    kept: NotRequired[dict[str, Any]]
+    """The reply as its provider sent it, if that has more than text and calls."""
+
+
+class ToolMessage(TypedDict):
+    """The result of a call."""
+
+    role: Literal["tool"]
+    id: str
+    tool: str
+    text: str
+    failed: bool
+
+
+Message = SystemMessage | UserMessage | ModelMessage | ToolMessage
+
+
+class Tokens(TypedDict):
+    """The tokens of a reply, as the model counts them."""
+
+    input: int
+    """All of its prompt, also the cached ones."""
+    output: int
+    cache_read: NotRequired[int]
+    """The tokens of the prompt that the provider had stored, which cost less."""
+    cache_write: NotRequired[int]
+    cost: NotRequired[str]
+    """The price in US dollars, a decimal number; absent: unknown."""
+
+
+class Reply(TypedDict):
+    text: str
+    calls: list[ToolCall]
+    usage: Tokens
+    answer: NotRequired[Value]
+    """The structured answer."""
+    cut: NotRequired[bool]
+    """Whether the reply reached the largest number of tokens."""
+    unended: NotRequired[bool]
+    """Whether a stream ended without the mark of its end, so that the reply may be incomplete."""
+    kept: NotRequired[dict[str, Any]]
+
+
+class Offered(NamedTuple):
+    """A tool that a model is offered."""
+
+    name: str
+    description: str
+    accepts: Mapping[str, Any]
+    """JSON Schema of its arguments."""
+
+
+class Request(NamedTuple):
+    messages: Sequence[Message]
+    instructions: str = ""
+    tools: tuple[Offered, ...] = ()
+    tool_choice: str = "auto"
+    """``auto``, ``required``, ``none``."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; None: text."""
+    settings: Mapping[str, Value] = {}
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``."""
+    last: bool = False
+    """Whether the model must answer now, without tools."""
+    files: Mapping[str, bytes] = {}
+    """The bytes of the files of its messages, by SHA-256."""
+
+
+Part = Literal["text", "thinking", "call"]
+"""A part of a reply: its text, the model's reasoning, or the calls of tools."""
+
+
+class Delta(NamedTuple):
+    """A piece of a reply that arrives in pieces."""
+
+    part: Part
+    text: str
+    tool: str | None = ""
+    """Of arguments of a call: the name of the tool, None if it is not known. Empty: text that is
+    not an argument."""

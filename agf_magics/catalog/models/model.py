@@ -1,0 +1,291 @@
+"""Models: one request and one reply, for all providers; and their errors, with hints and without
+keys (decision A3).
+
+pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is
+not used: it hides the tool calls, which are steps of a run. It finds the keys in the environment;
+no value of ours has one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+from ...compat.imports import installed_only
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.suggestions import suggest
+from .errors import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
+from .messages import Delta, Reply, Request, Tokens
+
+PROVIDERS = ("openai", "anthropic", "google", "ollama")
+"""The providers of the extra ``llm``; the library has more, each with its own extra."""
+
+_GUESSED = {
+    "gpt": "openai",
+    "o1": "openai",
+    "o3": "openai",
+    "o4": "openai",
+    "chatgpt": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+}
+_PACKAGES = {
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "google": "google.genai",
+    "ollama": "openai",
+}
+_OLLAMA = "http://localhost:11434/v1"
+
+
+class Loop(Protocol):
+    """An event loop: a connection belongs to the one that opened it."""
+
+    def is_closed(self) -> bool: ...
+
+
+class Model:
+    """A model by its name, which is checked when the model is asked."""
+
+    def __init__(self, name: str, base_url: str = "", *, made: Any = None) -> None:
+        """``base_url``: the address of an OpenAI-compatible server; ``made``: a model object of
+        pydantic-ai."""
+        self.name = name
+        self._base_url = base_url
+        self._given = made
+        self._made: dict[tuple[Loop, int], Any] = {}
+        """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
+        self._kept: dict[tuple[Loop, int], Any] = {}
+        """What keeps the connections of such a model open between two requests: a TLS context takes
+        28 ms."""
+        self._streams = True
+        """False: it replied to a request for a stream in one piece."""
+
+    @property
+    def address(self) -> str | None:
+        """Its name and its server; None for a model object that the user made."""
+        return None if self._given is not None else f"{self.name} {self._base_url}"
+
+    def ready(self, loop: Loop) -> bool:
+        """Whether it can be asked on that loop without an import."""
+        return (
+            self._given is not None or (loop, _environment()) in self._made
+        ) and "agf_magics.catalog.models.requests" in sys.modules
+
+    def problem(self) -> Diagnostic | None:
+        """Why it cannot be asked, as far as that is known without a request."""
+        try:
+            self._check()
+        except ModelFault as found:
+            return found.diagnostic
+        return None
+
+    def open(self, loop: Loop) -> Any:
+        """Import the library and return its model for that loop. This is slow.
+
+        All sessions on that loop share one model. Raises ModelFault."""
+        with installed_only():
+            from . import requests  # noqa: F401 - this is the slow part
+
+        if self._given is not None:
+            return self._given
+        key = loop, _environment()
+        if key not in self._made:
+            self._check()
+            made = self._make()
+            for other in [known for known in list(self._made) if known[0].is_closed()]:
+                self._made.pop(other, None)
+                self._kept.pop(other, None)
+            self._made.setdefault(key, made)  # atomic: the first thread wins
+        return self._made[key]
+
+    async def _keep(self, made: Any, loop: Loop) -> None:
+        """Keep the connections of ``made`` until its loop ends (`asyncio.run`, ``%unload_ext``): a
+        loop closes its generators then. A model object of the user is used on any loop, and is
+        closed with its last request."""
+        from .requests import entered
+
+        key = loop, _environment()
+        if self._given is not None or key in self._kept:
+            return
+        self._kept[key] = kept = entered(made)
+        await anext(kept)
+        for other in [known for known in list(self._kept) if known[0] is loop and known != key]:
+            self._made.pop(other, None)
+            await self._kept.pop(other).aclose()  # requests that still run close it when they end
+
+    async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
+        """The reply to one request. Raises ModelFault.
+
+        ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
+        """
+        from .requests import running_loop
+        from .streams import bound_answers
+
+        loop = running_loop()
+        made = self.open(loop)
+        try:
+            await self._keep(made, loop)
+            async with made:
+                bound_answers(made)
+                reply = await self._reply(made, request, listen)
+                cost = self.price(reply["usage"])
+                if cost is not None:
+                    reply["usage"]["cost"] = f"{cost:f}"
+                return reply
+        except StepError:
+            raise
+        except Exception as error:  # of the library, the provider's package, or the user's model
+            failure = explained(
+                error, self.name, _address(made) or self._base_url, bool(self._base_url)
+            )
+        raise failure  # not in the except: its cause would have the request with the key
+
+    def price(self, used: Tokens) -> Decimal | None:
+        """The price of a reply in US dollars; None: it is not known, for example because the server
+        is not the provider's own. The first call is slow unless the model was opened."""
+        from .prices import price
+
+        if self._base_url:
+            return None
+        with suppress(ModelFault):
+            provider, model = _split(self.name, False)
+            # openai-chat and openai-responses are two ways to ask the same provider.
+            return price("openai" if provider.startswith("openai-") else provider, model, used)
+        return None
+
+    async def _reply(
+        self, made: Any, request: Request, listen: Callable[[Delta], None] | None
+    ) -> Reply:
+        from .requests import asked, streamed
+
+        if listen is None or not self._streams:
+            return await asked(made, request)
+        reply = await streamed(made, request, listen)
+        if reply is None:
+            reply = await asked(made, request)
+            self._streams = False
+        return reply
+
+    def _check(self) -> None:
+        if self._given is not None:
+            return
+        provider, _ = _split(self.name, bool(self._base_url))
+        package = _PACKAGES.get(provider, "pydantic_ai")
+        if any(map(_absent, ("pydantic_ai", package))):
+            raise fault(
+                "model.not-installed",
+                f"{self.name} needs {package}, which is not installed",
+                INSTALL,
+            )
+        named = KEYS.get(provider, ())
+        if (
+            named
+            and not self._base_url
+            and not any(map(os.environ.get, (*named, "OPENAI_BASE_URL")))
+        ):
+            hint = f"set {' or '.join(named)} in the environment (os.environ), not in a saved cell"
+            raise fault("model.no-key", f"there is no key for {self.name}", hint)
+
+    def _make(self) -> Any:
+        provider, model = _split(self.name, bool(self._base_url))
+        try:
+            from .requests import made
+
+            ollama = os.environ.get("OLLAMA_BASE_URL") or _OLLAMA if provider == "ollama" else ""
+            return made(provider, model, self._base_url or ollama)
+        except ImportError as error:
+            group = str(error).partition("[")[2].partition("]")[0] or provider
+            found = fault(
+                "model.not-installed",
+                f"{self.name} needs a package that is not installed",
+                INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
+            )
+        except ValueError:
+            found = fault(
+                "model.unknown-provider",
+                f"no provider {provider!r}",
+                suggest(provider, PROVIDERS, "providers"),
+            )
+        except Exception as error:  # the library's UserError
+            found = fault(
+                "model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+            )
+        raise found
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}>"
+
+
+def model_of(chosen: Any, base_url: str = "") -> Model:
+    """A model from its name (``"openai:gpt-4o"``) or from a model object of pydantic-ai.
+
+    ``base_url``: the address of a server with the OpenAI protocol, used for the provider ``openai``
+    and for names without a provider. It never receives the key of another provider.
+    """
+    if isinstance(chosen, Model):
+        return chosen
+    if isinstance(chosen, str):
+        provider = chosen.partition(":")[0] if ":" in chosen else "openai"
+        return _named(chosen, base_url if provider in ("openai", "openai-chat") else "")
+    if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
+        kind = type(chosen).__name__
+        raise TypeError(
+            f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}"
+        )
+    own = str(chosen.model_name).strip(":")
+    return Model(
+        own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _named(name: str, base_url: str) -> Model:
+    """One for all sessions, which share its connections."""
+    return Model(name, base_url)
+
+
+def _environment() -> int:
+    return hash(frozenset(os.environ.items()))
+
+
+def _split(name: str, served: bool) -> tuple[str, str]:
+    """The provider and its own name for the model. Raises ModelFault."""
+    provider, colon, model = name.partition(":")
+    if not name.strip():
+        raise fault("model.none", "no model is chosen", CHOOSE)
+    if not colon:
+        provider, model = (
+            next((p for start, p in _GUESSED.items() if name.startswith(start)), ""),
+            name,
+        )
+        if served:
+            return "openai", model
+        if not provider:
+            raise fault(
+                "model.no-provider",
+                f"the provider of model {name!r} is unknown",
+                f"write provider:model. {CHOOSE}",
+            )
+    if not provider or not model:
+        hint = f"write provider:model; {suggest(provider, PROVIDERS, 'providers')}"
+        raise fault("model.name", f"{name!r} is not the name of a model", hint)
+    return provider, model
+
+
+def _address(made: Any) -> str:
+    with suppress(Exception):  # a user's own model
+        return str(made.base_url or "")
+    return ""
+
+
+def _absent(package: str) -> bool:
+    with suppress(ModuleNotFoundError):  # its parent package is missing
+        return find_spec(package) is None
+    return True

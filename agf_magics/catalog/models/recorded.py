@@ -1,0 +1,115 @@
+"""A model of pydantic-ai that answers from recorded requests, for code that uses that library itself.
+
+A request is found by its conversation: instructions, texts, calls and their results. The ids of
+calls differ from run to run, and the library makes other schemas of the same tools, so they do not
+count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from pydantic_ai import messages as ai
+from pydantic_ai.models import Model
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.usage import RequestUsage
+
+from ...values.value import Value
+from .messages import Reply
+
+Said = list[Value]
+"""A conversation: for each message who says it, the text, and the calls with their arguments."""
+
+
+def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
+    """A model whose replies ``ask`` returns. It raises what ``ask`` raises."""
+
+    def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
+        return _recorded_response(ask(_said(messages, info)), info)
+
+    async def stream(
+        messages: list[ai.ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+        for index, part in enumerate(reply(messages, info).parts):
+            if isinstance(part, ai.TextPart):
+                yield part.content
+            elif isinstance(part, ai.ToolCallPart):
+                call = DeltaToolCall(
+                    part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id
+                )
+                yield {index: call}
+
+    return FunctionModel(reply, stream_function=stream, model_name=name)
+
+
+def said_in(given: Any) -> Said:
+    """The conversation of a recorded request."""
+    said: Said = []
+    _add(said, "system", str(given.get("instructions", "")))
+    for message in given["messages"]:
+        calls: Value = [[call["tool"], call["arguments"]] for call in message.get("calls", ())]
+        name = message.get("tool")
+        _add(said, message["role"] if name is None else f"tool {name}", message["text"], calls)
+    return said
+
+
+def _said(messages: list[ai.ModelMessage], info: AgentInfo) -> Said:
+    answers = {tool.name for tool in info.output_tools}
+    said: Said = []
+    _add(said, "system", info.instructions or "")
+    for message in messages:
+        if isinstance(message, ai.ModelResponse):
+            calls: Value = [
+                ["" if part.tool_name in answers else part.tool_name, part.args_as_dict()]
+                for part in message.parts
+                if isinstance(part, ai.ToolCallPart)
+            ]
+            _add(said, "model", message.text or "", calls)
+            continue
+        for part in message.parts:
+            match part:
+                case ai.SystemPromptPart(content=text):
+                    _add(said, "system", text)
+                case ai.UserPromptPart(content=content):
+                    texts = [content] if isinstance(content, str) else content
+                    text = "\n\n".join(each for each in texts if isinstance(each, str))
+                    _add(said, "user", text)
+                case ai.RetryPromptPart(tool_name=None):
+                    _add(said, "user", part.model_response())
+                case ai.ToolReturnPart(tool_name=name) | ai.RetryPromptPart(tool_name=name):
+                    text = (
+                        part.model_response()
+                        if isinstance(part, ai.RetryPromptPart)
+                        else part.model_response_str()
+                    )
+                    _add(said, f"tool {'' if name in answers else name}", text)
+    return said
+
+
+def _add(said: Said, role: str, text: str, calls: Value = ()) -> None:
+    if role == "system" and not text:
+        return
+    message: list[Value] = [role, text, list(calls or ())]
+    # Instructions are one text or several system prompts: what counts is what the model reads.
+    if role == "system" and said and isinstance(said[-1], list) and said[-1][0] == role:
+        said[-1][1] = f"{said[-1][1]}\n\n{text}"
+    else:
+        said.append(message)
+
+
+def _recorded_response(reply: Reply, info: AgentInfo) -> ai.ModelResponse:
+    output = info.output_tools[0].name if info.output_tools else ""
+    parts: list[ai.ModelResponsePart] = [
+        ai.ToolCallPart(call["tool"] or output, json.dumps(call["arguments"]), call["id"])
+        for call in reply["calls"]
+    ]
+    # An answer that the recorded model wrote as text, for an agent that takes it as a call.
+    if not parts and output and not info.allow_text_output:
+        parts = [ai.ToolCallPart(output, reply["text"])]
+    elif reply["text"]:
+        parts.insert(0, ai.TextPart(reply["text"]))
+    used = reply["usage"]
+    usage = RequestUsage(input_tokens=used["input"], output_tokens=used["output"])
+    return ai.ModelResponse(parts=parts, usage=usage)

@@ -1,0 +1,103 @@
+"""A shelf of the registry: the things of one kind, by name.
+
+A shelf is a dict that is changed by single operations and read as a snapshot. Both are atomic for
+other threads, so a cell may register while a run or a listing reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import Protocol, TypeVar
+
+from ..text.diagnostics import Diagnostic
+from ..text.source import Span
+from ..text.suggestions import suggest
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Shelf(Mapping[str, T]):
+    """Things of one kind by name, iterated in the order of names."""
+
+    def __init__(self, word: str, how: str) -> None:
+        """``word``: the word for one thing; ``how``: the hint for an empty shelf."""
+        self._word = word
+        self._how = how
+        self._held: dict[str, T] = {}
+        self.version = object()
+        """Another object after each change."""
+
+    def add(self, thing: T) -> None:
+        """Register a thing, in place of the one that has its name."""
+        self._held[thing.name] = thing
+        self.version = object()
+
+    def remove(self, name: str) -> None:
+        """Remove a thing, if it is here."""
+        self._held.pop(name, None)
+        self.version = object()
+
+    def __getitem__(self, name: str) -> T:
+        return self._held[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def items(self) -> ItemsView[str, T]:
+        """A snapshot, like `values`."""
+        return dict(sorted(self._held.copy().items(), key=lambda pair: pair[0])).items()
+
+    def values(self) -> ValuesView[T]:
+        return dict(self.items()).values()
+
+    def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
+        """The error for a ``name`` that is not here."""
+        hint = (
+            suggest(name, self, f"{self._word}s")
+            if len(self)
+            else f"no {self._word} is registered: {self._how}"
+        )
+        return Diagnostic(code, f"no {self._word} {name!r}", span, hint)
+
+    def __repr__(self) -> str:
+        return f"<{self._word}s: {', '.join(self) or 'none'}>"
+
+
+class Definitions(Shelf[T]):
+    """Things that cells and files define."""
+
+    def __init__(self, word: str, how: str) -> None:
+        super().__init__(word, how)
+        self._origins: dict[str, str | None] = {}
+
+    def define(self, thing: T, origin: str | None) -> str | None:
+        """Register a thing. Return a note if another origin (a cell's id, a file) or another
+        language has defined that name."""
+        name = thing.name
+        before, origin_before = self._held.get(name), self._origins.get(name)
+        self.add(thing)
+        self._origins[name] = origin
+        if before is None:
+            return None
+        language, other = getattr(thing, "language", None), getattr(before, "language", None)
+        if language != other:
+            return f"{self._word} {name!r} replaces the {other} of that name"
+        if origin != origin_before:
+            return (
+                f"{self._word} {name!r} was defined by another cell or file; this definition "
+                f"replaces it"
+            )
+        return None
+
+    def remove(self, name: str) -> None:
+        super().remove(name)
+        self._origins.pop(name, None)

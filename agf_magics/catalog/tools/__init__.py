@@ -1,0 +1,1 @@
+"""Tools: Python functions that a flow calls by name."""

@@ -1,0 +1,258 @@
+"""Annotations as a validator and as JSON Schema. Only this module imports pydantic, which takes 43
+ms: it is imported with the first call.
+
+Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the
+dataclass, model or enum of the annotation, which pydantic's own strict mode refuses. So the scalars
+in pydantic's schema are made strict. The fields of a pydantic model follow the model's own rules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import operator
+import sys
+import typing
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import typing_extensions
+from pydantic import ConfigDict, TypeAdapter
+from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
+
+from ...values.value import is_json, settle
+
+Schema = dict[str, Any]
+
+CONFIG = ConfigDict(arbitrary_types_allowed=True)
+
+SCALARS = frozenset({"int", "float", "bool", "str"})
+
+CHOICES = frozenset({"literal", "enum"})
+
+INSIDE = (
+    "schema",
+    "items_schema",
+    "fields",
+    "choices",
+    "keys_schema",
+    "values_schema",
+    "definitions",
+    "steps",
+    "lax_schema",
+    "strict_schema",
+    "json_schema",
+    "python_schema",
+    "extras_schema",
+)
+"""The keys of a core schema that have further schemas: one, a list, or a mapping of them."""
+
+
+class ArgumentsModel(NamedTuple):
+    """A model of the arguments of a function."""
+
+    validate: Callable[[dict[str, Any]], dict[str, Any]]
+    schema: Schema
+    doubts: tuple[str, ...]
+    """Annotations that cannot be used, and why; their arguments are not checked."""
+    unresolved: bool
+    """Whether an annotation has an undefined name: a later cell may define it."""
+
+
+def build(
+    parameters: Mapping[str, inspect.Parameter],
+    more: bool,
+    names: dict[str, Any],
+    secret: Collection[str],
+) -> ArgumentsModel:
+    """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the
+    globals of annotations; ``secret``: parameters whose default is not shown."""
+    wanted, errors = _usable(
+        {name: parameter.annotation for name, parameter in parameters.items()}, names
+    )
+    fields: dict[str, Any] = {}
+    for name, parameter in parameters.items():
+        kind = wanted.get(name, Any)
+        if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
+            kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
+        required = parameter.default is inspect.Parameter.empty
+        if isinstance(parameter.default, FieldInfo):  # as in MCP servers: it has the default
+            kind = typing.Annotated[kind, parameter.default]
+            required = parameter.default.is_required()
+        fields[name] = (
+            typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
+        )
+    validator, schema = _compiled(fields, more)
+    for name, parameter in parameters.items():
+        if parameter.default is not inspect.Parameter.empty and name not in secret:
+            with contextlib.suppress(Exception):  # a default may be any object
+                default = settle(parameter.default)
+                schema["properties"][name].update({"default": default} if is_json(default) else {})
+    message = "the annotation of {!r} cannot be used, so {!r} is not checked: {}"
+    doubts = tuple(message.format(name, name, _why(error)) for name, error in errors.items())
+    return ArgumentsModel(
+        validator.validate_python, schema, doubts, any(map(_not_yet, errors.values()))
+    )
+
+
+def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
+    """The JSON Schema of one annotation; None if it is not about JSON."""
+    wanted, errors = _usable({"it": annotation}, names)
+    if errors:
+        return None
+    whole = _compiled(wanted, False)[1]
+    schema = whole["properties"]["it"]
+    return (
+        {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
+        if schema.keys() - {"title"}
+        else None
+    )
+
+
+class _Plain(GenerateJsonSchema):
+    """Without generated titles, and with the name of a class that is not JSON."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
+        return {"title": getattr(schema["cls"], "__name__", str(schema["cls"]))}
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
+        return {}
+
+
+def _usable(
+    annotations: Mapping[str, object], names: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Exception]]:
+    """The annotations that can be used, resolved, and the errors of the others."""
+    # Resolving an annotation runs user code: it may raise anything.
+    wanted: dict[str, Any] = {}
+    errors: dict[str, Exception] = {}
+    for name, annotation in annotations.items():
+        try:
+            wanted[name] = (
+                Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
+            )
+        except Exception as error:
+            errors[name] = error
+    try:
+        _compiled(wanted, False)
+    except Exception:  # find the annotations that cause it
+        for name, found in list(wanted.items()):
+            try:
+                _compiled({name: found}, False)
+            except Exception as error:
+                errors[name] = error
+                del wanted[name]
+    return wanted, errors
+
+
+def _resolved(annotation: object, names: dict[str, Any]) -> Any:
+    holder = SimpleNamespace(__annotations__={"it": annotation})
+    return _modern(typing.get_type_hints(holder, names, include_extras=True)["it"])
+
+
+def _compiled(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
+    """A validator of these arguments and their JSON Schema."""
+    with warnings.catch_warnings():  # pydantic only warns about `x: 5`
+        warnings.simplefilter("error", UserWarning)
+        adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
+    validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
+    schema = adapter.json_schema(schema_generator=_Plain)
+    if "$ref" in schema:
+        raise TypeError("Self has no meaning outside of a class")
+    schema.pop("title", None)
+    return validator, {"properties": {}, **schema, "additionalProperties": more}
+
+
+def _modern(annotation: Any) -> Any:
+    """Replace `typing.TypedDict`, which pydantic refuses before Python 3.12."""
+    if sys.version_info >= (3, 12):
+        return annotation
+    if typing.is_typeddict(annotation) and type(annotation).__module__ == "typing":
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        modern = _typed_dict(annotation.__name__, {key: _modern(hints[key]) for key in hints})
+        # Of the class, as ``total=False`` counts for a part of its keys only.
+        modern.__required_keys__ = annotation.__required_keys__
+        return modern
+    arguments = typing.get_args(annotation)
+    fresh = tuple(map(_modern, arguments))
+    if all(map(operator.is_, fresh, arguments)):
+        return annotation
+    if isinstance(annotation, type(int | None)):
+        return functools.reduce(operator.or_, fresh)
+    return (
+        annotation.copy_with(fresh)
+        if hasattr(annotation, "copy_with")
+        else typing.get_origin(annotation)[fresh]
+    )
+
+
+def _typed_dict(name: str, fields: dict[str, Any], config: ConfigDict | None = None) -> Any:
+    make: Any = typing_extensions.TypedDict
+    made = make(name, fields)
+    if config:
+        made.__pydantic_config__ = config
+    return made
+
+
+def _strict(node: Any) -> Any:
+    """A copy of a core schema whose scalars are strict."""
+    if isinstance(node, (list, tuple)):
+        return type(node)(_strict(n) for n in node)
+    if not isinstance(node, dict):
+        return node
+    kind = node.get("type")
+    if kind == "model" or (kind == "dataclass" and hasattr(node["cls"], "__pydantic_validator__")):
+        return node
+    if kind in SCALARS:
+        return {"strict": True, **node}
+    if kind == "generator":  # an Iterable: pydantic would pass an iterator that can be read once
+        node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
+    if kind in CHOICES:
+        return _exact(node)
+    if not isinstance(kind, str):  # a mapping of fields or of choices
+        return {key: _strict(inner) for key, inner in node.items()}
+    return {**node, **{key: _strict(node[key]) for key in INSIDE if key in node}}
+
+
+def _exact(node: Any) -> Any:
+    """A choice that distinguishes True from 1, which pydantic does not."""
+    choices = [getattr(c, "value", c) for c in node.get("expected") or node.get("members") or ()]
+
+    def distinguished(value: Any) -> Any:
+        equal = [c for c in choices if c == value] if type(value) in (bool, int) else []
+        if equal and not any(isinstance(c, bool) is isinstance(value, bool) for c in equal):
+            expected = " or ".join(map(repr, choices))
+            raise PydanticCustomError(
+                "literal_error", "Input should be {expected}", {"expected": expected}
+            )
+        return value
+
+    return core_schema.no_info_before_validator_function(distinguished, node)
+
+
+def _closed(node: Any, more: bool) -> Any:
+    """The outermost typed dict without other names. A config would also apply to the inner
+    dicts."""
+    if node["type"] == "definitions":
+        return {**node, "schema": _closed(node["schema"], more)}
+    return {**node, "extra_behavior": "allow" if more else "forbid"}
+
+
+def _why(error: Exception) -> str:
+    if _not_yet(error) and not isinstance(error, NameError):
+        return "it uses a name that is not defined"
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    line = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
+    return line.partition(", Pydantic will")[0]
+
+
+def _not_yet(error: Exception) -> bool:
+    return isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined"

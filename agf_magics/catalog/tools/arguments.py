@@ -1,0 +1,155 @@
+"""The arguments of a call checked against the parameters of its function, with the names that
+nearly fit.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ...schemas.patterns import unusable
+from ...text.diagnostics import Diagnostic
+from ...text.suggestions import suggest
+from ...values.value import Value
+from .callables import names_around, signature_of
+from .context import is_context
+
+if TYPE_CHECKING:
+    from .annotations import ArgumentsModel
+
+
+def invalid_names(error: Exception) -> frozenset[str]:
+    """The arguments that ``error`` is about, which `Arguments.validate` raised."""
+    found = error.errors(include_url=False) if hasattr(error, "errors") else []
+    return frozenset(str(e["loc"][0]) for e in found if e["loc"])
+
+
+class Arguments:
+    """``validate`` gives the checked arguments or raises pydantic's ValidationError, which
+    `explain` makes readable."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        what: str,
+        *,
+        secret: Collection[str] = (),
+        unchecked: Collection[str] = (),
+    ) -> None:
+        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values
+        are never shown; ``unchecked``: parameters whose annotations are not checked."""
+        self._function, self._what = function, what
+        self._refused: tuple[Diagnostic, ...] = ()
+        self._model: ArgumentsModel | None = None
+        self.signature = signature_of(function)
+        """None: unknown."""
+        self.parameters: dict[str, inspect.Parameter] = {}
+        self.more = self.signature is None
+        """Whether it takes other names too."""
+        self.context: tuple[str, ...] = ()
+        """The parameters that get a `ToolContext`; `validate` does not know them."""
+        starred, names = "", names_around(function)
+        for name, parameter in self.signature.parameters.items() if self.signature else ():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                self.more = True
+            elif parameter.kind is parameter.VAR_POSITIONAL:
+                starred = name
+            elif is_context(parameter.annotation, names):
+                self.context = (*self.context, name)
+            else:
+                self.parameters[name] = parameter
+        if starred and not self.more:
+            raise ValueError(
+                f"{what} cannot have *{starred}: arguments are passed by name, so write "
+                f"{starred}: list"
+            )
+        self._unchecked = frozenset(unchecked)
+        self.secret = frozenset(secret)
+        self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """JSON Schema of the arguments."""
+        return self._read().schema
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Annotations that cannot be used; their arguments are not checked."""
+        return self._read().doubts
+
+    @property
+    def refused(self) -> tuple[Diagnostic, ...]:
+        """Patterns of the annotations that cannot be used, as errors (decision D5)."""
+        self._read()
+        return self._refused
+
+    @property
+    def takes(self) -> str:
+        """``name (text), limit (number, optional)``"""
+        from .argument_errors import takes
+
+        return takes(self.schema)
+
+    @cached_property
+    def gives(self) -> dict[str, Any] | None:
+        """JSON Schema of the result; None if it has no annotation or is not JSON."""
+        if self.signature is None or self.signature.return_annotation is inspect.Signature.empty:
+            return None
+        from .annotations import schema_of
+
+        return schema_of(self.signature.return_annotation, names_around(self._function))
+
+    def explain(
+        self, code: str, who: str, error: Exception, given: Mapping[str, Value]
+    ) -> Diagnostic:
+        """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
+        if not hasattr(error, "errors"):  # a validator in a user's class that raises anything else
+            why = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
+            return Diagnostic(code, f"{who} cannot check its arguments: {why}")
+        found = error.errors(include_url=False)
+        hints = [
+            suggest(e["loc"][0], self.parameters)
+            for e in found
+            if e["type"] == "extra_forbidden" and len(e["loc"]) == 1
+        ]
+        if any(e["type"] in ("extra_forbidden", "missing") for e in found):
+            hints.append(f"it takes {self.takes}")
+        plain = given.keys() - self.secret
+        hints += [
+            _unquoted(given[name], e["type"]) for e in found if (name := e["loc"][0]) in plain
+        ]
+        hint = " ".join(dict.fromkeys(filter(None, hints))) or None
+        from .argument_errors import faults
+
+        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, self.secret))}", hint=hint)
+
+    def _first(self, given: dict[str, Value]) -> dict[str, Value]:
+        self._read()
+        return self.validate(given)
+
+    def _read(self) -> ArgumentsModel:
+        # Types of later cells are looked up again here, but not at every call.
+        if self._model is None or self._model.unresolved:
+            from .annotations import build
+
+            checked = {
+                n: p.replace(annotation=Any) if n in self._unchecked else p
+                for n, p in self.parameters.items()
+            }
+            self._model = build(checked, self.more, names_around(self._function), self.secret)
+            self.validate = self._model.validate
+            self._refused = unusable(self._model.schema, self._what)
+        return self._model
+
+
+def _unquoted(value: Value, wanted: str) -> str | None:
+    """The hint for a value that YAML reads as another one than its author meant; ``wanted``: the
+    kind of pydantic's error."""
+    is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
+    if is_number and wanted.startswith(("int_", "float_")):
+        return f"a number has no quotes: {value}"
+    if isinstance(value, dict) and list(value.values()) == [None] and wanted.startswith("string_"):
+        return f"write it without braces: {next(iter(value))}"
+    return None

@@ -1,0 +1,190 @@
+"""What a running tool may report and ask (decision D47).
+
+A parameter and not a context variable: a coroutine runs after such a variable is reset, and setting
+one would cost every call. The engine gives a `ToolContext` its contact with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
+
+from ...flow.progress.events import Question
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import Value
+from .throttle import is_number
+
+MOST_CHOICES = 100
+LONGEST_TEXT = 200
+"""Characters of the text of a report; the rest is cut off."""
+LONGEST_QUESTION = 4_000
+LARGEST = 1e15
+
+Amount: TypeAlias = float
+"""In any unit."""
+
+
+class Report(NamedTuple):
+    """How far a call is."""
+
+    done: float | None = None
+    total: float | None = None
+    text: str = ""
+
+
+class Contact(Protocol):
+    """How a call reaches its run. All methods may be called on any thread."""
+
+    def report(self, report: Report) -> None: ...
+    async def ask(self, question: Question) -> Value: ...
+    def ask_and_wait(self, question: Question) -> Value: ...
+
+
+class ToolContext:
+    """What a running tool may report and ask. A tool gets it for a parameter with this annotation,
+    which is not part of its schema:
+
+        @tool
+        async def crawl(url: str, call: agf.ToolContext) -> str:
+            call.progress(3, total=10, text="page 3")
+            answer = await call.ask("Follow this link?", choices=["yes", "no"])
+
+    Outside of a run, for example in a test, pass ``agf.ToolContext()``: it shows nothing.
+
+    Parameters:
+
+    - ``ask``: a function that answers the questions, ``ask(question) -> answer``, outside of a run.
+      Default None: nobody answers.
+    """
+
+    __slots__ = ("__weakref__", "_contact")
+
+    def __init__(self, ask: Callable[[Question], Value] | None = None) -> None:
+        self._contact: Contact = NoRun(ask)
+
+    def __reduce__(self) -> Any:
+        return context_of, (self._contact,)
+
+    def progress(
+        self, done: Amount | None = None, total: Amount | None = None, text: str = ""
+    ) -> None:
+        """Report how far the call is, from any thread. The row of the step shows a bar, or a counter
+        if there is no total, and the text: ten times a second at most, on workers once.
+
+        - ``done``: how much is done, a number from 0. Default None: only the text is shown.
+        - ``total``: how much there is to do, in the same unit. Default None: it is not known.
+        - ``text``: what is being done, in a line. Default: empty.
+
+        Raises StepError ``tool.progress`` for another value, such as NaN.
+        """
+        self._contact.report(checked_report(done, total, text))
+
+    async def ask(self, question: str, choices: Sequence[str] = ()) -> str:
+        """Ask the person who runs the tool, and return the answer: ``await call.ask(…)`` in an
+        ``async def``. The time that the tool may take pauses until the answer.
+
+        - ``question``: the text. Required.
+        - ``choices``: the answers to choose from. Default: any text.
+
+        Raises StepError ``step.no-user`` if nobody is there, and ``tool.ask`` for another question.
+        """
+        asked = _checked_question(question, choices)
+        return checked_answer(asked, await self._contact.ask(asked))
+
+    def ask_and_wait(self, question: str, choices: Sequence[str] = ()) -> str:
+        """Ask the person who runs the tool, and wait for the answer, in a plain function. The time
+        that the tool may take pauses until the answer.
+
+        - ``question``: the text. Required.
+        - ``choices``: the answers to choose from. Default: any text.
+
+        Raises the same errors as `ask`.
+        """
+        asked = _checked_question(question, choices)
+        return checked_answer(asked, self._contact.ask_and_wait(asked))
+
+
+def context_of(contact: Contact) -> ToolContext:
+    """The context of a call in a run."""
+    context = ToolContext()
+    context._contact = contact
+    return context
+
+
+class NoRun:
+    """The contact of a tool that is called outside of a run."""
+
+    def __init__(self, ask: Callable[[Question], Value] | None) -> None:
+        self._ask = ask
+
+    def report(self, report: Report) -> None:
+        """Nobody sees it."""
+
+    async def ask(self, question: Question) -> Value:
+        return self.ask_and_wait(question)
+
+    def ask_and_wait(self, question: Question) -> Value:
+        if self._ask is None:
+            raise no_user(
+                question, "there is no run", "agf.ToolContext(ask=…) answers without a run"
+            )
+        return self._ask(question)
+
+
+def no_user(question: Question, why: str, hint: str) -> StepError:
+    """Nobody can answer a tool. Unlike the question of a step, it does not make the run wait: a
+    resumed run would call the tool from its beginning (decision D8)."""
+    message = f"the tool asks {question.text!r}, and {why}"
+    return StepError(Diagnostic("step.no-user", message, hint=hint))
+
+
+def checked_report(done: Any, total: Any, text: Any) -> Report:
+    """Raises StepError ``tool.progress``."""
+    for name, value in (("done", done), ("total", total)):
+        if value is not None and not (is_number(value) and 0 <= value <= LARGEST):  # not NaN
+            message = f"progress: {name} must be a number from 0 to {LARGEST:g}, got {value!r:.100}"
+            raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
+    if not isinstance(text, str):
+        message = f"progress: text must be text, got {text!r:.100}"
+        raise StepError(Diagnostic("tool.progress", message, hint=_REPORT))
+    done, total = (None if number is None else float(number) for number in (done, total))
+    return Report(done, total or None, text[:LONGEST_TEXT])
+
+
+_REPORT = 'for example progress(3, total=10, text="page 3"); without a total: progress(3)'
+
+
+def _checked_question(text: Any, choices: Any) -> Question:
+    """Raises StepError ``tool.ask``."""
+    why = ""
+    if not isinstance(text, str) or not text.strip():
+        why = f"the question must be a text, got {text!r:.100}"
+    elif not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices):
+        why = f"choices must be a list of texts, got {choices!r:.100}"
+    elif len(choices) > MOST_CHOICES:
+        why = f"{len(choices):,} choices, and a question has at most {MOST_CHOICES}"
+    if why:
+        hint = 'for example ask("Follow this link?", choices=["yes", "no"])'
+        raise StepError(Diagnostic("tool.ask", f"ask: {why}", hint=hint))
+    return Question(text[:LONGEST_QUESTION], tuple(choices))
+
+
+def checked_answer(question: Question, answer: Value, place: Span | None = None) -> str:
+    """``answer``, if it is a text and one of the choices."""
+    if isinstance(answer, str) and (not question.choices or answer in question.choices):
+        return answer
+    wanted = " or ".join(map(repr, question.choices[:5])) or "a text"
+    message = f"the answer to {question.text!r:.100} must be {wanted}, got {answer!r:.100}"
+    hint = "ask= returns the answer"
+    raise StepError(Diagnostic("step.question-failed", message, place, hint))
+
+
+def is_context(annotation: object, names: Mapping[str, Any]) -> bool:
+    """Whether a parameter with this annotation gets a `ToolContext`. ``names``: the globals of the
+    function, for annotations that are texts."""
+    if isinstance(annotation, str):
+        first, *rest = annotation.removesuffix("None").rstrip(" |").split(".")
+        annotation = reduce(lambda thing, name: getattr(thing, name, None), rest, names.get(first))
+    return annotation is ToolContext or ToolContext in get_args(annotation)

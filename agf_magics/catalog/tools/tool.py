@@ -1,0 +1,167 @@
+"""Tools: Python functions that a flow may call by name; and what is read of any callable to make one."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...flow.step_options import DerivedTool
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.suggestions import suggest
+from ...values.value import Value
+from .arguments import Arguments, invalid_names
+from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .context import ToolContext
+from .throttle import Throttle, is_number
+
+MASK = "•••"
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Tool:
+    """A tool and its options. Called as ``function(**check(given))``."""
+
+    name: str
+    function: Callable[..., Any]
+    """Called with keyword arguments."""
+    arguments: Arguments
+    description: str = ""
+    where: Where | None = None
+    """None: decided from the flow."""
+    timeout: float | None = None
+    """Seconds."""
+    reuse: bool = True
+    is_async: bool = False
+    kernel_only: bool = False
+    """Whether it needs this process and its folder, so that it never runs on a worker."""
+    listed_only: bool = False
+    """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    """What a call needs of its worker, by name."""
+    throttle: Throttle | None = None
+    """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
+
+    def __repr__(self) -> str:
+        return f"<Tool {self.name}({self.takes})>"
+
+    @property
+    def secret(self) -> frozenset[str]:
+        """The arguments that are shown and journaled as `MASK`."""
+        return self.arguments.secret
+
+    @property
+    def context(self) -> tuple[str, ...]:
+        """The parameters that get a `ToolContext`."""
+        return self.arguments.context
+
+    @property
+    def accepts(self) -> dict[str, Any]:
+        """JSON Schema of its arguments."""
+        return self.arguments.schema
+
+    @property
+    def gives(self) -> dict[str, Any] | None:
+        """JSON Schema of its result; None if it has no annotation or is not JSON."""
+        return self.arguments.gives
+
+    @property
+    def takes(self) -> str:
+        """Its arguments in one line: ``name (text), limit (number, optional)``."""
+        return self.arguments.takes
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        """Annotations that cannot be used. Read when a flow is linked: a later cell may define what
+        they need."""
+        return tuple(
+            Diagnostic("tool.annotation", f"tool {self.name!r}: {doubt}", severity="warning")
+            for doubt in self.arguments.problems
+        )
+
+    def check(self, given: dict[str, Value]) -> dict[str, Value]:
+        """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with
+        everything that is wrong."""
+        try:
+            return self.arguments.validate(given)
+        except Exception as error:  # pydantic's, or any other of a validator in a user's class
+            failure = error
+        # Not in the except: its cause would have the values, secrets included.
+        found = StepError(
+            self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given)
+        )
+        found.arguments = invalid_names(failure)
+        raise found
+
+
+def derive(spec: DerivedTool, base: Tool) -> Tool:
+    """The tool that a definition makes from the registered tool ``base``."""
+
+    def arguments(given: dict[str, Any]) -> dict[str, Any]:
+        context = dict.fromkeys(base.context, given.pop(_CONTEXT, None))
+        return {**base.check(dict(spec.arguments(given))), **context}
+
+    def call(**given: Value) -> Value:
+        return spec.result(base.function(**arguments(given)))
+
+    async def call_async(**given: Value) -> Value:
+        return spec.result(await base.function(**arguments(given)))
+
+    function: Any = call_async if base.is_async else call
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, keyword) for name in spec.parameters]
+    if base.context:
+        parameters.append(inspect.Parameter(_CONTEXT, keyword, annotation=ToolContext))
+    function.__signature__ = inspect.Signature(parameters)
+    function.__name__, function.__doc__ = spec.name, spec.description
+    made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
+    return replace(made, throttle=base.throttle)
+
+
+_CONTEXT = "_tool_context"
+
+
+def are_resources(value: object) -> bool:
+    """Whether ``value`` is a mapping of names to numbers above 0, such as ``{"gpu": 1}``."""
+    return isinstance(value, Mapping) and all(
+        isinstance(name, str) and is_number(amount) and amount > 0 for name, amount in value.items()
+    )
+
+
+def make_tool(
+    function: Callable[..., Any],
+    name: str,
+    where: Where | None,
+    timeout: float | None,
+    reuse: bool,
+    secret: tuple[str, ...],
+    resources: Mapping[str, float] | None = None,
+    throttle: Throttle | None = None,
+) -> Tool:
+    checked_limits(where, timeout)
+    if resources is not None and not are_resources(resources):
+        raise TypeError(
+            f"resources must be a mapping of names to numbers above 0, got {resources!r}"
+        )
+    if not isinstance(reuse, bool):
+        raise TypeError(f"reuse must be True or False, got {reuse!r}")
+    arguments = Arguments(function, f"tool {name!r}", secret=secret)
+    for hidden in secret:
+        if hidden not in arguments.parameters and not arguments.more:
+            hint = suggest(hidden, arguments.parameters, "its arguments")
+            raise ValueError(
+                f"secret: tool {name!r} has no argument {hidden!r}" + (f": {hint}" if hint else "")
+            )
+    return Tool(
+        name=name,
+        function=callable_by_name(function, arguments.signature),
+        arguments=arguments,
+        description=description_of(function),
+        where=where,
+        timeout=timeout,
+        reuse=reuse,
+        is_async=is_async(function),
+        resources=dict(resources or {}),
+        throttle=throttle,
+    )

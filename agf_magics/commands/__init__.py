@@ -1,0 +1,1 @@
+"""The lines of magics and of the command line: words, options, values."""

@@ -1,0 +1,128 @@
+"""The options of the command line as data."""
+
+from __future__ import annotations
+
+from . import magics
+from .line import Command, Operand, Option
+from .options import (
+    DRY,
+    FOR_ROWS,
+    INPUT,
+    MAX_COST,
+    MAX_TOKENS,
+    ON,
+    REPLAY,
+    SAVE_PICTURE,
+    SET,
+    STRICT,
+    TIMEOUT,
+)
+from .options import OVER as OVER_ROWS
+
+FILE = Operand("FILE", "a definition in any of the languages (YAML or JSON)", "file")
+ALWAYS = (
+    Option(
+        "--tools",
+        "a module or .py file that registers tools and agents",
+        "file",
+        "MODULE",
+        many=True,
+    ),
+    Option("--allow-import", "import the Python files whose functions the definition names"),
+    Option("--define", "the file of a definition that this one calls", "file", "FILE", many=True),
+)
+SHARED = {option.flag: option for option in (*magics.RUNS.options, *FOR_ROWS)}
+"""Options that a magic has too."""
+FOR_RUNS = (
+    *ALWAYS,
+    SET._replace(
+        help="one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
+    ),
+    INPUT._replace(help="the input: a .json or .yaml file", metavar="FILE"),
+    Option("--allow-shell", "let shell steps start programs"),
+    TIMEOUT,
+    MAX_TOKENS,
+    MAX_COST,
+    ON,
+    SHARED["--record"],
+    Option("--export", "write the files that the graph exports into this folder", "file", "FOLDER"),
+    Option("--trace", "report the run to OpenTelemetry as spans, with the provider of the process"),
+    SHARED["--report"],
+    Option("--quiet", "print the output alone"),
+)
+FOR_SCORES = (
+    SHARED["--score"]._replace(
+        help="a score of each row: MODULE:FUNCTION, FILE.py:FUNCTION, or a flow that judges"
+    ),
+    SHARED["--against"],
+    Option(
+        "--fail-below",
+        "return 1 if a score over all rows is lower; without --score, the share of good rows",
+        "count",
+        "LEAST",
+    ),
+    Option(
+        "--figures", "write the scores and the low rows to a file: .html or .json", "file", "FILE"
+    ),
+    SHARED["--save"],
+    SHARED["--yes"],
+)
+FORMATS = ("text", "json", "github")
+
+RUN = Command(
+    name="agf-magics run",
+    about="Run a definition and print its output as JSON.",
+    operands=(FILE,),
+    options=(
+        *FOR_RUNS,
+        *FOR_SCORES,
+        OVER_ROWS._replace(
+            help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
+        ),
+        *(option for option in FOR_ROWS if option.flag not in {own.flag for own in FOR_SCORES}),
+        DRY,
+        REPLAY,
+    ),
+    example="agf-magics run longest.yaml --tools tools.py --set 'words=[pear, fig]'",
+)
+RESUME = Command(
+    name="agf-magics resume",
+    about="Resume a run of the project's journal and print its output as JSON.",
+    operands=(
+        Operand(
+            "RUN", "the id of the run, its beginning, or the name of a flow: its last run", "run"
+        ),
+    ),
+    options=(*FOR_RUNS, *FOR_SCORES),
+    example="agf-magics resume longest-1-4f2a --tools tools.py",
+)
+CHECK = Command(
+    name="agf-magics check",
+    about="Print everything that is wrong with definitions.",
+    operands=(
+        Operand(
+            "FILE",
+            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
+            "file",
+            many=True,
+        ),
+    ),
+    options=(
+        *ALWAYS,
+        STRICT,
+        Option(
+            "--format",
+            "text; json: a list of findings; github: annotations of a pull request",
+            "value",
+            "|".join(FORMATS),
+        ),
+    ),
+    example="agf-magics check flows --strict",
+)
+DRAW = Command(
+    name="agf-magics draw",
+    about="Print the graph of a definition, or save its picture.",
+    operands=(FILE,),
+    options=(*ALWAYS, SAVE_PICTURE),
+    example="agf-magics draw longest.yaml --save longest.svg",
+)

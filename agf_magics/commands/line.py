@@ -1,0 +1,443 @@
+"""The line of a magic as words with their places, and the options in it, from one table. `given`
+reads the values.
+
+IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
+and loses the place of a word, which a caret needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import textwrap
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source, Span
+from ..text.suggestions import misspelled_names, suggest
+
+Kind = Literal[
+    "switch",
+    "flow",
+    "run",
+    "pair",
+    "variable",
+    "new",
+    "file",
+    "seconds",
+    "dollars",
+    "days",
+    "value",
+    "expression",
+    "context",
+    "reference",
+    "count",
+    "status",
+    "tool",
+    "tools",
+    "model",
+    "code",
+    "lesson",
+    "step",
+    "time",
+    "notebook",
+    "workers",
+    "direction",
+]
+"""What a word is, for reading and completion. ``new``: a name that the magic will bind."""
+
+BLANKS = " \t\r\n"
+ESCAPES = os.sep != "\\"
+"""Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
+
+WIDE = 78
+"""Columns of a help text, which fit an output when the file browser is open."""
+
+
+class Option(NamedTuple):
+    """``--flag METAVAR``; a switch has no value."""
+
+    flag: str
+    help: str
+    kind: Kind = "switch"
+    metavar: str = ""
+    many: bool = False
+    optional: bool = False
+    """Whether its value may be omitted; the next word is its value only if the magic has the
+    operands that it needs."""
+
+    @property
+    def shown(self) -> str:
+        return f"{self.flag} {f'[{self.metavar}]' if self.optional else self.metavar}".rstrip()
+
+
+class Operand(NamedTuple):
+    """A word without a dash. The last one of a command may be many."""
+
+    metavar: str
+    help: str
+    kind: Kind
+    required: bool = True
+    many: bool = False
+    rest: bool = False
+    """It is the unparsed rest of the line: no quotes, no options."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """The operands and options of a magic, for the parser, ``--help``, completion and the
+    reference."""
+
+    name: str
+    """With its percent signs: ``%%pipeline``."""
+    about: str
+    operands: tuple[Operand, ...] = ()
+    options: tuple[Option, ...] = ()
+    example: str
+
+    @property
+    def usage(self) -> str:
+        parts = [self.name]
+        for operand in self.operands:
+            text = operand.metavar + ("..." if operand.many else "")
+            parts.append(text if operand.required else f"[{text}]")
+        for option in self.options:
+            parts.append(f"[{option.shown}]" + ("..." if option.many else ""))
+        return " ".join(parts)
+
+    @property
+    def help(self) -> str:
+        """The text of ``--help`` and ``?``, on lines of WIDE columns."""
+        rows = [(o.metavar, o.help) for o in self.operands]
+        rows += [(o.shown, o.help) for o in self.options]
+        rows.append(("-h, --help", "show this"))
+        width = max(len(left) for left, _ in rows) + 4
+        usage = _wrapped(self.usage, "", " " * (len(self.name) + 1))
+        table = "\n".join(
+            _wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows
+        )
+        example = textwrap.indent(self.example, "    ")
+        return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
+
+
+class Token(NamedTuple):
+    """A word of the line without its quotes, and the place of each character. It is a
+    `text.diagnostics.Text`."""
+
+    text: str
+    span: Span
+    at: tuple[int, ...]
+    """The offset in the source of every character of ``text``, and of the end."""
+
+    def locate(self, start: int, end: int) -> Span:
+        return Span(
+            self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))]
+        )
+
+    def part(self, start: int, end: int) -> Token:
+        return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLine:
+    """The words of each operand (by its metavar) and option (by its flag)."""
+
+    source: Source
+    given: Mapping[str, tuple[Token, ...]]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.given
+
+    def words(self, name: str) -> tuple[Token, ...]:
+        return self.given.get(name, ())
+
+    def word(self, name: str) -> Token | None:
+        return next(iter(self.words(name)), None)
+
+    def text(self, name: str) -> str | None:
+        found = self.word(name)
+        return found.text if found else None
+
+
+def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
+    """Parse ``line``, the text after the name of the magic; None if it asks for help. ``where``:
+    the cell, ``In[6]``.
+
+    Raises DefinitionError with the place of the word.
+    """
+    source = Source(f"{where} {command.name}".lstrip(), f"{command.name} {line}")
+    start = len(command.name) + 1
+    operand = command.operands[0] if command.operands else None
+    if operand and operand.rest and line.strip() not in ("-h", "--help"):
+        return _whole(command, source, start)
+    return read_words(command, source, split(source, start))
+
+
+def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
+    """The same for a line that is already split, such as the line of a shell (see `typed`)."""
+    if any(
+        word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
+        for word in words
+    ):
+        return None
+    given: dict[str, list[Token]] = {}
+    _operands(command, _options(command, words, given), given)
+    missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
+    if missing:
+        named = (given.get(operand.metavar) for operand in command.operands)
+        raise _missing(
+            command, missing, source, " ".join(words[0].text for words in named if words)
+        )
+    return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
+
+
+def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
+    """The line of a shell as a person may have typed it, and its words, which the shell has split.
+
+    >>> source, words = typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
+    >>> source.text, words[2].text, words[2].span.text
+    ("agf-magics run --set 'words=[pear, fig]'", 'words=[pear, fig]', "'words=[pear, fig]'")
+    """
+    shown = [word if _SAFE.fullmatch(word) else f"'{word}'" for word in arguments]
+    source = Source("the command line", " ".join([program, *shown]))
+    words, start = list[Token](), len(program) + 1
+    for word, text in zip(arguments, shown, strict=True):
+        span = Span(source, start, start + len(text))
+        lead = start + (len(text) > len(word))
+        words.append(Token(word, span, tuple(range(lead, lead + len(word) + 1))))
+        start = span.end + 1
+    return source, words
+
+
+_SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
+"""A word that a shell takes without quotes."""
+
+
+def _whole(command: Command, source: Source, start: int) -> ParsedLine:
+    operand, text = command.operands[0], source.text
+    start += len(text) - start - len(text[start:].lstrip())
+    end = max(start, len(text.rstrip()))
+    if operand.required and start == end:
+        raise _missing(command, operand, source)
+    word = Token(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
+    return ParsedLine(source, {operand.metavar: (word,)} if word.text else {})
+
+
+_ELSEWHERE = {
+    "--dir": "did you mean --direction? ",
+    "--name": "the name stands alone, without an option; ",
+    "--record": "%runs RUN --record FILE records a run; ",
+    **dict.fromkeys(("--param", "--params", "--arg", "--args", "--var"), "write --set key=value; "),
+    **dict.fromkeys(("--save", "--export"), "%draw NAME --save FILE and %runs RUN --export FILE; "),
+}
+"""Options of other magics and programs; what to write here."""
+
+
+def options_hint(flag: str, known: Collection[str]) -> str:
+    # Compared without the dashes, which make every two options alike.
+    near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in known])
+    meant = "".join(f"did you mean --{name}? " for name in near) or _ELSEWHERE.get(flag, "")
+    return f"{meant}options are {', '.join(known)}"
+
+
+def _options(
+    command: Command, words: Sequence[Token], given: dict[str, list[Token]]
+) -> list[Token]:
+    """Move the options and their values from ``words`` to ``given``, and return the others, the
+    operands."""
+    known = {option.flag: option for option in command.options}
+    operands, queue = [], list(words)
+    needed = sum(operand.required for operand in command.operands)
+    while queue:
+        word = queue.pop(0)
+        flag, equals, _ = word.text.partition("=")
+        if not word.text.startswith("-") or word.text == "-":
+            if equals and "--set" in known and flag.isidentifier():
+                raise line_error(
+                    "extra-word",
+                    f"unexpected {word.text!r}: --set takes one key=value",
+                    word,
+                    f"write --set {word.text}",
+                )
+            operands.append(word)
+            continue
+        option = known.get(flag)
+        if option is None:
+            raise line_error(
+                "unknown-option",
+                f"{command.name} has no option {flag!r}",
+                word.part(0, len(flag)),
+                options_hint(flag, [*known, "--help"]),
+            )
+        if flag in given and not option.many:
+            raise line_error(
+                "option-twice",
+                f"{flag} is given twice",
+                word,
+                f"{flag} takes one value: remove one",
+            )
+        if option.kind == "switch":
+            if equals:
+                raise line_error(
+                    "unwanted-value", f"{flag} takes no value", word, f"write {flag} alone"
+                )
+            value = word
+        elif equals:
+            value = word.part(len(flag) + 1, len(word.text))
+        elif (
+            queue
+            and not queue[0].text.startswith("--")
+            and (not option.optional or len(operands) >= needed)
+        ):
+            value = queue.pop(0)
+        elif option.optional:
+            value = word
+        else:
+            hint = f"write {flag} {option.metavar}: {option.help}"
+            raise line_error("missing-value", f"{flag} needs a value", word, hint)
+        if option.kind == "pair":
+            _check_pair(value, queue)
+        given.setdefault(flag, []).append(value)
+    return operands
+
+
+def _check_pair(word: Token, rest: Sequence[Token]) -> None:
+    """Refuse a ``key=value`` that a blank without quotes cuts in two."""
+    following = [each.text for each in rest[:20]]
+    spaced = _SPACED.match(" ".join([word.span.text, *following[:2]]))
+    if spaced is not None:
+        message = f"no blank may separate {spaced[1]!r} from its value"
+        raise line_error("set", message, word, f"write --set {spaced[1]}={spaced[2]}")
+    end = _closed_at([word.text.partition("=")[2], *following])
+    if end:
+        whole = " ".join([word.text, *following[:end]])
+        message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
+        raise line_error("set", message, word, f"write --set '{whole}'")
+
+
+_SPACED = re.compile(r"([^\s='\"]+)(?: = ?|= )([^\s=-]\S*)")
+"""``a = 1``, ``a =1``, ``a= 1``."""
+
+
+def _closed_at(parts: Sequence[str]) -> int:
+    """How many further parts a list or an object that starts in the first one takes; 0 if none."""
+    depth = 0
+    for number, part in enumerate(parts):
+        depth += sum(part.count(c) for c in "[{") - sum(part.count(c) for c in "]}")
+        if depth <= 0 or not parts[0].startswith(("[", "{")):
+            return number
+    return 0
+
+
+def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
+    places = list(command.operands)
+    for word in words:
+        if not places:
+            takes = " and ".join(o.metavar for o in command.operands) or "no name"
+            hint = (
+                f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists "
+                f"the options"
+            )
+            raise line_error(
+                "extra-word",
+                f"unexpected word {word.text!r}: {command.name} takes {takes}",
+                word,
+                hint,
+            )
+        given.setdefault(places[0].metavar, []).append(word)
+        if not places[0].many:
+            places.pop(0)
+
+
+def _missing(
+    command: Command, operand: Operand, source: Source, before: str = ""
+) -> DefinitionError:
+    """The error for a line without ``operand``. ``before``: the operands that it has."""
+    written = " ".join(filter(None, (command.name, before, operand.metavar)))
+    hint = f"write {written}; {command.name} --help lists the options"
+    return line_error(
+        "missing", f"{command.name} needs {operand.metavar}: {operand.help}", source.span(), hint
+    )
+
+
+def _wrapped(text: str, first: str, others: str) -> str:
+    return textwrap.fill(
+        text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
+
+
+# --- words
+# --------------------------------------------------------------------------------------------------
+
+
+def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
+    """The words of ``source`` as in a POSIX shell, each with its place.
+
+    >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"'''))]
+    ['a', 'b c', 'q={"x": 1}', 'd=e f']
+    """
+    words, text, i = [], source.text, start
+    while i < len(text):
+        if text[i] in BLANKS:
+            i += 1
+        else:
+            words.append(_word(source, i, escapes))
+            i = words[-1].span.end
+    return words
+
+
+def _word(source: Source, start: int, escapes: bool) -> Token:
+    text, i, quote, opened = source.text, start, "", start
+    at: list[int] = []
+    while i < len(text) and (quote or text[i] not in BLANKS):
+        char = text[i]
+        if char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote, opened = char, i
+        else:
+            # In double quotes a backslash escapes only the quote and itself.
+            if char == "\\" and (
+                text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote
+            ):
+                i += 1
+                if i == len(text):
+                    span = Span(source, i - 1, i)
+                    raise line_error(
+                        "quote",
+                        "the line ends after a backslash",
+                        span,
+                        "write \\\\ for a backslash",
+                    )
+            at.append(i)
+        i += 1
+    if quote:
+        hint = f"close it with {quote}; around a quote use the other kind of quotes"
+        raise line_error(
+            "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
+        )
+    return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
+
+
+def line_error(
+    what: str, message: str, place: Token | Span, hint: str | None = None
+) -> DefinitionError:
+    """The error ``magic.WHAT`` of a word of the line."""
+    span = place.span if isinstance(place, Token) else place
+    return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
+
+
+def check_known(
+    what: str,
+    message: str,
+    word: Token,
+    known: Collection[str],
+    among: str,
+    otherwise: str | None = None,
+) -> None:
+    """Refuse a word that is not among the known names, with the error ``magic.WHAT`` and the nearest
+    of them; ``otherwise``: the hint where none is near."""
+    if word.text not in known:
+        raise line_error(what, message, word, suggest(word.text, known, among) or otherwise)

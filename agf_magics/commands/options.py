@@ -1,0 +1,94 @@
+"""The options that more than one magic has, each described once."""
+
+from __future__ import annotations
+
+from .line import Option
+
+SET = Option(
+    "--set",
+    "a field of the input: a YAML value, or $name for an object of the notebook",
+    "pair",
+    "KEY=VALUE",
+    many=True,
+)
+INPUT = Option(
+    "--input",
+    "the whole input: the name of a dict in the notebook, or a .json or .yaml file",
+    "variable",
+    "VAR",
+)
+OUT = Option("--out", "the variable that receives the run", "new", "VAR")
+DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
+TIMEOUT = Option("--timeout", "cancel the run after this time", "seconds", "SECONDS")
+MAX_TOKENS = Option(
+    "--max-tokens", "end the run when its models have used more tokens", "count", "N"
+)
+MAX_COST = Option(
+    "--max-cost",
+    "end the run when its models have cost more; refuse models of unknown price",
+    "dollars",
+    "DOLLARS",
+)
+PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
+SAVE_PICTURE = Option(
+    "--save",
+    "write the picture to a file: .svg, .html, .png, .pdf, .dot, .mmd (Mermaid) or .txt",
+    "file",
+    "FILE",
+)
+REUSE = Option(
+    "--reuse",
+    "reuse the results of identical calls in the last 20 runs of this name, or in RUN",
+    "run",
+    "RUN",
+    optional=True,
+)
+ON = Option(
+    "--on",
+    "make concurrent calls in other processes: processes, processes:4, dask, tcp://HOST:PORT, or "
+    "a variable "
+    "with a Dask client or an Executor; here: in this process",
+    "workers",
+    "WHERE",
+)
+OVER = Option(
+    "--over",
+    "run once for each row of a table: the name of a DataFrame, an Arrow table or a list of dicts, "
+    "or a .csv, .jsonl or .parquet file",
+    "variable",
+    "TABLE",
+)
+FOR_ROWS = (
+    Option("--map", "bind an input to a column of another name", "pair", "INPUT=COLUMN", many=True),
+    Option("--limit", "run only the first N rows", "count", "N"),
+    Option("--sample", "run only N rows, chosen at random", "count", "N"),
+    Option(
+        "--seed",
+        "the seed of --sample and of the intervals of scores; by default a new one, which is shown",
+        "count",
+        "N",
+    ),
+    Option("--repeat", "run each row N times, for models that vary", "count", "N"),
+    Option("--width", "run N rows at the same time; by default 8", "count", "N"),
+    Option("--yes", "go on after the first 20 rows without asking, whatever it costs"),
+    Option("--retry-failed", "run only the rows that failed in RUN", "run", "RUN"),
+    Option(
+        "--score",
+        "score each row: the name of a function of the output and the row, or a flow that judges",
+        "variable",
+        "SCORE",
+        many=True,
+    ),
+    Option("--against", "compare labels with a column", "new", "COLUMN"),
+    Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
+)
+"""The options of a run over data."""
+QUIET = Option("--quiet", "show no warnings and no progress")
+STRICT = Option("--strict", "treat warnings as errors")
+
+REPLAY = Option(
+    "--replay", "take the results of calls from a recording instead of making them", "file", "FILE"
+)
+
+FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON, REPLAY)
+"""The options of a run."""

@@ -1,0 +1,372 @@
+"""The values of the words of a line: objects of the notebook, YAML values, files. No text is pasted
+into code.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import math
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO, TypeVar
+
+from ..engine.runner import Recording
+from ..lifecycle.past import past_run as kept_runs
+from ..lifecycle.past.past_runs import chosen_rows
+from ..limits.limits import Limits
+from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..text.source import UNUSABLE, Source, path_error_reason
+from ..text.suggestions import join_hints, suggest
+from ..text.yaml.nodes import Items, Scalar, plain, shorten
+from ..text.yaml.reader import documents
+from ..values.tables.tables import open_rows
+from ..workers.on import find_backend
+from .line import ParsedLine, Token, check_known, line_error
+from .options import FOR_ROWS
+
+T = TypeVar("T")
+D = TypeVar("D")
+
+_MOST_FILES = 1_000
+"""Files of a folder that are compared with the name of a missing file."""
+
+
+Variables = Mapping[str, Any] | None
+"""The variables of a notebook, which a word can name; None: a line of a shell, which has none."""
+
+
+def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
+    """The input of ``--input``, updated by each ``--set``."""
+    whole = parsed.word("--input")
+    found = dict(_mapping(whole, names)) if whole else {}
+    for word in parsed.words("--set"):
+        key, equals, _ = word.text.partition("=")
+        if not equals or not key.isidentifier():
+            name = word.text if word.text.isidentifier() else "name"
+            variable = "" if names is None else f", --set {name}=$variable"
+            hint = f"write --set {name}=text{variable} or --set '{name}=[a, b]'"
+            raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
+        found[key] = value(word.part(len(key) + 1, len(word.text)), names)
+    return found
+
+
+def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
+    """Warnings for texts that are also the name of a variable, which the author may have meant."""
+    found = []
+    for word in parsed.words("--set") if "--quiet" not in parsed else ():
+        key, _, text = word.text.partition("=")
+        if (
+            text in names
+            and not text.startswith("_")
+            and value(word.part(len(key) + 1, len(word.text)), names) == text
+        ):
+            variable, span = names[text], word.locate(len(key) + 1, len(word.text))
+            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in (
+                "In",
+                "Out",
+            )
+            if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
+                message = f"{key!r} gets the text {text!r}, not the variable {text}"
+                hint = (
+                    f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
+                )
+                found.append(Diagnostic("magic.text", message, span, hint, "warning"))
+    return tuple(found)
+
+
+def write_file(word: Token, text: str) -> None:
+    def write(path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    write_by(word, write)
+
+
+def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
+    """Let ``write`` write the file that a word names, and print the path that it returns on
+    ``out``; None: as `print` does."""
+    try:
+        print(f"wrote {write(Path(word.text))}", file=out)
+    except UNUSABLE as error:
+        raise unwritable(word, error) from None
+
+
+def unwritable(word: Token, error: Exception) -> DefinitionError:
+    return line_error(
+        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
+    )
+
+
+def near_file(text: str) -> str:
+    """The hint for a file that does not exist."""
+    path = Path(text)
+    try:
+        others = [
+            str(path.with_name(one.name))
+            for one in islice(path.parent.iterdir(), _MOST_FILES)
+            if one.is_file()
+        ]
+    except UNUSABLE:
+        others = []
+    near = suggest(text, others)
+    return join_hints(near, "a path is relative to the current folder") or ""
+
+
+def value(word: Token, names: Variables) -> Any:
+    """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
+    a scalar."""
+    text = word.text
+    if names is not None and text.startswith("$") and text[1:2].isidentifier():
+        return lookup(word, names)
+    if not text:
+        return ""  # the empty text, which YAML would read as null
+    problems = Diagnostics()
+    lead = "- "  # a list element: a null document would have no node
+    nodes = documents(Source("", lead + text), problems)
+    if text[:1] in ("{", "[", '"', "'"):
+        for problem in problems.errors:
+            assert problem.span is not None, "the reader of YAML says where"
+            start, end = problem.span.start, problem.span.end
+            span = word.locate(max(0, start - len(lead)), max(0, end - len(lead)))
+            raise DefinitionError(Diagnostic(problem.code, problem.message, span, problem.hint))
+        return plain(nodes[0])[0]
+    match nodes:
+        # `a: b`, `# c` and `*d` are other YAML, but as an unquoted value they are text.
+        case [Items(items=[Scalar(text=read, tag=None) as node])] if read == text:
+            return text if problems.errors else node.value
+    return text
+
+
+def lookup(word: Token, names: Mapping[str, Any]) -> Any:
+    """The notebook's object of that name, which may be written ``$name``."""
+    dollar, name = word.text[:1] == "$", word.text.removeprefix("$")
+    word = word.part(1, len(word.text)) if dollar else word
+    if not name.isidentifier():
+        hint = "assign the value to a variable in a cell above"
+        if dollar:
+            hint += "; quote a text that begins with $ twice: '\"$a\"'"
+        what = "$ takes" if dollar else "this must be"
+        raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
+    if name not in names:
+        yours = [known for known in names if not known.startswith("_")]
+        message = f"the notebook has no variable {name!r}"
+        check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
+    return names[name]
+
+
+def new_name(word: Token | None) -> str | None:
+    """A name that a variable can have; None without a word."""
+    if word is None:
+        return None
+    if not word.text.isidentifier() or keyword.iskeyword(word.text):
+        message = f"{word.text!r} cannot be the name of a variable"
+        raise line_error("name", message, word, "use letters, digits and _")
+    return word.text
+
+
+_ABOVE_0 = math.ulp(0.0)
+
+_NUMBERS = {
+    "--timeout": ("seconds", _ABOVE_0, "a number of seconds above 0", "30"),
+    "--max-cost": ("dollars", _ABOVE_0, "a number of US dollars above 0", "0.5"),
+    "--prune": ("days", 0.0, "a number of days", "30"),
+    "--fail-below": ("count", -math.inf, "a number", "0.9"),
+}
+"""Of an option: its code, the least value, what it takes, an example."""
+
+
+_TIMED = re.compile(r"([0-9]+(?:\.[0-9]+)?)(s|sec|m|min|h)")
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600}
+
+
+def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
+    """The number of an option in `_NUMBERS`."""
+    word = parsed.word(flag)
+    if word is None:
+        return default
+    code, least, about, example = _NUMBERS[flag]
+    with suppress(ValueError):
+        if least <= (size := float(word.text)) < math.inf:  # never NaN
+            return size
+    if timed := _TIMED.fullmatch(word.text):
+        example = f"{float(timed[1]) * _SECONDS[timed[2]]:g}"
+    raise line_error(code, f"{word.text!r} is not {about}", word, f"write {flag} {example}")
+
+
+def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
+    """``limits`` with those of the line."""
+    return replace(
+        limits,
+        timeout=amount(parsed, "--timeout", limits.timeout),
+        max_tokens=count(parsed, "--max-tokens", limits.max_tokens),
+        max_cost=amount(parsed, "--max-cost", limits.max_cost),
+    )
+
+
+def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
+    """The whole number of an option, ``least`` or more."""
+    word = parsed.word(flag)
+    if word is None:
+        return default
+    is_whole = word.text.isascii() and word.text.isdigit() and len(word.text) < 10
+    if not is_whole or int(word.text) < least:
+        message = f"{word.text!r} is not a whole number of at least {least}"
+        raise line_error("count", message, word, f"write {flag} 12")
+    return int(word.text)
+
+
+def _mapping(word: Token, names: Variables) -> Mapping[str, Any]:
+    if "=" in word.text:
+        takes = "the name of a dict" if names is not None else "a .json or .yaml file"
+        message = f"--input takes {takes}, not {word.text!r}"
+        raise line_error("input", message, word, f"write --set '{word.text}'")
+    is_file = names is None or word.text.endswith((".json", ".yaml", ".yml"))
+    mapping = _file(word) if is_file else lookup(word, names or {})
+    if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
+        message = (
+            f"--input needs a dict with text keys, and {word.text!r} is a {type(mapping).__name__}"
+        )
+        hint = 'a file has names and values: {"word": "pear"}'
+        if not is_file:
+            hint = f"pass a single value with --set key=${word.text.lstrip('$')}"
+        raise line_error("input", message, word, hint)
+    return mapping
+
+
+def _file(word: Token) -> Any:
+    path = Path(word.text)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UNUSABLE as error:
+        message = f"{word.text!r} cannot be read: {path_error_reason(error)}"
+        near = near_file(word.text) if isinstance(error, FileNotFoundError) else None
+        raise line_error("file", message, word, near) from None
+    # JSON first: the reader of definitions is 100 times slower, and its limits are those of a
+    # definition. What is wrong with a file only it says well.
+    with suppress(*UNUSABLE):
+        return json.loads(text, object_pairs_hook=_once_each)
+    problems = Diagnostics()
+    nodes = documents(Source(str(path), text), problems)
+    problems.refuse()
+    return plain(nodes[0]) if nodes else None
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a key is given twice")
+    return fields
+
+
+def reused(parsed: ParsedLine) -> bool | str:
+    """The run whose results are reused; True for the last one."""
+    word = parsed.word("--reuse")
+    if word is None or word.text == "--reuse":
+        return word is not None
+    return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
+
+
+def rows_of(parsed: ParsedLine, names: Variables) -> object:
+    """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
+    word, retried = parsed.word("--over"), parsed.word("--retry-failed")
+    if word is None and retried is None:
+        for option in FOR_ROWS:
+            if option.flag in parsed:
+                message, place = f"{option.flag} needs --over", parsed.words(option.flag)[0]
+                raise line_error("needs-over", message, place, "add --over TABLE")
+        return None
+    counts = {
+        name: number
+        for name, least in (("limit", 1), ("sample", 1), ("seed", 0), ("repeat", 1), ("width", 1))
+        if (number := count(parsed, f"--{name}", None, least)) is not None
+    }
+    table = _table(word, names) if word is not None else None
+    renamed = dict(_renamed(found) for found in parsed.words("--map"))
+    return at(
+        retried or word,
+        lambda: chosen_rows(
+            table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
+        ),
+    )
+
+
+def _table(word: Token, names: Variables) -> Any:
+    """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
+    if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
+        at(word, lambda: open_rows(word.text))
+        return word.text
+    return lookup(word, names)
+
+
+RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed", "--reuse"})
+"""The words of a line that are the id of a run."""
+
+
+def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
+    """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
+    given = dict(parsed.given)
+    for name in RUN_IDS & given.keys():
+        (word,) = given[name]
+        if word.text.startswith("$"):
+            run = lookup(word, names)
+            text, span = str(getattr(run, "run_id", run)), word.span
+            given[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
+    return ParsedLine(parsed.source, given)
+
+
+def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
+    """The scores of the line: functions of the notebook, else names of flows."""
+    for word in filter(lambda word: re.search(r"[\s(]", word.text), parsed.words("--score")):
+        message = f"--score takes the name of a function, not {shorten(word.text)!r}"
+        hint = "write it in a cell: def good(output, row): return …, and here --score good"
+        raise line_error("name", message, word, hint)
+    return [
+        lookup(word, names) if word.text.startswith("$") else names.get(word.text, word.text)
+        for word in parsed.words("--score")
+    ]
+
+
+def _renamed(word: Token) -> tuple[str, str]:
+    name, equals, column = word.text.partition("=")
+    if not equals or not name or not column:
+        name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]
+        hint = (
+            f"write --map {name}={column}: the input {name} has the values of the column {column}"
+        )
+        raise line_error("map", f"--map takes INPUT=COLUMN, not {word.text!r}", word, hint)
+    return name, column
+
+
+def recording_of(word: Token | None) -> Recording | None:
+    """The recording that ``--replay`` names."""
+    if word is None:
+        return None
+    # Here: most runs replay nothing.
+    from ..lifecycle.recordings.replay import Replay
+
+    return Replay(Path(word.text), of_run=True)
+
+
+def workers_of(word: Token | None, names: Variables, dry: bool = False) -> object:
+    """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
+    without the option. A dry run connects to nothing."""
+    if word is None or dry:
+        return None
+    return at(word, lambda: find_backend(word.text, names)) or "here"
+
+
+def at(word: Token | None, call: Callable[[], T]) -> T:
+    """The result of ``call``; its errors point at this word, if there is one."""
+    try:
+        return call()
+    except DefinitionError as error:
+        first, *others = error.diagnostics
+    span = first.span or (word.span if word is not None else None)
+    raise DefinitionError(replace(first, span=span), *others)

@@ -1,0 +1,1 @@
+"""What differs between Pythons: a page without threads, and imports that are made late."""

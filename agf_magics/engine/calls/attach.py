@@ -1,0 +1,71 @@
+"""The files that a prompt names, read for a model before its request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...catalog.builtin.attachments import (
+    MAX_FILES,
+    MAX_TOTAL,
+    Attachment,
+    read_attachment,
+    refused,
+)
+from ...flow.steps import Invoke
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import Value
+from ..runner import CallSite
+
+# --- images and documents for an agent's session ---
+
+READ = "file__read"
+"""The tool that an agent must be allowed to use to attach a file."""
+
+
+async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -> dict[str, Value]:
+    """The arguments of a session with descriptions of the attachments; their bytes are in
+    ``run.models.files``, so that the journal stores no bytes.
+
+    Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
+    """
+    each = [
+        (part, span)
+        for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True)
+        for part in (value if type(value) is list else [value])
+    ]
+    attachments, total = list[Attachment](), 0
+    # Bounded while they are read: the files of a folder may be larger than the memory.
+    for value, span in each:
+        if len(attachments) == MAX_FILES:
+            raise _placed(
+                refused(f"more than {MAX_FILES} attachments", "divide them among several steps"),
+                span,
+            )
+        if type(value) is str and not site.scope.grant.allows(READ):
+            message, hint = (
+                f"{site.scope.grant.identity!r} may not attach a file",
+                f"allow the tool {READ}",
+            )
+            raise StepError(Diagnostic("step.not-allowed", message, span, hint))
+        # On a thread: a file may be large, or on a slow disk.
+        ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
+        if not ok:
+            raise _placed(read, span) if isinstance(read, StepError) else read
+        total += len(read.data)
+        if total > MAX_TOTAL:
+            hint = (
+                f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them "
+                f"among several steps"
+            )
+            raise _placed(refused("the attachments are too large together", hint), span)
+        attachments.append(read)
+    described = [attachment.describe() for attachment in attachments]
+    for attachment, about in zip(attachments, described, strict=True):
+        site.run.models.files[about["sha256"]] = attachment.data
+    return {**arguments, "attach": described}
+
+
+def _placed(error: StepError, span: Span) -> StepError:
+    return StepError(replace(error.diagnostic, span=span))

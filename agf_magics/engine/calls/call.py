@@ -1,0 +1,472 @@
+"""The one way of a call: permission, arguments, secret, journal, call, result.
+
+`call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it
+shares with agents, models, transforms and policies, and the only way out of the engine. A fan-out
+over a plain function (threaded.py) takes the same stages for many calls at once: `permit`,
+`start_record`, `value_of`, `finish`.
+
+Three orders matter. A record of an earlier session is looked up before anything that could have an
+effect. The start of a call that must not be repeated is durable before the call, and the outcome of
+every call before the step continues. The rights of the callee (`granted`) are set around the call
+alone, and by the task that makes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
+from ...catalog.tools.throttle import pause_after, reason, repeats
+from ...flow.frame import Args, Frame, Ref
+from ...flow.progress import events as ev
+from ...flow.steps import Invoke
+from ...journal.calls.call_rows import StartedCall
+from ...journal.recorder import Journal
+from ...journal.records.failures import error_from
+from ...journal.secrets.masking import hide
+from ...journal.secrets.placeholders import substitute_secrets
+from ...limits.grants import LAUNCHES, Grant, granted
+from ...limits.limits import shortest
+from ...schemas.schema import conform
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import ATOMS, TooDeep, Value, isolate, settle
+from ..host.loop import start_background
+from ..host.placement import has_effect, where
+from ..linking.linked import Linked
+from ..runner import CallSite, Recording, ShapeResult, clock
+from ..threads.awaiting import Result
+from ..threads.remote_calls import Terms
+from .dry_run import result
+from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
+from .permission import ATTEMPTS, ask_person, permitted
+from .streams import open_prints, separate_prints
+from .tool_context import RunContact, contexts_of
+
+
+class UserCallable(Protocol):
+    """A callee: a function of a user, or a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def function(self) -> Callable[..., Any]: ...
+    @property
+    def where(self) -> Where | None: ...
+    @property
+    def timeout(self) -> float | None: ...
+    @property
+    def is_async(self) -> bool: ...
+
+
+async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
+    run, step = site.run, site.step
+    arguments = permit(site, tool)
+    if run.dry:
+        return result(step, tool, site.scope.linked)
+    if step.permit is not None:
+        reply = await permitted(site, arguments, tool)
+        if reply.result is not None:
+            return reply.result[0]
+        if reply.arguments:
+            arguments = tool.check({**arguments, **reply.arguments})
+            run.secrets.receive(tool, arguments)
+    if not step.awaited:
+        return await _fire(site, tool, arguments)
+    return finish(site, arguments, await call(site, tool, "tool", arguments))
+
+
+def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
+    """The arguments of a call that the step is allowed to make, checked; counts the call."""
+    run, step, scope = site.run, site.step, site.scope
+    # Before anything is built: what the step may not call must not even evaluate its arguments.
+    if not scope.grant.allows(tool.name, step.permit is not None):
+        raise StepError(_denied(tool.name, scope.grant, step.name.span))
+    arguments = build_arguments(
+        site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None
+    )
+    try:
+        checked = tool.check(
+            substitute_secrets(tool, arguments, run.models.placeholders)
+            if tool.secret
+            else arguments
+        )
+    except StepError as error:
+        raise with_place(error, step, site.frame) from None
+    run.large.follow(arguments, checked)
+    if tool.secret:
+        run.secrets.receive(tool, checked)
+    # Counted after the arguments are checked: a call that cannot be made counts nothing.
+    for meter in scope.meters:
+        meter.tool()
+    run.calls += 1
+    return checked
+
+
+async def call(
+    site: CallSite[Invoke],
+    callee: UserCallable,
+    what: str,
+    arguments: dict[str, Value],
+    grant: Grant | None = None,
+) -> Value:
+    """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
+    recording.
+
+    ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
+    """
+    journal, grant = site.run.journal, site.scope.grant if grant is None else grant
+    # What the definition does not tell: a listener learns it from here.
+    if what in ("model", "agent") or site.step.pick is not None:
+        given = hide(arguments, getattr(callee, "secret", ()))
+        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
+    if site.run.recording is not None:
+        return await _replay(site, site.run.recording, callee, what, arguments, grant)
+    if journal is None:
+        return await _make(site, callee, what, arguments, grant)
+    started = start_record(site, journal, callee, arguments, grant, what == "model")
+    if not isinstance(started, StartedCall):
+        return started[0]
+    # Only here, since this waits for the disk: a call that can be repeated starts at once.
+    if has_effect(callee):
+        decided = await _begin_effect(site, journal, started)
+        if decided is not None:
+            return await journal.durable(
+                journal.outcome(started, decided[0], None, site.is_secret), decided[0]
+            )
+    journal.running[started.key] = started
+    try:
+        value = await _make(site, callee, what, arguments, grant)
+    # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
+    except ev.Unanswered:
+        raise
+    except StepError as error:
+        # Before the step continues: a resumed run must know the failure that a later step has seen.
+        await journal.durable(journal.outcome(started, None, error))
+        raise
+    finally:
+        journal.running.pop(started.key, None)
+    alone = not site.scope.concurrent
+    done = journal.outcome(started, value, None, site.is_secret, alone)
+    return await journal.durable(done, value)
+
+
+async def _replay(
+    site: CallSite[Invoke],
+    recording: Recording,
+    callee: UserCallable,
+    what: str,
+    arguments: dict[str, Value],
+    grant: Grant,
+) -> Value:
+    """The recorded outcome of a call, or that of the call itself if the recording leaves it."""
+    asked = recording.ask(site, what, callee, arguments)
+    outcome = recording.take(asked)
+    if outcome is not None:
+        site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+        if outcome.error is None:
+            return outcome.value
+        raise failed_before(outcome.error, site.step)
+    try:
+        value = await _make(site, callee, what, arguments, grant)
+    except ev.Unanswered:  # nobody knows its outcome
+        raise
+    except StepError as error:
+        recording.keep(asked, None, error)
+        raise
+    recording.keep(asked, value)
+    return value
+
+
+# --- before the call ---
+
+
+def build_arguments(
+    site: CallSite[Invoke],
+    callee: Tool | Transform | Policy | str,
+    wanted: Mapping[str, Any] | None = None,
+) -> Any:
+    """A copy of the arguments: user code may change it."""
+    value = site.step.args.build(site.frame, wanted)
+    return copy_value(value, site.step, callee, site.run.large.isolate)
+
+
+def copy_value(
+    value: Value,
+    step: Invoke,
+    callee: Tool | Transform | Policy | str,
+    copy: Callable[[Value], Value] = isolate,
+) -> Value:
+    try:
+        return copy(value)
+    except TooDeep as error:
+        name = callee if isinstance(callee, str) else repr(callee.name)
+        span = step.place
+        raise StepError(
+            Diagnostic("step.too-deep", f"arguments of {name}: {error}", span)
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class AsInput:
+    """The arguments of a call as the input object of an agent."""
+
+    args: Args
+    names: tuple[tuple[str, Span | None], ...] | None = None
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        return {"input": self.args.build(frame, wanted)}
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.args.reads()
+
+
+def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+    if tool in LAUNCHES:
+        return Diagnostic(
+            "flow.launch",
+            f"a step cannot launch a pipeline: {tool!r}",
+            span,
+            "nest with a call step",
+        )
+    allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
+    hint = f"it may use {allowed or 'none'}"
+    if not allowed:
+        hint += (
+            ": the document, the agent or the step around it lists none (action_space, tools, "
+            "capabilities)"
+        )
+    return Diagnostic(
+        "step.not-allowed", f"{grant.identity!r} may not use tool {tool!r}", span, hint
+    )
+
+
+def start_record(
+    site: CallSite[Invoke],
+    journal: Journal,
+    callee: UserCallable,
+    arguments: dict[str, Value],
+    grant: Grant,
+    is_model: bool = False,
+) -> StartedCall | tuple[Value]:
+    """The call for the journal; or the value that an earlier session or another run has recorded.
+    Raises the failure that an earlier session has recorded."""
+    run, key = site.run, site.key
+    record = journal.recorded(key) if journal.earlier is not None else None
+    if record is not None:
+        run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+        if record.error is not None:
+            raise error_from(record.error, (site.scope.linked.flow.source,))
+        return (record.value,)
+    started = journal.start_call(
+        site.step, callee, key, arguments, site.scope.linked.tools_of(site.step), grant
+    )
+    # After `start_call`, which computes the digest that results are found by.
+    reused = journal.find_reused(site.step, callee, started)
+    if reused is None:
+        return started
+    source = journal.run_id if journal.reuse is None else journal.reuse.run_id
+    run.emit(ev.StepReplayed(site.at, clock(), source))
+    # A reused reply has cost nothing in this run, and a resumed one must know that too.
+    if is_model:
+        journal.mark("taken", key)
+    return (journal.reused(started, reused),)
+
+
+async def _begin_effect(
+    site: CallSite[Invoke], journal: Journal, started: StartedCall
+) -> tuple[Value] | None:
+    """Write that a call with an effect begins. If an earlier session wrote that and no end, the
+    call may or may not have had its effect, so a person decides: the result that they give, or
+    None: make the call.
+
+    Raises Unanswered if there is no user, or if the answer is no.
+    """
+    if started.key not in journal.log.unknown:
+        await journal.start_effect(started)
+        return None
+    text = (
+        f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. "
+        f"Call it again?"
+    )
+    question = ev.Question(
+        text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
+    )
+    # Neither yes nor no is asked again; after that the call stays unknown and is not made.
+    for _ in range(ATTEMPTS):
+        ok, answer = await ask_person(site, question)
+        if not ok or answer is False:
+            break
+        if answer is True:
+            await journal.start_effect(started)
+            return None
+        if isinstance(answer, dict) and list(answer) == [RESULT]:
+            return (answer[RESULT],)
+    message = (
+        f"the outcome of {started.name!r} is unknown: an earlier session started the call "
+        f"and recorded no end"
+    )
+    raise unknown_outcome(site.step, message)
+
+
+# --- the call ---
+
+
+async def _make(
+    site: CallSite[Invoke],
+    callee: UserCallable,
+    what: str,
+    arguments: dict[str, Value],
+    grant: Grant,
+) -> Value:
+    run, step, host = site.run, site.step, site.run.host
+    place = where(callee, site.scope.concurrent, host)
+    seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
+    terms: Terms | None = None
+    if place == "worker":
+        # The worker counts the time of the call: waiting for a free one is not part of it.
+        terms = Terms(seconds, has_effect(callee), None, resources_of(callee), callee.name)
+    # Around the call alone, in this task: what the engine does between two calls has the rights of
+    # nobody's tool.
+    outer = granted.set(grant)
+    prints = open_prints(run, site.at) if run.stream and what != "model" else None
+    contact: RunContact | None = None
+    if isinstance(callee, Tool) and callee.context:
+        contact = RunContact(site, place)
+        arguments = {**arguments, **contexts_of(callee, contact)}
+    try:
+        throttle = callee.throttle if isinstance(callee, Tool) else None
+        if throttle is None:
+            result = await host.make_call(place, callee.function, arguments, seconds, terms)
+        else:
+
+            async def make() -> Result:
+                # Each attempt has arguments of its own, which the function may change.
+                given = isolate(arguments)
+                return await host.make_call(place, callee.function, given, seconds, terms)
+
+            result = await _throttled(site, callee.name, throttle, make)
+    finally:
+        granted.reset(outer)
+        if prints is not None:
+            prints.close()
+        if contact is not None:
+            contact.close()
+    return value_of(site, result, callee, what)
+
+
+async def _throttled(
+    site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
+) -> Result:
+    """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
+    gate, retry = throttle
+    for attempt in itertools.count(1):
+        result = await gate.pass_through(make)
+        ok, error = result
+        if ok or retry is None or not repeats(retry, error):
+            return result
+        asked, why = asked_pause(error), reason(error)
+        if asked is not None and asked > retry.most:
+            message = (
+                f"tool {name!r} is not called again: its server asks to wait {asked:,.0f} s "
+                f"({why}), and its Retry waits at most {retry.most:g} s"
+            )
+            warning = Diagnostic("tool.retried", message, severity="warning")
+            site.run.warn_once(warning, ("too long", name))
+            return result
+        if attempt > retry.times:
+            return result
+        pause = pause_after(retry, attempt) if asked is None else asked
+        if asked is not None:
+            gate.rest(pause)
+        again = f"again in {pause:.1f} s ({why})"
+        site.run.emit(ev.Progressed(site.at, clock(), text=again))
+        message = f"tool {name!r} failed and was called again: {why}"
+        warning = Diagnostic("tool.retried", message, severity="warning")
+        site.run.warn_once(warning, ("again", name))
+        await asyncio.sleep(pause)
+        site.run.emit(ev.Progressed(site.at, clock()))
+    raise AssertionError("the count has no end")
+
+
+def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
+
+
+async def _fire(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> None:
+    run = site.run
+    if run.journal is not None and not await run.journal.fire_once(
+        site.step, tool, site.key, arguments
+    ):
+        run.emit(ev.StepReplayed(site.at, clock(), run.journal.run_id))
+        return
+    # The thread that waits for the run may be gone by then, so the call never runs there.
+    away = site.with_scope(site.scope._replace(concurrent=True))
+    # The row of the start is durable by now: a resumed run must not fire it again.
+    start_background(run_fired(site, lambda: call(away, tool, "tool", arguments)), run.host)
+
+
+async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:
+    """A call that its step does not await. It emits its end, perhaps after the end of the run
+    (decision C4)."""
+    error: StepError | None = None
+    # The task inherits the context of a step that may still print.
+    separate_prints(site.run)
+    try:
+        await work()
+    except StepError as failed:
+        error = failed
+    except asyncio.CancelledError:
+        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
+        raise
+    site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
+
+
+def stopped(step: Invoke) -> StepError:
+    """A fire-and-forget call was cancelled."""
+    message = f"{step.name.text or step.word!r} was cancelled before its end"
+    return StepError(Diagnostic("run.cancelled", message, step.place))
+
+
+# --- after the call ---
+
+
+def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what: str) -> Value:
+    """What a call returned, as a value. Raises StepError for what it raised, and for a result that
+    is not a value."""
+    ok, value = result
+    if not ok:
+        raise failure(site, callee.name, what, value)
+    if type(value) in ATOMS:
+        return value
+    try:
+        return settle(value)
+    except TooDeep as error:
+        raise unusable(site, callee.name, what, error) from None
+    except Exception as error:  # a class that cannot be read; a thread that still writes
+        raise unusable(site, callee.name, what, error) from error
+
+
+def finish(site: CallSite[Invoke], arguments: dict[str, Value], value: Value) -> Value:
+    """The value of a tool's call, checked, with its arguments if the step keeps them."""
+    if site.step.gives is not None:
+        check_result(value, site.step, site.scope.linked)
+    return ShapeResult(value, arguments) if site.step.exchange.keeps else value
+
+
+def check_result(value: Value, step: Invoke, linked: Linked) -> None:
+    """Raise StepError if ``value`` does not conform to the schema of the step."""
+    assert step.gives is not None
+    faults = conform(linked.schemas[step.gives.text], value, linked.schemas)
+    if faults:
+        reasons = "; ".join(fault.message for fault in faults[:5])
+        more = f"; and {len(faults) - 5} more" if len(faults) > 5 else ""
+        message = (
+            f"the result of {step.name.text!r} does not conform to {step.gives.text!r}: "
+            f"{reasons}{more}"
+        )
+        raise StepError(Diagnostic("step.schema", message, step.gives.span))

@@ -1,0 +1,63 @@
+"""The results of a dry run, made from schemas instead of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...catalog import Agent, Tool
+from ...flow.step_options import Taken
+from ...flow.steps import Invoke
+from ...schemas.sample import sample
+from ...schemas.schema import json_schema
+from ...values.value import Value
+from ..linking.linked import Linked, accepts_of
+
+
+def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
+    """A value of the step's schema or of the function's return annotation, else null (for an agent
+    a text). It has the fields that the definition reads.
+
+    ``callee``: None if no agent is registered yet.
+    """
+    if step.gives is not None:
+        return sample(
+            json_schema(linked.schemas[step.gives.text], linked.schemas, all_required=True)
+        )
+    if step.asking.schema is not None:
+        return sample(step.asking.schema)
+    gives = getattr(callee, "gives", None)
+    if gives is not None and (isinstance(callee, Tool) or gives.get("type") != "string"):
+        return add_fields(sample(gives), step, linked)
+    if isinstance(callee, Tool):
+        return None
+    return add_fields(
+        f"(a reply of {callee.name})" if callee is not None else "(a reply)", step, linked
+    )
+
+
+def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
+    """``value`` with the fields that the definition reads of this step's result: of the type that
+    their reader takes, else texts."""
+    for taken in linked.flow.declared.taken:
+        if taken.step == step.id:
+            value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
+    return value
+
+
+def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
+    if not names:
+        return wanted
+    held = value if type(value) is dict else {}
+    inner = held.get(names[0])
+    if names[0] in held and len(names) == 1:
+        return held
+    return {**held, names[0]: _with(names[1:], inner, wanted)}
+
+
+def _wanted(taken: Taken, linked: Linked) -> Value:
+    reader, name = taken.into if taken.into is not None else ("", "")
+    accepts = accepts_of(linked.callees.get(reader)) or {}
+    field = accepts.get("properties", {}).get(name)
+    if not isinstance(field, dict):
+        return "text"
+    return sample({**field, "$defs": accepts.get("$defs", {})})

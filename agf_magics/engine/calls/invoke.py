@@ -1,0 +1,248 @@
+"""The shape `Invoke`: the way to each kind of callee.
+
+The shape `Invoke`, for each kind of callee: how its arguments are built and its reply is read.
+The call itself is made in call.py; models (requests.py) and flows (subflows.py) have modules of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from ...catalog import Agent, Tool, Transform
+from ...flow.frame import Name
+from ...flow.progress import events as ev
+from ...flow.progress.events import Question
+from ...flow.steps import Invoke
+from ...limits.grants import Grant, granting
+from ...schemas.schema import json_schema
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.suggestions import suggest
+from ...values.value import Value, isolate
+from ..host.placement import where
+from ..linking.linked import (
+    BoundPolicy,
+    Callee,
+    Candidates,
+    Linked,
+    ModelBinding,
+    Person,
+    named_tools,
+    schema_of,
+)
+from ..linking.sessions import reader_of
+from ..runner import CallSite, ShapeResult
+from . import dry_run as dry
+from .call import AsInput, build_arguments, call, call_tool, copy_value
+from .failures import with_place
+from .model_requests import request
+from .permission import answer, permitted
+from .subflows import _call_linked
+from .tool_context import RunContact, contexts_of
+
+
+async def invoke(site: CallSite[Invoke]) -> Value:
+    """Call what the linker found for the name of the step."""
+    callee = site.scope.linked.callees.get(site.step.id)
+    # By the exact class: the linker makes these, and no user makes a subclass.
+    return await CALL[type(callee)](site, callee)
+
+
+async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
+    step = site.step
+    assert step.pick is not None, "only such a step has a choice"
+    name = step.pick.by.evaluate(site.frame)
+    callee = candidates.callees.get(name) if isinstance(name, str) else None
+    if callee is None:
+        hint = (
+            suggest(str(name), candidates.callees, "the names to choose from")
+            or "there is nothing to choose from"
+        )
+        raise StepError(
+            Diagnostic(
+                "step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint
+            )
+        )
+    # Messages about the call name the chosen callee.
+    chosen = replace(step, name=Name(name, step.name.span))
+    if isinstance(callee, Agent):
+        # The session that chooses counts itself; its calls of agents are its tools.
+        asking = step.asking._replace(spawns=False)
+        chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
+    return await CALL[type(callee)](site.with_step(chosen), callee)
+
+
+async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
+    assert site.run.dry, "only a dry run needs no agent"
+    site.run.budget.spawn(site.step.span)
+    return dry.result(site.step, callee, site.scope.linked)
+
+
+async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
+    given = build_arguments(site, transform)
+    if site.run.dry:
+        return dry.result(site.step, None, site.scope.linked)
+    return await call(site, of_one(transform), "transform", {"given": given})
+
+
+@lru_cache(maxsize=256)
+def of_one(transform: Transform) -> Transform:
+    """The transform with a parameter named ``given``. Cached, because the journal computes one
+    digest per object."""
+    return replace(transform, function=lambda given: transform.function(given))
+
+
+# --- agents that are functions ---
+
+
+async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
+    run, step, linked = site.run, site.step, site.scope.linked
+    _open_agent(site)
+    built = step.args.build(site.frame, schema_of(step, linked))
+    arguments = built
+    # Only the input may be shared with a frame: all others are texts that `build` has just made.
+    if "input" in built:
+        arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
+    if run.dry:
+        return dry.result(step, agent, linked)
+    if step.permit is not None:
+        await permitted(site, arguments)
+    schema = linked.schemas[step.gives.text] if step.gives else None
+    # The schema that a step names wins over one that the definition writes out.
+    wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
+    conforming = reader_of(agent.name, schema, step.asking.schema, linked.schemas)
+    grant = site.scope.grant.narrow(
+        agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
+    )
+    registered = {} if step.asking.no_tools else linked.tools_of(step)
+    tools, contact = None, RunContact(site, where(agent, site.scope.concurrent, run.host))
+    # Only for a function that takes them: to offer them makes a function for each.
+    if "tools" in agent.takes.parameters:
+        listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
+        tools = tools_for(registered, grant, listed, contact)
+    try:
+        passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
+    except StepError as error:
+        placed = with_place(error, step, site.frame)
+        # it may be the same error, whose cause is that of user code
+        raise placed from placed.__cause__
+    try:
+        value = await call(site, agent, "agent", passed, grant)
+    finally:
+        contact.close()
+    try:
+        value = conforming(value)
+    except StepError as error:
+        placed = with_place(error, step)
+        raise placed from placed.__cause__
+    if step.asking.calls:  # the calls of a function are its own
+        value = {"answer": value, "calls": None}
+    # What was built, because user code may have changed its copy.
+    return ShapeResult(value, built.get("input")) if step.exchange.keeps else value
+
+
+def _open_agent(site: CallSite[Invoke]) -> None:
+    """Count an agent that is a function, as a session of the run and as an open call."""
+    if site.step.asking.spawns:
+        site.run.budget.spawn(site.step.span)
+    for meter in site.scope.meters:
+        meter.open(site.scope.calls + 1)
+
+
+def tools_for(
+    tools: Mapping[str, Tool], grant: Grant, listed: Collection[str], contact: RunContact
+) -> dict[str, Callable[..., Any]]:
+    """The tools that an agent function may use; each checks its arguments as the call of a step
+    does. ``listed``: the names without which it gets no built-in tool (decision A12); ``contact``:
+    that of the agent."""
+
+    def offer(tool: Tool) -> Callable[..., Any]:
+        def call(**arguments: Value) -> Any:
+            # A copy: user code gave it, and user code gets it.
+            given = tool.check(isolate(arguments))
+            return tool.function(**given, **contexts_of(tool, contact))
+
+        call.__name__ = call.__qualname__ = tool.name
+        call.__doc__ = tool.description
+        return call
+
+    return {
+        name: offer(tool)
+        for name, tool in tools.items()
+        if grant.allows(name) and (name in listed or not tool.listed_only)
+    }
+
+
+# --- functions of vendor policies ---
+
+
+async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
+    """A function of a vendor policy; it may call the agents of the definition."""
+    policy, arguments = bound.policy, build_arguments(site, bound.policy)
+    if site.run.dry:
+        return dry.result(site.step, None, site.scope.linked)
+    offered = {
+        "config": isolate(dict(bound.config)),
+        "input": arguments,
+        "agents": {
+            alias: _as_function(site, alias, callee) for alias, callee in bound.agents.items()
+        },
+    }
+    return await call(site, policy, "policy", {name: offered[name] for name in policy.takes})
+
+
+def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
+    """An agent as a vendor policy calls it: with an input object, on the thread or loop of the
+    policy."""
+    step, scope, host = site.step, site.scope, site.run.host
+    contact = RunContact(site, "kernel" if host.waited and not scope.concurrent else "thread")
+
+    def call(input: Value) -> Value:
+        # A policy's function runs on a thread and gets an answer at once; a flow or a session needs
+        # the loop.
+        if not isinstance(callee, Agent):
+            message = (
+                f"{step.name.text!r} can only call agents that are functions; {alias!r} is "
+                f"not a function"
+            )
+            hint = "the steps of a builder can call anything: @policy(…, builder=True)"
+            raise StepError(Diagnostic("step.policy-agent", message, step.name.span, hint))
+        _open_agent(site)
+        grant = scope.grant.narrow(callee.tools, identity=callee.name)
+        tools = None
+        if "tools" in callee.takes.parameters:
+            tools = tools_for(scope.linked.tools, grant, callee.tools or (), contact)
+        arguments = callee.arguments(
+            input=isolate(input), alone="input", tools=tools, identity=callee.name
+        )
+        return granting(grant, callee.function, arguments)
+
+    return call
+
+
+# --- persons ---
+
+
+async def _ask(site: CallSite[Invoke], person: Person) -> Value:
+    arguments = build_arguments(site, "the question")
+    if site.run.dry:
+        return dry.result(site.step, None, site.scope.linked)
+    choices = tuple(map(str, arguments.get("choices", ())))
+    question = Question(str(arguments.get("text", "")), choices, where=ev.format_path(site.at))
+    return await answer(site, question, site.is_secret)
+
+
+CALL: dict[type, Callable[..., Awaitable[Value]]] = {
+    Tool: call_tool,
+    Agent: _call_agent,
+    Transform: _call_transform,
+    BoundPolicy: _call_policy,
+    Person: _ask,
+    Candidates: _call_chosen,
+    Linked: _call_linked,
+    ModelBinding: request,
+    type(None): _call_none,
+}

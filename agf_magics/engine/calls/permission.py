@@ -1,0 +1,182 @@
+"""Questions to a person: steps that ask one, and calls that need an approval (decision A18)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from ...catalog import MASK, Tool
+from ...catalog.tools.context import checked_answer
+from ...flow.frame import Frame
+from ...flow.progress import events as ev
+from ...flow.progress.events import Question
+from ...flow.step_options import Instead
+from ...flow.steps import Invoke
+from ...journal.records.records import value_of
+from ...journal.secrets.masking import hide
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value, settle
+from ..host.host import NoUser
+from ..runner import CallSite, clock
+from ..threads.awaiting import Result
+from .failures import failure
+
+ATTEMPTS = 3
+"""How often a question is asked if the answer cannot be used."""
+
+
+class Approved(NamedTuple):
+    """What a person has approved."""
+
+    arguments: Mapping[str, Value] = {}
+    """They replace those of the call with the same names; empty: make the call as it is."""
+    result: tuple[Value] | None = None
+    """It is used instead of the call; None: there is a call."""
+
+
+async def permitted(
+    site: CallSite[Invoke], arguments: Mapping[str, Value], tool: Tool | None = None
+) -> Approved:
+    """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
+    StepError if the call is denied."""
+    run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
+    assert step.permit is not None
+    instead = step.permit.instead
+    # A run that masks everything would ask about nothing but masks: the person must see something.
+    shown = hide(arguments, hides)
+    shown = shown if run.secrets.blind else run.secrets.shown(shown)
+    text = step.permit.ask(site.frame, arguments, shown)
+    if text is None:
+        return Approved()
+    question = Question(text, approval=True, where=ev.format_path(site.at))
+    if instead is not None:
+        offers = step.exchange.offers
+        offered = {name: value for name, value in shown.items() if name not in offers}
+        question = question._replace(arguments=offered, result=instead.result)
+    refused: StepError | None = None
+    for _ in range(ATTEMPTS):
+        try:
+            reply = await answer(site, question, hides=hides)
+        # A person who has left after an answer that cannot be used: that answer is the reason.
+        except ev.Unanswered:
+            raise refused or _denied(step, "there is no user to approve it", text) from None
+        if reply is True:
+            return Approved()
+        if instead is None or not isinstance(reply, dict):
+            raise _denied(step, "it was denied", text)
+        try:
+            return _replace_call(instead, site.frame, arguments, reply, tool, hides)
+        except StepError as error:
+            refused = _not_usable(step, error)
+            question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
+    assert refused is not None, "a usable answer was returned"
+    raise refused
+
+
+def _replace_call(
+    instead: Instead,
+    frame: Frame,
+    arguments: Mapping[str, Value],
+    reply: Mapping[str, Value],
+    tool: Tool | None,
+    hides: Collection[str],
+) -> Approved:
+    """What replaces the call. ``hides``: keys of the answer that are secret. Raises StepError if it cannot be used."""
+    replaces = instead.result in reply
+    if replaces and len(reply) > 1:
+        message = (
+            f"give either other arguments or {instead.result!r}: with a result there is no call"
+        )
+        raise StepError(Diagnostic("step.instead", message))
+    if tool is not None and not replaces:
+        tool.check({**arguments, **reply})
+    # Last: the language records what it is given.
+    instead.take(frame, hide(reply, hides))
+    return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
+
+
+def _denied(step: Invoke, why: str, question: str) -> StepError:
+    message = f"{step.name.text!r} was not called: {why}"
+    return StepError(
+        Diagnostic("step.denied", message, step.place, f"the question was: {question}")
+    )
+
+
+def _not_usable(step: Invoke, error: StepError) -> StepError:
+    diagnostic = error.diagnostic
+    message = f"this answer cannot replace the call: {diagnostic.message}"
+    return StepError(Diagnostic("step.instead", message, step.place, diagnostic.hint))
+
+
+async def answer(
+    site: CallSite[Invoke], question: Question, secret: bool = False, hides: Collection[str] = ()
+) -> Value:
+    """The answer to ``question``, from a person, the journal or a recording. Raises Unanswered if there is
+    no user.
+
+    ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
+    """
+    run, step, journal, recording = site.run, site.step, site.run.journal, site.run.recording
+    if journal is not None:
+        # A resumed run must not ask again: the answer is in the journal, or `--answer` has put it
+        # there.
+        record = journal.answered(site.key)
+        if record is not None:
+            if not question.approval:  # an approved call may still have to be made
+                run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
+            return value_of(record)
+    # Masked before anybody sees it: a notebook stores what it shows.
+    question = question._replace(text=run.secrets.text(question.text))
+    if recording is not None:
+        asked = recording.ask(site, "question", None, {"text": question.text})
+        outcome = recording.take(asked)
+        if outcome is not None:
+            if not question.approval:
+                run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+            return outcome.value
+    ok, value = await ask_person(site, question, secret, hides)
+    if ok:
+        if recording is not None:
+            recording.keep(asked, hide(value, hides))
+        if journal is not None:
+            call = journal.start_call(step, None, site.key, {"text": question.text})
+            hidden = isinstance(value, dict) and any(name in value for name in hides)
+            await journal.keep_answer(call, value, secret or hidden)
+        return value
+    if isinstance(value, NoUser):
+        hint = (
+            f"resume it with an answer: %resume {journal.run_id} --answer …"
+            if journal is not None
+            else None
+        )
+        message = f"an answer is needed: {question.text}"
+        raise ev.Unanswered(Diagnostic("run.waiting", message, step.place, hint))
+    raise failure(site, None, "question", value)
+
+
+async def ask_person(
+    site: CallSite[Invoke],
+    question: Question,
+    secret: bool = False,
+    hides: Collection[str] = (),
+    is_busy: bool = False,
+) -> Result:
+    """Put ``question`` to a person, and emit that it is asked and how it ends. ``is_busy``: see
+    `Host.ask`."""
+    run = site.run
+    run.emit(ev.QuestionAsked(site.at, clock(), question))
+    # Whatever happens, the question must not stay open in a view.
+    closed: ev.Event = ev.QuestionClosed(site.at, clock())
+    try:
+        ok, value = await run.host.ask(question, is_busy)
+        if ok:
+            # An asker is user code: its answer is a value like that of a tool.
+            value = settle(value)
+            if question.choices:
+                checked_answer(question, value, site.step.place)  # before it is journaled
+            for name in hides if isinstance(value, dict) else ():
+                run.secrets.learn(value.get(name))
+            closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))
+    finally:
+        run.emit(closed._replace(when=clock()))
+    return ok, value

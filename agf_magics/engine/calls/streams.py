@@ -1,0 +1,156 @@
+"""The replies of models and the prints of user code as events, while they arrive.
+
+Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
+costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
+two pieces: the end of a text waits as long as it could be the beginning of a secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from ...catalog import MASK, Delta, Part, Tool
+from ...flow.progress import events as ev
+from ..runner import Runner, clock
+from ..threads.prints import printing
+
+EVERY = 0.1
+"""Seconds between two events of a part."""
+
+
+class ReplyStream:
+    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
+    loop."""
+
+    def __init__(
+        self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]
+    ) -> None:
+        """``tools``: those that the model was offered, by their names."""
+        self._run, self._at, self._attempt = run, at, attempt
+        self._tools = tools
+        self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
+        self._pending: dict[Part, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._masked = False
+        """Whether the arguments of the open call are masked already."""
+
+    def __enter__(self) -> ReplyStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._emit(is_end=True)
+
+    def hear(self, delta: Delta) -> None:
+        text = delta.text
+        if delta.tool == "":
+            self._masked = False
+        elif text and self._may_be_secret(delta.tool):
+            text, self._masked = "" if self._masked else MASK, True
+        if text:
+            self._pending[delta.part] = self._pending.get(delta.part, "") + text
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
+
+    def _may_be_secret(self, tool: str | None) -> bool:
+        """Whether the arguments of a call may have a secret, which is known only when they are
+        complete."""
+        callee = self._tools.get(tool or "")
+        return (
+            bool(callee.secret)
+            if isinstance(callee, Tool)
+            else self._has_secrets and callee is None
+        )
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._emit()
+
+    def _emit(self, is_end: bool = False) -> None:
+        for part, text in self._pending.copy().items():
+            shown, self._pending[part] = _split(self._run, text, is_end)
+            if shown:
+                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
+
+
+NEVER: ev.StepPath = ()
+
+
+class StepPrints:
+    """Emits what the user code of a call prints, on any thread.
+
+    Each call has its own. Tasks that the call has started keep it, and it then emits nothing.
+    """
+
+    __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
+
+    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: ev.StepPath) -> None:
+        self._run, self._loop = run, loop
+        self.at = at
+        """The path of the call; `NEVER`: it has ended."""
+        self.pieces: list[str] = []
+        """The texts since the last event."""
+        self._pending = ""
+        self._is_waiting = False
+
+    def add(self, text: str) -> None:
+        if not self.at:  # the call has ended
+            return
+        self.pieces.append(text)
+        if not self._is_waiting:
+            self._is_waiting = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                # A tool prints on any thread; `call_later` alone is only for the thread of the
+                # loop.
+                self._loop.call_soon_threadsafe(self._loop.call_later, EVERY, self._flush)
+
+    def close(self) -> None:
+        """Emit the rest."""
+        if self.pieces or self._pending:
+            self._emit(is_end=True)
+        self.at = NEVER
+
+    def _flush(self) -> None:
+        self._is_waiting = False  # first: a print from now on needs a turn of its own
+        self._emit()
+
+    def _emit(self, is_end: bool = False) -> None:
+        if not self.at:
+            return
+        pieces = self.pieces
+        count = len(pieces)  # another thread may append meanwhile
+        text = "".join(pieces[:count])
+        del pieces[:count]
+        shown, self._pending = _split(self._run, self._pending + text, is_end)
+        if shown:
+            outer = printing.set(None)  # a listener that prints does not do it for the call
+            try:
+                self._run.emit(ev.StepPrinted(self.at, clock(), shown))
+            finally:
+                printing.reset(outer)
+
+
+def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
+    """Let the code that this task calls from now on print for the step ``at``, until
+    `StepPrints.close`."""
+    prints = StepPrints(run, asyncio.get_running_loop(), at)
+    # Not reset: tasks that the call starts keep it, and after `close` it emits nothing.
+    printing.set(prints)
+    return prints
+
+
+def separate_prints(run: Runner) -> None:
+    """Let this task share no `StepPrints` with the task that started it."""
+    if run.stream:
+        printing.set(None)
+
+
+def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
+    """The beginning of ``text`` that can be shown, masked, and the rest."""
+    # The end may be the beginning of a secret whose rest is in the next piece.
+    length = len(text) if is_end else run.secrets.maskable(text)
+    return "" if run.secrets.blind else run.secrets.text(text[:length]), text[length:]

@@ -1,0 +1,129 @@
+"""Calls of another flow: under its own limits and a narrower grant, with its steps below the path
+of the call.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Awaitable
+
+from ...flow.frame import FlowInput, FlowResult
+from ...flow.progress import events as ev
+from ...flow.steps import Flow, Invoke, stores_in
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+from ..host.deadline import within
+from ..host.loop import start_background
+from ..linking.linked import Linked, named_tools
+from ..run import meters_of, within_caps
+from ..runner import CallSite, Scope, ShapeResult, clock
+from . import dry_run as dry
+from .attach import attach_files
+from .call import check_result, run_fired
+from .permission import permitted
+from .table_rows import call_row
+
+
+async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
+    if site.step.exchange.row is not None:
+        return await call_row(site, linked, call_flow)
+    return await call_flow(site, linked)
+
+
+async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
+    run, step, scope = site.run, site.step, site.scope
+    pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
+    arguments = step.args.build(
+        site.frame, linked.flow.declared.accepts if step.exchange.wants else None
+    )
+    # An identity that is a flow counts like any other agent; a session of a model counts itself.
+    if step.kind == "agent" and linked.agent is None:
+        if step.asking.spawns:
+            run.budget.spawn(step.span)
+        arguments = arguments.get("input", arguments)
+    if step.asking.attach:
+        arguments = {**arguments, "attach": []} if run.dry else await attach_files(site, arguments)
+    for meter in scope.meters:
+        meter.open(scope.calls + 1)
+    if step.permit is not None:
+        reply = await permitted(site, arguments)
+        if reply.result is not None:
+            return reply.result[0]
+        if reply.arguments:  # of a call with named ones
+            arguments = {**arguments, **reply.arguments}
+    inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
+    if not step.awaited and not run.dry:
+        start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
+        return None
+    if step.exchange.while_waiting is not None:
+        # Only now, so that `Runner.reach` costs nothing for all other flows.
+        run.watched[inner.before] = {}
+    try:
+        ended = await _within_limits(step, linked.flow, run.run_flow(inner, flow_input))
+    except ev.Unanswered:
+        _show_waiting(site, inner)
+        raise
+    for note in ended.notes:
+        run.emit(ev.Warned(clock(), note))
+    value = ended.output
+    if run.dry:
+        value = dry.add_fields(value, step, scope.linked)
+    if step.gives is not None:
+        check_result(value, step, scope.linked)
+    if not step.exchange.keeps:
+        return value
+    return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
+
+
+def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:
+    """Show stores of a flow that waits for an answer in the stores of the waiting run."""
+    show, frame = site.step.exchange.while_waiting, site.run.watched.get(inner.before)
+    if show is None or not frame:
+        return
+    site.run.reach(site.scope, show(site.frame, stores_in(inner.linked.flow, frame)))
+
+
+def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
+    """The scope of the steps of the called flow."""
+    step, scope = site.step, site.scope
+    named = named_tools(step, scope.linked, scope.grant)
+    grant = scope.grant.narrow(named, linked.uses, asked=linked.asked)
+    # The agent's identity narrows the grant further (decision A12).
+    if linked.agent is not None:
+        grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)
+    return scope._replace(
+        linked=linked,
+        before=site.at,
+        grant=grant,
+        calls=scope.calls + 1,
+        meters=(*scope.meters, *meters_of(linked.flow, scope.calls + 1)),
+        # The thread that waits for the run may be gone before a flow ends that is not awaited.
+        concurrent=scope.concurrent or not step.awaited,
+    )
+
+
+async def _within_limits(step: Invoke, flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
+    """``work``, within the timeout of the step and the time that the called definition allows
+    itself."""
+
+    def late() -> StepError:
+        message = f"{step.name.text or step.word!r} took longer than {step.timeout:g} s"
+        span = step.place
+        return StepError(Diagnostic("step.timeout", message, span, "the step sets this timeout"))
+
+    return await within(step.timeout, within_caps(flow, work), late)
+
+
+async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowInput) -> None:
+    """A flow that is not awaited. Its steps are neither emitted nor journaled, because the run may
+    end before them. The tokens of its models are those of the call."""
+    # The same host, budget and secrets, but no listener, no journal and no rows: the run may have
+    # ended, and its page is stored.
+    silent = copy.copy(site.run)
+
+    def emit_tokens(event: ev.Event) -> None:
+        if type(event) is ev.TokensUsed:
+            site.run.emit(event._replace(at=site.at))
+
+    silent.emit, silent.journal, silent.stream = emit_tokens, None, False
+    await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))

@@ -1,0 +1,203 @@
+"""How a running tool reaches its run: what it reports and asks (`agf.ToolContext`, decision D47).
+
+On a worker of the run, a report goes to the kernel at most once a second, if the worker has a way
+to it (``tellers`` of `chunk`), and nobody can be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from typing import Any
+
+from ...catalog import Tool, ToolContext
+from ...catalog import Where as Place
+from ...catalog.tools.context import Contact, Report, checked_report, context_of, no_user
+from ...flow.progress import events as ev
+from ...flow.progress.events import Question
+from ...flow.steps import Invoke
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+from ..host.host import NoUser
+from ..host.interrupts import Waiter
+from ..runner import CallSite, clock
+from ..threads.call_threads import running
+from ..threads.prints import printing
+from .failures import failure
+from .permission import ask_person
+from .streams import EVERY
+
+EVERY_REMOTE = 1.0
+"""Seconds between two reports of a call on a worker."""
+
+STAY = "@tool(where='thread') makes the calls of the tool in the kernel, where it can ask"
+
+
+class RunContact:
+    """The contact of one call. Made on the engine's loop."""
+
+    def __init__(self, site: CallSite[Invoke], place: Place) -> None:
+        self._site, self._place = site, place
+        self._loop = asyncio.get_running_loop()
+        self._report: Report | None = None
+        """What was reported since the last event."""
+        self._next = 0.0
+        """The time of the loop before which no further event is emitted."""
+        self._is_waiting = False
+        self._is_closed = not site.step.awaited  # the row of such a call has ended
+        self._questions = set[Future[Value]]()
+
+    def __reduce__(self) -> Any:
+        SENT[id(self)] = self
+        return on_worker, (id(self), os.getpid())
+
+    # --- reports ---
+
+    def report(self, report: Report) -> None:
+        self._report = report
+        if not (self._is_waiting or self._is_closed):
+            self._is_waiting = True
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._set_timer)
+
+    def _set_timer(self) -> None:
+        self._loop.call_at(max(self._loop.time(), self._next), self._emit)
+
+    def _emit(self) -> None:
+        self._is_waiting = False  # first: a report from now on needs a turn of its own
+        report, self._report = self._report, None
+        if report is None or self._is_closed:
+            return
+        self._next, run = self._loop.time() + EVERY, self._site.run
+        text = "" if run.secrets.blind else run.secrets.text(report.text)
+        outer = printing.set(None)  # a listener that prints does not do it for the call
+        try:
+            run.emit(ev.Progressed(self._site.at, clock(), report.done, report.total, text))
+        finally:
+            printing.reset(outer)
+
+    def close(self) -> None:
+        """The call has ended: emit its last report, and close its questions."""
+        self._emit()
+        self._is_closed = True
+        for question in list(self._questions):
+            question.cancel()
+
+    # --- questions ---
+
+    async def ask(self, question: Question) -> Value:
+        if asyncio.get_running_loop() is self._loop:
+            return await self._put(question)
+        return await asyncio.wrap_future(self._put_soon(question))  # a loop of the tool's own
+
+    def ask_and_wait(self, question: Question) -> Value:
+        if asyncio._get_running_loop() is not None:
+            message = "ask_and_wait would stop the event loop that runs on this thread"
+            hint = "write `await call.ask(…)` in an async def"
+            raise StepError(Diagnostic("tool.ask", message, hint=hint))
+        call, asked = running.call, self._put_soon(question)
+        if call is None:  # a thread that the tool has started
+            return asked.result()
+
+        def stop(reason: str) -> None:
+            asked.cancel()
+
+        call.inner = stop  # what stops the call ends its question
+        try:
+            if isinstance(call.waiter, Waiter):
+                call.waiter.serve_inside(asked.done)
+            return asked.result()
+        except CancelledError:
+            raise KeyboardInterrupt from None  # the call ends, too
+        finally:
+            call.inner = None
+            asked.cancel()
+
+    def _put_soon(self, question: Question) -> Future[Value]:
+        call = running.call
+        # The thread that waits for the run makes this call: it puts a question only while
+        # `ask_and_wait` waits there.
+        waits = call is not None and isinstance(call.waiter, Waiter)
+        is_busy = self._place == "kernel" and not (waits and asyncio._get_running_loop() is None)
+        asked = asyncio.run_coroutine_threadsafe(self._put(question, is_busy), self._loop)
+        self._questions.add(asked)
+        asked.add_done_callback(self._questions.discard)
+        return asked
+
+    async def _put(self, question: Question, is_busy: bool = False) -> Value:
+        site, secrets = self._site, self._site.run.secrets
+        if self._is_closed:
+            raise no_user(question, "its call has ended", "ask before the function returns")
+        shown = question._replace(text=secrets.text(question.text), where=ev.format_path(site.at))
+        ok, value = await ask_person(site, shown, is_busy=is_busy)
+        if ok:
+            return value
+        if isinstance(value, NoUser):
+            hint = "run it in a cell that waits, or with agf.run(…, ask=…)"
+            raise no_user(shown, "there is no user to answer", hint)
+        raise failure(site, None, "question", value)
+
+
+def contexts_of(tool: Tool, contact: Contact) -> dict[str, ToolContext]:
+    """The arguments of a call that are not part of the tool's schema."""
+    return dict.fromkeys(tool.context, context_of(contact))
+
+
+# --- workers ---
+
+SENT = weakref.WeakValueDictionary[int, RunContact]()
+"""The contacts of calls that are on workers, by their number."""
+
+
+def hear(number: int, done: object, total: object, text: object) -> None:
+    """A worker reports for a call, on any thread of the kernel."""
+    contact = SENT.get(number)
+    with contextlib.suppress(StepError):  # it sends only what it has checked
+        if contact is not None:
+            contact.report(checked_report(done, total, text))
+
+
+def on_worker(number: int, kernel: int) -> Contact:
+    """The contact of a call, where its arguments are unpickled."""
+    contact = SENT.get(number) if kernel == os.getpid() else None  # a thread of the kernel
+    tellers = getattr(sys.modules.get("_agf_chunk"), "tellers", {})
+    return contact or WorkerContact(number, tellers.get(threading.get_ident()))
+
+
+Tell = Callable[[tuple[Any, ...]], object]
+
+
+class WorkerContact:
+    """The contact of a call on a worker."""
+
+    def __init__(self, number: int, tell: Tell | None) -> None:
+        """``tell`` sends a report to the kernel; None: there is no way."""
+        self._number, self._tell = number, tell
+        self._report = Report()
+        self._is_waiting = False
+
+    def report(self, report: Report) -> None:
+        self._report = report
+        if not self._is_waiting and self._tell is not None:
+            self._is_waiting = True
+            # After a second, and not at once: short calls send nothing.
+            timer = threading.Timer(EVERY_REMOTE, self._send, (self._tell,))
+            timer.daemon = True
+            timer.start()
+
+    def _send(self, tell: Tell) -> None:
+        self._is_waiting = False
+        with contextlib.suppress(OSError, ValueError):  # the kernel is gone
+            tell((self._number, *self._report))
+
+    async def ask(self, question: Question) -> Value:
+        return self.ask_and_wait(question)
+
+    def ask_and_wait(self, question: Question) -> Value:
+        raise no_user(question, "a worker has no user", STAY)

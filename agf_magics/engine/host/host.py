@@ -1,0 +1,294 @@
+"""The places where the code of users runs, and how a call is stopped there.
+
+There are four: the engine's loop; the thread that waits for the run, where a blocking function can
+be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
+are other processes. `Host.make_call` never raises what user code raised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+
+from ...catalog import Where as Place
+from ...compat.browser import IN_BROWSER
+from ...flow.progress.events import Question
+from ..threads.awaiting import Result, StillRunning, TimedOut, awaited, cross
+from ..threads.call_threads import Call, Workers
+from ..threads.remote_calls import RemoteCalls, Terms
+from .deadline import FORCE, NO_MOMENT, in_time, time_limits
+
+__all__ = ["Asker", "Host", "NoUser"]
+
+
+TURN = 0.01
+"""Seconds after which steps that never wait give the loop a turn, for its timers and
+cancellations."""
+
+
+REPEAT = 0.1
+"""Seconds after which a call that was asked to stop is asked again."""
+
+
+class NoUser(Exception):
+    """There is no user to answer a question; an asker raises it."""
+
+
+Asker = Callable[[Question], Any]
+"""Puts a question to a person and returns the answer: a bool for an approval, else a text. Called
+as ``asker(question)``, with any name of its parameter; may be async."""
+
+
+class Host:
+    """The places where the calls of one run are made."""
+
+    def __init__(
+        self,
+        calls: SimpleQueue[Call | None] | None = None,
+        grace: float = 2.0,
+    ) -> None:
+        self.grace = grace
+        """Seconds that user code has to stop, before it is left running."""
+        self.where = ""
+        """What a message about a call that is left running ends with: `` on process 7 on host``."""
+        self._calls, self.waited = calls, calls is not None
+        """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
+        turns."""
+        self.turned = time.monotonic()
+        """When the loop had its last turn."""
+        self._stopped = self._late = False
+        self.asker: Asker | None = None
+        """Puts questions to a person; None: there is no user."""
+        self._asking = asyncio.Lock()
+        self._questions = 0
+        self._asked_at = 0.0
+        self._answered_in = 0.0
+        """Seconds in which questions were open, without the present ones."""
+        self._lock = threading.Lock()
+        self.queue: RemoteCalls | None = None
+        """The calls that workers make; None: the run has no workers."""
+
+    async def call(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        timeout: float | None = None,
+    ) -> Result:
+        """`make_call`, after a turn of the loop if one is due: for what the engine itself needs, a
+        question, a file, a sequence."""
+        if place == "loop" and time.monotonic() - self.turned > TURN:
+            await self.turn()
+        return await self.make_call(place, function, arguments, timeout)
+
+    async def make_call(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        timeout: float | None = None,
+        terms: Terms | None = None,
+    ) -> Result:
+        """Call ``function(**arguments)`` in that place; an awaitable result is awaited on the loop.
+        ``terms``: of a call on a worker.
+
+        After ``timeout`` seconds the result is a `TimedOut`. Raises CancelledError if the task is
+        cancelled, and `StillRunning` if the call could not be stopped.
+        """
+        if place == "worker":  # it counts the time of the call
+            return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
+        on_thread = place == "thread" or (place == "kernel" and self._calls is not None)
+        if on_thread and not IN_BROWSER:
+            return await self._elsewhere(place, function, arguments, timeout)
+        if place == "kernel":  # between two turns
+            await self.turn()
+        return await in_time(
+            lambda: awaited(cross(function, arguments), self.grace), timeout, timeout
+        )
+
+    async def ask(self, question: Question, is_busy: bool = False) -> Result:
+        """Put a question to a person, one at a time: on the thread that waits for the run, where
+        `input` works.
+
+        ``is_busy``: whether that thread makes the call that asks, so that another one must ask.
+        Without a user the result is a failure, a `NoUser`. The time limits around the question
+        pause until its answer.
+        """
+        if self.asker is None:
+            return False, NoUser("there is no user to answer")
+        # A person may think for an hour: the limits of the run, of the flow and of the step do not
+        # count that.
+        limits = time_limits.get()
+        for limit in limits:
+            limit.pause()
+        try:
+            # One question at a time: `input` of two threads would read one line.
+            async with self._asking:
+                asker = self.asker
+                place: Place = (
+                    "loop"
+                    if asyncio.iscoroutinefunction(asker)
+                    else "kernel"
+                    if self.waited and not is_busy
+                    else "thread"
+                )
+                ok, answer = await self.call(place, partial(asker, question), {})
+        finally:
+            for limit in limits:
+                limit.resume()
+        # A kernel without a frontend ends `input` in this way.
+        if not ok and isinstance(answer, EOFError):
+            return False, NoUser("there is no user to answer")
+        return ok, answer
+
+    def pause(self) -> None:
+        """A question was asked in this run, or in a run that one of its tools has started."""
+        with self._lock:
+            if not self._questions:
+                self._asked_at = time.monotonic()
+            self._questions += 1
+
+    def resume(self) -> None:
+        with self._lock:
+            self._questions -= 1
+            if not self._questions:
+                self._answered_in += time.monotonic() - self._asked_at
+
+    @property
+    def seconds_asking(self) -> float:
+        """How long questions were open, by the monotonic clock."""
+        with self._lock:
+            return self._answered_in + (
+                time.monotonic() - self._asked_at if self._questions else 0.0
+            )
+
+    def stop(self, late: bool = False) -> None:
+        """No further step starts, even if a tool undoes the cancellation of its task.
+
+        ``late``: the time of the run is over, so a call that does not stop is forced to. After the
+        cancellation of a person it may clean up, and the person may interrupt again.
+        """
+        # `_late` stays: a person may cancel after the time of the run is over.
+        self._stopped, self._late = True, late or self._late
+        # The next step then takes a turn, which raises: a tool can swallow the cancellation of its
+        # task with `uncancel`, but not this.
+        self.turned = NO_MOMENT
+
+    async def turn(self) -> None:
+        """Let the loop run its other tasks and timers. Raises CancelledError after `stop`."""
+        # Twice: a timer that is due is only called after the tasks that are ready.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if self._stopped:
+            raise asyncio.CancelledError
+        self.turned = time.monotonic()
+
+    async def _elsewhere(
+        self,
+        place: Place,
+        function: Callable[..., Any],
+        arguments: Mapping[str, Any],
+        timeout: float | None,
+        terms: Terms | None = None,
+    ) -> Result:
+        """`make_call` for a call that this task only waits for. ``terms``: of one on a worker."""
+        call: Call | None = None
+
+        async def ended() -> Result:
+            nonlocal call
+            # In the time limit of the call, which its context then has: its questions pause it.
+            call = Call(function, arguments, asyncio.get_running_loop())
+            call.ended = call.loop.create_future()
+            try:
+                # After `ended` exists: the call may end before this returns.
+                if terms is not None:
+                    assert self.queue is not None, "only a run with workers has this place"
+                    self.queue.hand(call, terms)
+                elif place == "thread" or self._calls is None:
+                    Workers.shared().hand(call)
+                else:
+                    self._calls.put(call)
+            except RuntimeError as error:  # no thread left
+                return False, error
+            if timeout is None:
+                await call.ended
+            else:
+                # Not the future itself, which the limit would cancel: the call goes on until it is
+                # stopped below, and then reports its end there.
+                await asyncio.wait((call.ended,))
+            return await self.finish_call(call)
+
+        result: Result | None = None
+        try:
+            result = await in_time(ended, timeout, timeout)
+        except asyncio.CancelledError:
+            if call is None or call.result is not None:
+                raise
+        assert call is not None, "it is made before anything waits"
+        # Outside of `except`: stopping the call awaits, and its error has no cause.
+        if result is None:
+            raise await self.cancel_call(call)
+        if call.result is None and timeout is not None and isinstance(result[1], TimedOut):
+            return await self.end_late_call(call, timeout)
+        return result
+
+    async def cancel_call(self, call: Call) -> asyncio.CancelledError:
+        """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
+        it did not stop."""
+        left, _ = await self._stop(call, force=self._late)
+        return StillRunning(left) if left else asyncio.CancelledError()
+
+    async def end_late_call(self, call: Call, timeout: float) -> Result:
+        """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
+        cancelled."""
+        left, again = await self._stop(call, force=True)
+        if again:
+            raise StillRunning(left) if left else asyncio.CancelledError
+        return False, TimedOut(timeout, left)
+
+    async def finish_call(self, call: Call) -> Result:
+        """The result of a call that has ended, after what it returned was awaited."""
+        if call.interrupted:
+            await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
+        assert call.result is not None
+        return await awaited(call.result, self.grace)
+
+    async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
+        """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
+        running, and whether this task was cancelled meanwhile."""
+        # Whoever takes the call first decides: a thread that comes later does not begin it.
+        if call.result is not None or call.take():
+            return None, False
+        loop = asyncio.get_running_loop()
+        # A new future: the cancellation of this task has cancelled the one that it awaited.
+        call.ended = loop.create_future()
+        again = False
+        try:
+            # Repeated: a signal that comes just before a call goes to sleep does not wake it.
+            await self._repeat(call, call.stop, self.grace)
+            # Only a call on a thread that signals reach can be forced: the others are left running,
+            # and told.
+            if call.result is None and call.waiter is not None and (force or call.waiter.kills):
+                await self._repeat(call, call.force, FORCE)
+        except asyncio.CancelledError:
+            again = True
+        if call.result is not None:
+            return None, again
+        where = self.where if call.waiter is None else call.waiter.where
+        return f"left running: {call.name}{where}", again
+
+    async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
+        """Call ``stop`` every `REPEAT` seconds until ``call`` ends or ``seconds`` are over."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while call.result is None:
+            stop()
+            assert call.ended is not None
+            await asyncio.wait((call.ended,), timeout=min(REPEAT, until - loop.time()))
+            if loop.time() >= until:
+                break

@@ -1,0 +1,341 @@
+"""A run on the engine's loop: how other threads start it, wait for it and cancel it.
+
+The engine's own event loop is in one daemon thread per process. Not the notebook's loop, which a
+waiting cell blocks. The loop beats, so that other threads see whether it is blocked. If a tool
+blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
+
+The watchdog is the thread that checks runs that may be stuck: a tool that blocks the engine's loop
+also blocks the loop's timers. A run is watched from its start if it has a time limit, otherwise from
+its cancellation. The thread that waits for a run checks it too; the watchdog is for background runs,
+and for a tool that blocks that thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from math import inf
+from queue import SimpleQueue
+from typing import Generic, NamedTuple, TypeVar
+
+from ...compat.browser import IN_BROWSER
+from ..threads.awaiting import StillRunning
+from ..threads.call_threads import Call
+from ..threads.call_threads import running as on_this_thread
+from ..threads.rights import rights, under
+from .host import Host
+from .interrupts import POLL, Waiter, waiters
+from .loop import EngineLoop, on_an_engine_loop
+from .page_loop import OwnLoop, can_suspend, suspend
+from .watchdog import Watchdog
+
+T = TypeVar("T")
+
+UNANSWERED = 2.0
+"""Seconds after a cancellation before the loop is checked."""
+
+LATE = 4.0
+"""Seconds after its time limit at which a run is ended from outside: more than its calls have to
+stop (`Host.grace` and `FORCE`)."""
+
+
+class Limit(NamedTuple):
+    seconds: float
+    exceeded: Callable[[str], BaseException]
+    """Makes the error of a job that took longer, from a text about the calls that are left
+    running."""
+
+
+class End:
+    """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked,
+    and ``set`` would then wait for ever; this ``set`` never waits."""
+
+    def __init__(self) -> None:
+        self._set = False
+        # A bare lock: only `release` is left of the event, which never waits.
+        self._closed = threading.Lock()
+        self._closed.acquire()
+
+    def is_set(self) -> bool:
+        return self._set
+
+    def set(self) -> None:
+        """Must be called once."""
+        self._set = True
+        self._closed.release()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, at most ``seconds``; whether it is set."""
+        if not self._set and self._closed.acquire(timeout=seconds):
+            self._closed.release()
+        return self._set
+
+
+class Job(Generic[T]):
+    """A run on the engine's loop, driven from another thread."""
+
+    def __init__(
+        self,
+        main: Callable[[Host], Awaitable[T]],
+        *,
+        enter: Callable[[], None] | None = None,
+        waited: bool = True,
+        over: Callable[[tuple[T] | BaseException], None] | None = None,
+        limit: Limit | None = None,
+    ) -> None:
+        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a
+        thread will call `Job.wait` and run the calls that belong on it. ``over`` is called with the
+        result, on any thread, before the threads that wait continue. ``limit``: when the job is
+        ended from outside; None: never."""
+        if waited:
+            _refuse_on_a_loop()
+        self.reason: str | None = None
+        self.asked: float | None = None
+        """When it was cancelled, by the monotonic clock."""
+        self._over = over
+        self._limit = limit
+        self._late = inf
+        self.started = False
+        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._host = Host(self._calls if waited else None)
+        self._ended = End()
+        self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
+        self._lock = threading.Lock()
+        self._listeners: list[Callable[[], object]] = []
+        self._task: asyncio.Task[None] | None = None
+        self._main, self._enter = main, enter
+        self._engine = EngineLoop.current(waited)
+
+    def start(self) -> None:
+        if self._limit is not None:
+            self._late = time.monotonic() + self._limit.seconds + LATE
+            # Before the run is on the loop: a tool may block the loop at once.
+            Watchdog.shared().watch(self.look, self._late)
+        self.started = True
+        # The callback inherits the rights of the caller, as its coroutines do: a run that a tool
+        # starts may use no more than the tool.
+        under(rights(), self._engine.loop.call_soon_threadsafe, self._begin)
+
+    @property
+    def done(self) -> bool:
+        return self._ended.is_set()
+
+    def cancel(self, reason: str) -> None:
+        """Cancel it, from any thread. Only the first time counts: another one would interrupt its
+        clean-up."""
+        if self.asked is None and not self.done and self.started:
+            # Set first: `look` counts from here if the loop is blocked and the line below has no
+            # effect.
+            self.reason, self.asked = reason, time.monotonic()
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the job has ended
+                self._engine.loop.call_soon_threadsafe(self._cancel)
+            Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
+
+    def wait(self) -> T:
+        """Wait for the end and run the calls that belong on this thread; return the value or raise
+        the error.
+
+        The first interrupt cancels the run and all runs around it; the second raises
+        KeyboardInterrupt. Raises StillRunning if a blocked loop cannot end the run.
+        """
+        _refuse_on_a_loop()
+        around = on_this_thread.call
+        if around is not None:
+            # From now on the call that waits here is stopped through this run; it may have been
+            # stopped before, when there was nothing to pass that on to.
+            around.inner = self.cancel
+            if around.stopped:
+                self.cancel("the run around it was stopped")
+        try:
+            if IN_BROWSER:
+                self._wait_on_loop()
+            else:
+                Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
+        except KeyboardInterrupt:
+            self.cancel("interrupt")
+            raise
+        finally:
+            if around is not None:
+                around.inner = None
+        # The interrupt of a person ends the runs around this one too: the value is not returned to
+        # a tool that would go on with it.
+        interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
+        if around is not None and (around.stopped or interrupted):
+            around.interrupted = around.interrupted or interrupted
+            raise KeyboardInterrupt  # the call that waits ends, too
+        if isinstance(self._outcome, BaseException):
+            raise self._outcome
+        return self._outcome[0]
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end of a background job; whether it has ended. An interrupt only ends the
+        waiting."""
+        if self.done:
+            return True
+        _refuse_on_a_loop()
+        if IN_BROWSER:
+            return self._join_on_loop(timeout)
+        around = on_this_thread.call
+        until = time.monotonic() + (inf if timeout is None else timeout)
+        while not self._ended.wait(max(0.0, min(POLL, until - time.monotonic()))):
+            if time.monotonic() >= until:
+                return False
+            self.look()
+            if around is not None and around.stopped:
+                raise KeyboardInterrupt  # the call that waits ends
+        return True
+
+    def every(
+        self, seconds: float, tick: Callable[[], object], close: Callable[[], object]
+    ) -> None:
+        """Call ``tick`` on the loop again and again until the end, then ``close``."""
+
+        def again() -> None:
+            if not self.done:
+                tick()
+                self._engine.loop.call_later(seconds, again)
+
+        if self.done:
+            close()
+        else:
+            self._listeners.append(close)
+            loop = self._engine.loop
+            loop.call_soon_threadsafe(loop.call_later, seconds, again)
+
+    def _wait_on_loop(self) -> None:
+        loop = self._engine.loop
+        if isinstance(loop, OwnLoop):
+            loop.drive(self.ended())
+            loop.close()
+        else:
+            suspend(self.ended())
+
+    def _join_on_loop(self, timeout: float | None) -> bool:
+        if not can_suspend():
+            message = (
+                "a run in the background cannot be waited for in this browser, which has no "
+                "JSPI: use `await run`"
+            )
+            raise RuntimeError(message)
+
+        async def ended() -> None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.ended(), timeout)
+
+        suspend(ended())
+        return self.done
+
+    async def ended(self) -> None:
+        """Wait for the end on the running loop; cancelling this only ends the waiting."""
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+
+        def notify() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop was closed
+                loop.call_soon_threadsafe(_wake, future)
+
+        # Before `done` is asked: a run that ends in between would never wake this.
+        self._listeners.append(notify)
+        try:
+            while not self.done:
+                # With a timeout, because a blocked loop of the engine never notifies: then `look`
+                # ends the run from here.
+                await asyncio.wait((future,), timeout=UNANSWERED)
+                self.look()
+        finally:
+            self._listeners.remove(notify)
+
+    def look(self) -> bool:
+        """End a run that does not end by itself: its loop is blocked after a cancellation, or it is
+        long over its time limit. Returns whether it has ended.
+
+        Called regularly by the threads that wait."""
+        now = time.monotonic()
+        late = now >= self._late + self._host.seconds_asking
+        cancelled = self.asked is not None and now - self.asked >= UNANSWERED
+        if not (late or cancelled) or self.done:
+            return self.done
+        # It may wait for an answer of the loop, so only for a run that is due.
+        stuck = self._engine.stuck()
+        if not stuck and not late:
+            return False
+        where = f"blocked in {self._engine.blocked_in()}" if stuck else "it does not stop"
+        left = f"left running: {where}"
+        if late and self._limit is not None and self.asked is None:
+            self._finish(self._limit.exceeded(left))
+        else:
+            self._finish(StillRunning(left))
+        if stuck:
+            self._engine.abandon()
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            self._engine.loop.call_soon_threadsafe(self._cancel)
+        return True
+
+    def _begin(self) -> None:
+        if self.done:  # the loop was blocked, and the job was ended before it started
+            return
+        self._engine.jobs.add(self)
+        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
+        # A task that is cancelled before its first step runs nothing of `_run`.
+        self._task.add_done_callback(self._end)
+
+    async def _run(
+        self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None
+    ) -> None:
+        try:
+            if enter is not None:
+                enter()
+            outcome: tuple[T] | BaseException = (await main(self._host),)
+        except BaseException as error:
+            outcome = error
+        if isinstance(outcome, BaseException):
+            # The frames of the engine's loop: nobody reads them, and they hold the values of the
+            # run.
+            outcome.__context__ = None
+        self._finish(outcome)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self._engine.jobs.discard(self)
+        self._finish(self._outcome)  # it was cancelled before it started
+
+    def _finish(self, outcome: tuple[T] | BaseException) -> None:
+        """Set the end, on the loop or from outside; the first one counts."""
+        with self._lock:
+            if self.done:
+                return
+            self._outcome = outcome
+            # `over` before the end is set: those who wait must see what it stores.
+            try:
+                if self._over is not None:
+                    self._over(outcome)
+            finally:
+                self._ended.set()
+        if self._limit is not None or self.asked is not None:
+            # The watchdog holds the run as long as it watches it.
+            Watchdog.shared().forget(self.look)
+        self._calls.put(None)
+        # A copy: a listener may leave on its own thread meanwhile.
+        for notify in list(self._listeners):
+            notify()
+
+    def _cancel(self) -> None:
+        # First: a tool may swallow the cancellation of the task.
+        self._host.stop()
+        if self._task is not None:
+            self._task.cancel()
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(asyncio.InvalidStateError):  # several may wake it
+        future.set_result(None)
+
+
+def _refuse_on_a_loop() -> None:
+    if on_an_engine_loop():
+        message = (
+            "a run cannot be waited for on the loop that drives runs: use `await agf.arun(...)`"
+        )
+        raise RuntimeError(message)

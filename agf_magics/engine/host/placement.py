@@ -1,0 +1,39 @@
+"""Where a call runs: on the loop, on the thread that waits, on another thread, or on a worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...catalog import Tool
+from ...catalog import Where as Place
+from ...compat.browser import IN_BROWSER
+from .host import Host
+
+
+def runs_on_workers(callee: object) -> bool:
+    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
+    place of its own, and without a secret, which stays in the kernel; and whatever has
+    ``where="worker"``."""
+    where = getattr(callee, "where", None)
+    if where is not None:
+        return bool(where == "worker")
+    return type(callee) is Tool and not (callee.is_async or callee.secret or callee.kernel_only)
+
+
+def has_effect(callee: object) -> bool:
+    """Whether a call must not be repeated without a confirmation (``reuse=False``, decision D7)."""
+    return isinstance(callee, Tool) and not callee.reuse
+
+
+def where(callee: Any, concurrent: bool, host: Host) -> Place:
+    """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
+    docs/design.md, "Engine and host"."""
+    if IN_BROWSER:
+        return "loop"
+    if callee.where is not None and (callee.where != "worker" or host.queue is not None):
+        return callee.where  # type: ignore[no-any-return]  # a Where
+    if callee.is_async:
+        return "loop"
+    if concurrent and host.queue is not None and runs_on_workers(callee):
+        return "worker"
+    return "kernel" if host.waited and not concurrent else "thread"

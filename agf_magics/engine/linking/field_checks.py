@@ -1,0 +1,176 @@
+"""Checks the fields that a flow reads of results and passes to calls, and the schemas that it
+names.
+
+A schema may be incomplete, so an unknown field is only a warning (AGF-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ...catalog import Agent, Tool
+from ...catalog.digests.code_names import words_in
+from ...flow.frame import Name
+from ...flow.steps import Flow, Invoke, calls
+from ...schemas.schema import Schema, cycle, resolve
+from ...schemas.violations import lacking
+from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.suggestions import join_hints, misspelled_names, suggest
+from .gate import WRAPPERS
+from .linked import accepts_of, interface_of
+
+
+def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Fields that the results lack. ``callees``: by the id of the step."""
+    for taken in flow.declared.taken:
+        callee = callees.get(taken.step)
+        gives = getattr(interface_of(callee), "gives", None)
+        if lacks := lacking(gives, [name for name, _ in taken.fields]):
+            name, span = taken.fields[lacks[0]]
+            message, hint = (
+                f"{taken.whose} has no field {name!r} there",
+                suggest(name, lacks[1], "its fields"),
+            )
+            yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+        elif taken.into and taken.fields:
+            name, span = taken.fields[-1]
+            meant = taken.into[1]
+            # Only swapped letters: any other likeness (date, data) is as often meant.
+            if name != meant and sorted(name) == sorted(meant):
+                message, hint = f"{taken.whose} may lack {name!r}", f"did you mean {meant}?"
+                yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
+
+
+def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Fields that the callees do not take."""
+    for step in calls(flow.body):
+        if not step.exchange.wants or step.pick is not None:
+            continue
+        callee = callees.get(step.id)
+        names = [name for name, _ in step.args.names or ()]
+        if (
+            isinstance(callee, Agent)
+            and callee.prompt_only
+            and len(names) > 1
+            and "prompt" not in names
+        ):
+            message = (
+                f"{step.name.text!r} takes only a prompt: it gets {', '.join(names)} as JSON text"
+            )
+            fix = f"give the function the parameters {', '.join(names)}, or map prompt: PATH"
+            yield Diagnostic("flow.unknown-field-given", message, step.name.span, fix, "warning")
+        takes = accepts_of(callee)
+        # An `additionalProperties` of {} also means: anything.
+        if takes is None or takes.get("additionalProperties", False) is not False:
+            continue
+        if isinstance(callee, Tool):  # the linker refuses unknown arguments of tools
+            continue
+        for name, span in step.args.names or ():
+            lacks = lacking(takes, [name])
+            if lacks and name not in getattr(callee, "handed", ()):
+                message, hint = (
+                    f"{step.name.text!r} takes no {name!r}",
+                    suggest(name, lacks[1], "its fields"),
+                )
+                yield Diagnostic("flow.unknown-field-given", message, span, hint, "warning")
+
+
+def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Names of another program in the functions that get the state of a flow."""
+    foreign = flow.dialect.foreign
+    if foreign is None:
+        return
+    for step in calls(flow.body):
+        code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
+        if step.exchange.wants and code is not None:
+            problem = foreign(words_in(code))
+            if problem is not None:
+                yield replace(problem, span=step.name.span)
+
+
+def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
+    """Report arguments that ``tool`` does not take, lacks, or must not be written in a
+    definition."""
+    names, takes = step.args.names, tool.arguments
+    if step.pick is not None or names is None:  # the chooser also gives the arguments
+        return
+    spans = dict(names)
+    wrapped = WRAPPERS & spans.keys() - takes.parameters.keys() if not takes.more else ()
+    for name in wrapped:
+        message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
+        hint = f"write the arguments themselves, without {name}:; {hint}"
+        findings.error("flow.unknown-argument", message, spans[name], hint)
+    if wrapped:
+        return
+    for name, span in spans.items():
+        if name not in takes.parameters and not takes.more:
+            elsewhere = getattr(step.args, "unknown_hint", lambda name: "")
+            near = suggest(name, takes.parameters) or elsewhere(name)
+            hints = join_hints(near, f"it takes {takes.takes or 'none'}")
+            message = f"tool {tool.name!r} has no argument {name!r}"
+            findings.error("flow.unknown-argument", message, span, hints)
+    is_literal = getattr(step.args, "written_out", lambda name: False)
+    for name in tool.secret & spans.keys():
+        if is_literal(name):
+            message = (
+                f"the definition contains the secret {name!r} of tool {tool.name!r}, and is "
+                f"stored and displayed"
+            )
+            hint = (
+                f"pass it as an input (--set {name}=${name}) or read it in the tool; then "
+                f"replace the secret"
+            )
+            findings.warn("flow.literal-secret", message, spans[name], hint)
+    meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
+    for name, parameter in takes.parameters.items():
+        if (
+            name not in spans
+            and name not in meant
+            and parameter.default is parameter.empty
+            and name not in step.exchange.offers
+        ):
+            message = f"tool {tool.name!r} needs {name!r}"
+            hint = f"it takes {takes.takes}"
+            findings.error("flow.missing-argument", message, step.name.span, hint)
+
+
+def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
+    """Check that a call passes what its callee certainly reads."""
+    if step.args.names is None:
+        return
+    passed = dict(step.args.names)
+    read = {ref.path[-1] for ref in flow.inputs}
+    for ref in flow.inputs if step.pick is None else ():  # the chooser also gives the arguments
+        name = ref.path[-1]
+        if ref.certain and name not in passed:
+            meant = misspelled_names([name], passed.keys() - read)
+            hint = f"did you mean {name}?" if meant else f"pass: [{', '.join([*passed, name])}]"
+            span = passed[meant.pop()] if meant else None
+            message = f"{flow.name!r} reads {name!r}, which this step does not pass"
+            related = (("read here", ref.span),) if ref.span else ()
+            at = span or step.name.span
+            findings.add(Diagnostic("flow.not-passed", message, at, hint, related=related))
+
+
+def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostics) -> bool:
+    """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
+    if name.text not in schemas:
+        hint = (
+            suggest(name.text, schemas, "schemas")
+            or f"declare it: a document with schema: {name.text}"
+        )
+        findings.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        return False
+    used, missing = resolve([name.text], schemas)
+    chain = cycle(used)
+    if chain:
+        findings.error(
+            "schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span
+        )
+    for ref in missing:
+        hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
+        message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
+        findings.error("flow.unknown-schema", message, ref.span or name.span, hint)
+    return not chain and not missing

@@ -1,0 +1,485 @@
+"""The linker: looks up all names before the first step, also in nested flows.
+
+Later changes of the registry affect the next run, not this one. The findings are warnings when a
+flow is defined, because a notebook defines things in any order, and errors when it is run (decision
+A5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
+from ...catalog.shelf import Shelf
+from ...catalog.tools.arguments import Arguments
+from ...catalog.tools.tool import derive
+from ...flow.frame import Name
+from ...flow.step import Step
+from ...flow.step_options import Lookup
+from ...flow.steps import Flow, Invoke, Sequence, every
+from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
+from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.suggestions import join_hints, suggest
+from ...values.value import isolate
+from .field_checks import (
+    check_arguments,
+    check_passed,
+    check_schema,
+    foreign_names,
+    unknown_gifts,
+    unknown_reads,
+)
+from .gate import repeated_effects, unlimited
+from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
+from .sessions import model_binding, registered_name, session_flow, session_name
+
+MOST_STEPS = 100_000
+"""Steps of a flow and of all its calls: ten small flows that call each other can have billions."""
+
+MOST_CALLS = 50
+"""Flows that are open inside each other."""
+
+R = TypeVar("R", Transform, Policy)
+
+Files = Callable[[Name, Flow], "Flow | Tool"]
+"""Reads a file that a flow names, relative to the file of the flow. Raises DefinitionError."""
+
+
+def link(
+    flow: Flow, registry: Registry, files: Files | None = None, passive: bool = False
+) -> tuple[Linked, Diagnostics]:
+    """``flow`` with everything that it calls, and all errors and warnings about its names.
+    ``passive``: no file is read and no builder of a policy is called, so that what they bring is
+    not checked."""
+    findings = Diagnostics()
+    return _Linker(registry, findings, files, passive).flow(flow, ()), findings
+
+
+class _Linker:
+    def __init__(
+        self, registry: Registry, findings: Diagnostics, files: Files | None, passive: bool
+    ) -> None:
+        self.registry = self.base = registry
+        self.findings, self.files, self.passive = findings, files, passive
+        self.linking: list[Flow] = []
+        """The open flows, the innermost last."""
+        self.done: dict[str, Linked] = {}
+        self.brought: dict[int, dict[str, Tool]] = {}
+        """The tools that a definition brings for an agent step, by the identity of the step."""
+        self.size: dict[str, tuple[int, int]] = {}
+        """The number of steps of each flow with all its calls, and the depth of its calls."""
+
+    def flow(self, flow: Flow, around: tuple[str, ...], registry: Registry | None = None) -> Linked:
+        """``flow`` with its callees. ``registry``: to look them up in, if another one than that of
+        the outer flow."""
+        outer, self.registry = self.registry, registry or self.registry
+        schemas = {**self.registry.schemas, **flow.declared.schemas}
+        callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
+        self.findings.extend(flow.declared.refuses)
+        self.linking.append(flow)
+        sound = set[str]()  # thousands of steps may name the same schema
+        steps, open_inside, inside = 0, 0, (*around, key_of(flow))
+        # One walk for everything that needs each step: a definition may have 100,000.
+        for step in every(flow.body):
+            steps += 1
+            if isinstance(step, Invoke):
+                callee = self.callee(step, inside)
+                brought |= {step.id: self.brought[id(step)]} if id(step) in self.brought else {}
+                if callee is not None:
+                    callees[step.id] = callee
+                if isinstance(callee, Linked):
+                    # By multiplication and not by walking: ten flows that call each other have
+                    # billions of steps.
+                    more, deeper = self.size[key_of(callee.flow)]
+                    steps, open_inside = steps + more, max(open_inside, deeper)
+                gives = step.gives
+                if (
+                    gives
+                    and gives.text not in sound
+                    and check_schema(gives, schemas, self.findings)
+                ):
+                    sound.add(gives.text)
+        if steps > MOST_STEPS:  # a run has a row for each step of each call
+            message = (
+                f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
+                f"{MOST_STEPS:,} are allowed"
+            )
+            self.findings.error(
+                "flow.too-large",
+                message,
+                flow.origin.span,
+                "a for_each or a fold repeats a step without a copy",
+            )
+            steps = 0  # not reported again for its callers
+        self.size[key_of(flow)] = steps, open_inside + 1
+        self.linking.pop()
+        self.findings.extend(unknown_reads(flow, callees))
+        self.findings.extend(unknown_gifts(flow, callees))
+        self.findings.extend(foreign_names(flow, callees))
+        self.findings.extend(unlimited(flow, callees))
+        self.findings.extend(repeated_effects(flow, callees))
+        tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
+        self.registry = outer
+        return Linked(flow, callees, schemas, tools, brought, uses, asked)
+
+    def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
+        """The tools that ``flow`` may use, and those of them that need an approval. An alias means
+        the registered tool of that alias, else of its name (B5)."""
+        if flow.declared.uses is None:
+            return None, frozenset()
+        names = {*self.registry.tools, *self.registry.flows}
+        asks = {
+            (use.alias if use.alias in names else use.registered or use.alias, use.asks)
+            for use in flow.declared.uses
+        }
+        used = frozenset(name for name, _ in asks)
+        return used, frozenset(name for name in used if (name, False) not in asks)
+
+    def callee(self, step: Invoke, around: tuple[str, ...]) -> Callee | None:
+        if step.pick is None:
+            return LOOK_UP[step.kind](self, step, around)
+        if step.pick.among is None:
+            return Candidates(self.registry.offered)
+        callees = dict[str, Callee]()
+        for name in step.pick.among:
+            named = registered_name(step, name, self.registry)
+            lookup = step.lookup._replace(file=step.lookup.files.get(name.text))
+            chosen = replace(step, name=named, lookup=lookup)
+            if (callee := LOOK_UP[step.kind](self, chosen, around)) is not None:
+                callees[name.text] = callee
+        return Candidates(callees)
+
+    def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
+        return model_binding(step, self.registry, self.findings)
+
+    def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
+        """The flow of a model's session, without launches, which a run cannot make."""
+        outer, tools = self.linking[-1], agent.tools
+        if tools is None and step.tools is not None:
+            tools = tuple(name.text for name in step.tools)
+        if step.asking.no_tools:
+            tools = ()
+        allowed = (
+            None if tools is None else tuple(name for name in tools if not self.launches(name))
+        )
+        flow = session_flow(
+            replace(agent, tools=allowed),
+            step,
+            outer,
+            {**self.registry.schemas, **outer.declared.schemas},
+        )
+        registry = self.registry.with_tools(self.brought.get(id(step), {}).values())
+        return replace(self.flow(flow, around, registry), agent=agent)
+
+    def launches(self, name: str) -> bool:
+        """Whether a name is that of a launch, which is only for agents outside of runs (decision
+        A13)."""
+        called = name.removeprefix(OFFERED)
+        offered = name == RUN_RESULT or (called != name and called in self.registry.flows)
+        return name in LAUNCHES or (offered and name not in self.registry.tools)
+
+    def person(self, step: Invoke, around: tuple[str, ...]) -> Person:
+        return Person()
+
+    def transform(self, step: Invoke, around: tuple[str, ...]) -> Transform | None:
+        return self.registered(step, self.registry.transforms, "flow.unknown-transform")
+
+    def registered(self, step: Invoke, shelf: Shelf[R], code: str) -> R | None:
+        """What is registered under the name of the step; None, and an error, if nothing is."""
+        registered = shelf.get(step.name.text)
+        if registered is None:
+            self.findings.add(shelf.missing(step.name.text, step.name.span, code))
+        return registered
+
+    def policy(self, step: Invoke, around: tuple[str, ...]) -> BoundPolicy | Linked | None:
+        policy = self.registered(step, self.registry.policies, "flow.unknown-policy")
+        if policy is None:
+            return None
+        # A passive look at a definition, as while it is typed, must not run code of a user.
+        if policy.builder:
+            return None if self.passive else self.built(policy, step, around)
+        # A definition without a list of agents may call the registered ones (decision B1).
+        named = step.tools if step.tools is not None else tuple(map(Name, self.registry.agents))
+        agents = dict[str, Callee]()
+        for name in named:
+            agent = self.agent(replace(step, kind="agent", name=name, tools=None), around)
+            if agent is not None:
+                agents[name.text] = agent
+        return BoundPolicy(policy, step.asking.config, agents)
+
+    def built(self, policy: Policy, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        """The flow of the one step that a builder returns."""
+        outer, why = self.linking[-1], "it did not return a Step"
+        try:
+            # A copy, since the builder is user code and the definition is linked again.
+            config = isolate(dict(step.asking.config))
+            built = policy.function(**dict.fromkeys(policy.takes, config))
+        except Exception as error:  # of user code
+            built, why = None, f"{type(error).__name__}: {error}"
+        if not isinstance(built, Step):
+            message = f"policy {policy.name!r} could not be built: {why}"
+            self.findings.error(
+                "flow.policy-failed",
+                message,
+                step.name.span,
+                "a builder takes config and returns a Step",
+            )
+            return None
+        # The result of the step is that of the policy.
+        built = replace(built, target=built.target or step.target)
+        body = Sequence(
+            id="built", word=step.word, label=policy.name, span=step.name.span, steps=(built,)
+        )
+        flow = replace(
+            outer,
+            name=f"{outer.name}/{policy.name}",
+            body=body,
+            declared=outer.declared._replace(refuses=(), caps=None),
+            origin=outer.origin._replace(is_built=True),
+        )
+        return self.flow(flow, around)
+
+    def file(self, step: Invoke, around: tuple[str, ...]) -> Tool | Linked | None:
+        """The tool or flow in the file of the step; None, and an error, if it cannot be read."""
+        assert step.lookup.file is not None
+        if self.passive:
+            return None
+        assert self.files is not None, "a flow that names files is linked with a reader of files"
+        try:
+            defined = self.files(step.lookup.file, self.linking[-1])
+        except DefinitionError as error:
+            self.findings.extend(
+                replace(d, span=d.span or step.lookup.file.span) for d in error.diagnostics
+            )
+            return None
+        return defined if isinstance(defined, Tool) else self.open(step, defined, around)
+
+    def flow_in_file(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        defined = self.file(step, around)
+        return defined if isinstance(defined, Linked) else None
+
+    def tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
+        name = step.name.text
+        if self.launches(name):
+            called = name.removeprefix(OFFERED)
+            hint = "nest with a call step" + (
+                f": call: {{pipeline: {called}}}" if called != name else ""
+            )
+            self.findings.error(
+                "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint
+            )
+            return None
+        tool = self.registry.tools.get(name)
+        if tool is None:
+            return self.not_a_tool(step, around)
+        self.findings.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        self.patterns(step, tool.arguments)
+        check_arguments(step, tool, self.findings)
+        return tool
+
+    def not_a_tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
+        """What a tool step calls if no tool has its name: an agent, a flow, or what its file
+        defines."""
+        name, flows, tools = step.name.text, self.registry.flows, self.registry.tools
+        # Only a model calls agents as tools; an author has a step for them.
+        if name in self.registry.agents and step.pick is not None:
+            return self.agent_as_tool(step, self.registry.agents[name], around)
+        if name in flows and not step.lookup.only_tools:
+            return self.called(step, around)
+        if step.lookup.file is not None:
+            defined = self.file(step, around)
+            if isinstance(defined, Tool):
+                check_arguments(step, defined, self.findings)
+            return defined
+        near = join_hints(
+            suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
+            suggest("", tools, "registered tools"),
+        )
+        if name in flows:
+            near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
+        self.findings.error(
+            "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
+        )
+        return None
+
+    def agent_as_tool(
+        self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
+    ) -> Agent | Linked | None:
+        """An agent that a model may call. A model that offers itself, also through others, is a
+        cycle."""
+        # By the name of the session, which is open for as long as the agent answers.
+        session = session_name(agent.name)
+        if session in around:
+            chain = " → ".join((*around[around.index(session) :], session))
+            self.findings.error(
+                "flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span
+            )
+            return None
+        return self.answers(step, agent, around)
+
+    def patterns(self, step: Invoke, takes: Arguments) -> None:
+        """Refuse patterns of annotations that RE2 does not support (decision D5)."""
+        self.findings.extend(replace(fault, span=step.name.span) for fault in takes.refused)
+
+    def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        if brought := self.brought_tools(step):
+            self.brought[id(step)] = brought
+        names = [*self.registry.tools, *brought, *step.lookup.files]
+        for tool in step.tools or ():
+            if tool.text not in names and not self.launches(tool.text):
+                hint = suggest(tool.text, names, "registered tools")
+                self.findings.error(
+                    "flow.unknown-capability",
+                    f"no tool {tool.text!r} is registered",
+                    tool.span,
+                    hint,
+                )
+        name = step.name.text
+        if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
+            return self.named_agent(step, around)
+        default = self.registry.agents.default
+        needs_model = default is None or (
+            (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
+        )
+        if needs_model and (step.asking.model or self.registry.model is not None):
+            # A model that is configured or named can answer any step that a function would have
+            # answered.
+            default = ANYBODY
+        if default is None:
+            hint = (
+                "@agent def answer(prompt: str) -> str: ... defines one; %config "
+                "AgfMagics.model lets a model answer"
+            )
+            self.findings.error(
+                "flow.no-agent", "no agent is registered to answer this step", step.span, hint
+            )
+            return None
+        return self.answers(step, default, around)
+
+    def named_agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
+        """Who answers for the identity of the step: an agent, a flow, or what its file defines."""
+        name = step.name.text
+        registered = name in self.registry.agents or name in self.registry.flows
+        # The registered one wins, so that a notebook can replace what a file defines; never
+        # silently.
+        if registered and step.lookup.file is not None:
+            message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
+            self.findings.warn("flow.registered-instead", message, step.lookup.file.span)
+        if name in self.registry.agents:
+            return self.answers(step, self.registry.agents[name], around)
+        if name in self.registry.flows:
+            if step.asking.wins or step.asking.attach:
+                self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
+            return self.called(step, around)
+        if step.lookup.file is not None:
+            return self.flow_in_file(step, around)
+        hint = suggest(name, self.registry.agents, "registered agents")
+        self.findings.error(
+            "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
+        )
+        return None
+
+    def no_model(self, step: Invoke, what: str) -> None:
+        message = f"{what} and has no model"
+        key, span = (
+            ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
+        )
+        hint = (
+            f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
+            f"answers itself"
+        )
+        if not step.asking.model and self.registry.model is None:
+            hint = (
+                f"remove {key}; %config AgfMagics.model, or an agent of agf.model_agent, lets a "
+                f"model answer"
+            )
+        self.findings.error("flow.agent-model", message, span, hint)
+
+    def brought_tools(self, step: Invoke) -> dict[str, Tool]:
+        """The tools that the definition brings for an agent; a registered tool with that name is
+        used instead."""
+        tools = self.registry.tools
+        brought = {
+            derived.name: derive(derived, tools[derived.base])
+            for derived in step.lookup.derived
+            if derived.base in tools
+        }
+        for name, file in step.lookup.files.items() if step.tools is not None else ():
+            defined = (
+                self.file(replace(step, lookup=Lookup(file)), ()) if name not in tools else None
+            )
+            brought |= {name: replace(defined, name=name)} if isinstance(defined, Tool) else {}
+        return {name: tool for name, tool in brought.items() if name not in tools}
+
+    def answers(
+        self, step: Invoke, agent: Agent | ModelAgent, around: tuple[str, ...]
+    ) -> Agent | Linked:
+        if isinstance(agent, ModelAgent):
+            return self.session(step, agent, around)
+        if step.asking.wins or step.asking.attach:
+            self.no_model(step, f"agent {agent.name!r} is a function")
+        elif step.asking.model:
+            message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
+            hint = "register no default agent, or name a model with agf.model_agent and identity"
+            self.findings.warn("flow.model-ignored", message, step.asking.span, hint)
+        if agent.accepts is not None:
+            self.patterns(step, agent.takes)
+        return agent
+
+    def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:
+        name = step.name.text
+        flow = self.registry.flows.get(name)
+        if flow is None and step.lookup.file is not None:
+            return self.flow_in_file(step, around)
+        # Found, so that the cycle is told and not a name that is missing.
+        if flow is None and name == self.linking[-1].name and name in around:
+            flow = self.linking[-1]  # it calls itself and is not registered yet
+        if flow is None:
+            hint = join_hints(
+                suggest(name, self.registry.flows, "registered flows"), "define it before you run"
+            )
+            self.findings.error(
+                "flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint
+            )
+            return None
+        return self.open(step, flow, around)
+
+    def open(self, step: Invoke, flow: Flow, around: tuple[str, ...]) -> Linked | None:
+        name = key_of(flow)
+        if name in around:
+            chain = " → ".join((*around[around.index(name) :], name))
+            self.findings.error(
+                "flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span
+            )
+            return None
+        # Python's stack would end first, in the middle of a run.
+        if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
+            message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
+            self.findings.error(
+                "flow.too-large", message, step.name.span, "call it from an outer flow"
+            )
+            return None
+        # Once, wherever it is called from: its size and its findings do not depend on the caller.
+        if name not in self.done:
+            # Not in the session's registry: it does not give its tools to its callees.
+            self.done[name] = self.flow(flow, around, self.base)
+        check_passed(step, flow, self.findings)
+        return self.done[name]
+
+
+def key_of(flow: Flow) -> str:
+    """A key among the open flows: two files may define flows of the same name."""
+    return flow.name if flow.origin.file is None else f"{flow.name} ({flow.origin.file})"
+
+
+LOOK_UP: Mapping[str, Callable[[_Linker, Invoke, tuple[str, ...]], Callee | None]] = {
+    "tool": _Linker.tool,
+    "agent": _Linker.agent,
+    "flow": _Linker.called,
+    "transform": _Linker.transform,
+    "policy": _Linker.policy,
+    "question": _Linker.person,
+    "model": _Linker.model,
+}

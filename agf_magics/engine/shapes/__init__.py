@@ -1,0 +1,1 @@
+"""How each shape runs: in order, by dependency, along edges, in parallel."""

@@ -1,0 +1,164 @@
+"""The shape `Dag`: each step starts as soon as its inputs are available.
+
+The `Scheduler` of the language knows which nodes are ready; this module only runs them. Ends are
+stored one at a time, in their order or in the order that the scheduler asks for. Only the nodes
+that an end concerns are checked again, so a plan of a thousand calls is not searched a thousand
+times.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from ...flow.frame import Frame, Outcome, Scheduler, Skip, finished
+from ...flow.graph_steps import Dag
+from ...flow.progress import events as ev
+from ...flow.steps import Invoke
+from ...journal.records.records import CallKey
+from ...text.diagnostics import StepError
+from ..calls.streams import separate_prints
+from ..runner import CallSite, ShapeResult, clock, is_rescuable
+
+
+async def run_dag(site: CallSite[Dag]) -> ShapeResult:
+    """Run every node that becomes ready; the frame when none runs and none is ready."""
+    dag = _Run(site)
+    await dag.run_all()
+    return ShapeResult(None, frame=dag.frame)
+
+
+class _Run:
+    def __init__(self, site: CallSite[Dag]) -> None:
+        self.site, self.runner, self.frame = site, site.run, site.frame
+        self.scheduler: Scheduler = site.step.open(self.frame)
+        self.nodes = self.scheduler.nodes
+        steps = {inner.id: inner for inner in site.step.steps}
+        self.steps = [steps[node.step] for node in self.nodes]
+        self.inside = self.instanced = site.scope._replace(concurrent=True)
+        # Instances are a fan-out (decision A15).
+        if any(node.instance is not None for node in self.nodes):
+            self.instanced = self.inside._replace(depth=site.scope.depth + 1)
+            self.runner.budget.deepen(self.instanced.depth, site.step.span)
+        self.waiting = set(range(len(self.nodes)))
+        """The numbers of the nodes that are neither ready nor skipped."""
+        self.ready: OrderedDict[int, Frame] = OrderedDict()
+        """Ready and not started, with the frames that they see."""
+        self.running = 0
+        """How many have a task."""
+        self.held: dict[int, Outcome] = {}
+        """Ended and not stored, in the order of their ends."""
+
+    async def run_all(self) -> None:
+        failure: BaseException | None = None
+        self.check(range(len(self.nodes)))
+        await self.replay()
+        try:
+            async with asyncio.TaskGroup() as group:
+                self.start_ready(group)
+        except BaseExceptionGroup as several:
+            failure = several.exceptions[0]
+        # Outside of `except`: IPython prints a traceback for an error whose context is a group.
+        if failure is not None:
+            raise failure
+        for number in sorted(self.waiting):
+            self.skip(number, Skip("its inputs never became available"))
+        self.frame = self.scheduler.close(self.frame)
+        self.runner.reach(self.site.scope, self.frame)
+
+    async def replay(self) -> None:
+        """Store what an earlier session stored, in its order and before anything new starts: so
+        every node sees the same frame as then."""
+        keys = [self.key(number) for number in range(len(self.nodes))]
+        for number in self.runner.log.order("stored", keys):
+            # The journal is not believed blindly: only a node that is ready starts.
+            frame = self.ready.pop(number, None)
+            if frame is not None:
+                self.end(number, await self.start(number, frame))
+                self.check(self.scheduler.feeds(number))
+
+    def start_ready(self, group: asyncio.TaskGroup) -> None:
+        """Start the ready nodes, each in a task of its own."""
+        while self.ready:
+            # In the order in which they became ready; a set would change it from run to run.
+            number, frame = self.ready.popitem(last=False)
+            self.running += 1
+            group.create_task(self.run_node(group, number, frame))
+
+    async def run_node(self, group: asyncio.TaskGroup, number: int, frame: Frame) -> None:
+        separate_prints(self.runner)
+        self.held[number] = await self.start(number, frame)
+        self.running -= 1
+        # Before `store_ended`: the scheduler chooses among those that have come.
+        self.scheduler.come(number)
+        self.store_ended()
+        self.start_ready(group)
+
+    def store_ended(self) -> None:
+        """Store the ends that may be stored, and check the nodes that they concern."""
+        while self.held:
+            number = self.scheduler.next()
+            if number is None and not self.running and not self.ready:
+                number = next(iter(self.held))  # no other node can end before it
+            if number is None:
+                return
+            self.end(number, self.held.pop(number))
+            self.check(self.scheduler.feeds(number))
+
+    def check(self, numbers: Iterable[int]) -> None:
+        """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
+        what these feed."""
+        # A list that grows, not a recursion: a chain of skipped nodes may be long.
+        queue = list(numbers)
+        for number in queue:
+            if number not in self.waiting:
+                continue
+            verdict = self.scheduler.ready(number, self.frame)
+            if verdict == "go":
+                self.waiting.remove(number)
+                self.ready[number] = self.scheduler.enter(number, self.frame)
+            elif verdict != "wait":
+                self.skip(number, verdict)
+                queue += self.scheduler.feeds(number)
+
+    async def start(self, number: int, frame: Frame) -> Outcome:
+        step, scope, index, instance = (
+            self.steps[number],
+            self.inside,
+            self.site.index,
+            self.nodes[number].instance,
+        )
+        if instance is not None:
+            scope, index = self.instanced, (*index, instance)
+        try:
+            value, _ = await self.runner.run_step(step, frame, scope, index)
+        except StepError as error:
+            if not is_rescuable(error):
+                raise
+            return Outcome(None, None, error, "failed")
+        return finished(
+            (
+                value,
+                None,
+                None,
+                "fired" if type(step) is Invoke and not step.awaited else "finished",
+            )
+        )
+
+    def skip(self, number: int, reason: Skip) -> None:
+        self.waiting.remove(number)
+        self.runner.emit(ev.StepSkipped(self.key(number).at, clock(), reason.why))
+        self.end(number, Outcome(reason.why, status="skipped"))
+
+    def end(self, number: int, outcome: Outcome) -> None:
+        if outcome.status != "skipped":
+            # The order of the stores decides what later nodes see, so a resumed run repeats it.
+            self.runner.mark("stored", self.key(number))
+        self.frame = self.scheduler.store(number, self.frame, outcome)
+        self.runner.reach(self.site.scope, self.frame)
+
+    def key(self, number: int) -> CallKey:
+        instance = self.nodes[number].instance
+        more = () if instance is None else (instance,)
+        return CallKey(self.site.path_of(self.steps[number], *more), self.site.scope.tries)

@@ -1,0 +1,336 @@
+"""The elements of a fan-out or a fold: a list, or an opaque sequence that is read one element at a
+time.
+
+``len`` and ``[number]`` of a sequence are code of a user, so they run where a plain function
+without concurrency runs: on the thread that waits for the run, where ■ can interrupt them, else on
+a worker thread. A call there costs more than most elements, so it reads a few elements ahead: never
+for longer than `READ_SECONDS`, never more than `READ_AHEAD` elements. The elements of a range, a
+tuple and an array have no code and are read when they are needed.
+
+An element that was read is held until the fan-out needs it no longer. So the memory that a run
+takes depends on the number of concurrent elements, not on the number of all elements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, final
+
+from ...catalog import Where as Place
+from ...catalog.digests.functions import digest_value
+from ...flow.progress import events as ev
+from ...flow.steps import Each, Fold
+from ...journal.records.records import SequenceRow
+from ...limits.grants import granted
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.opaque import (
+    is_array,
+    is_quick,
+    is_sequence,
+    sequence_name,
+    source_of,
+    why_no_sequence,
+)
+from ...values.value import Value, settle, type_name
+from ..calls.failures import describe_exception, describe_masked
+from ..runner import CallSite, clock
+from ..threads.awaiting import Result, TimedOut
+
+MOST = 100_000_000
+"""The most elements of a sequence: the list of their results alone takes 800 MB."""
+
+READ_SECONDS = 0.005
+"""Seconds after which a call reads no further element ahead: in that time, no more than some tens of
+megabytes can be read."""
+
+READ_AHEAD = 64
+"""The most elements that a call reads."""
+
+SAMPLES, SAMPLE_BYTES = 256, 4096
+"""The parts of a large array that identify it for a resumed run."""
+
+STATE = "an element must be the same each time it is read, because a resumed run reads it again"
+
+
+@final
+class Elements:
+    """The elements of one sequence, for one fan-out."""
+
+    def __init__(
+        self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
+    ) -> None:
+        """``length``: what ``len`` has returned. ``most``: use only so many elements."""
+        self.site, self.source, self.length = site, source, length
+        self.count = min(most, length)
+        self.list = source if type(source) is list else None
+        """A list has no code: its elements are values already, and it cannot change."""
+        self.is_quick = self.list is not None or is_quick(source)
+        self.held: dict[int, Result] = {}
+        """The elements that were read and are still needed; for one that cannot be read, why."""
+        self.ahead: dict[int, Result] = {}
+        """Those that were read and not asked for yet."""
+        self.reading = asyncio.Lock()
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: int) -> Value:
+        """Element ``number``, which `load` has read before if its sequence is not quick. Raises
+        StepError."""
+        if self.list is not None:
+            return self.list[number]
+        ok, element = self.held.get(number) or _read_one(self.source, number)
+        if not ok:
+            raise self._unread(number, element)
+        return element
+
+    def hold(self, number: int) -> bool:
+        """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
+        if number in self.ahead:
+            self.held[number] = self.ahead.pop(number)
+        return self.is_quick or number in self.held
+
+    async def load(self, number: int) -> None:
+        """Read element ``number`` and perhaps some that follow, and hold it."""
+        # Elements of one sequence are read one after another: its code may not be safe for two
+        # threads.
+        async with self.reading:
+            # Again: another part may have read it while this one waited.
+            if not self.hold(number):
+                await self._read(number)  # drops those that were read ahead at another place
+                self.hold(number)
+
+    async def take(self, number: int) -> Value:
+        """Element ``number``, which is not held afterwards. Raises StepError."""
+        if not self.hold(number):
+            await self.load(number)
+        element = self[number]
+        self.release(number)
+        return element
+
+    def release(self, number: int) -> None:
+        """Element ``number`` is not needed any more."""
+        self.held.pop(number, None)
+
+    def shown(self, number: int) -> Value:
+        """Element ``number``, which is held or quick, for a message; None if it cannot be read."""
+        ok, element = self.held.get(number) or _read_one(self.source, number)
+        return element if ok else None
+
+    async def check_length(self) -> None:
+        """Warn if the length has changed since it was read: the result does not cover the sequence
+        as it is now."""
+        if self.is_quick:
+            return
+        ok, now = await _call(self.site, _length, {"source": self.source})
+        if ok and now == self.length:
+            return
+        after = f"{now:,}" if ok else "unknown"
+        message = (
+            f"{sequence_name(self.source)} had {self.length:,} elements at the start of the "
+            f"step; now {after}"
+        )
+        hint = (
+            f"the step has used the first {self.count:,}; let no tool change a sequence while "
+            f"a step iterates over it"
+        )
+        self.site.run.emit(
+            ev.Warned(
+                clock(),
+                Diagnostic(
+                    "run.sequence-changed", message, self.site.step.over.span, hint, "warning"
+                ),
+            )
+        )
+
+    async def _read(self, number: int) -> None:
+        results, last = list[Result](), min(number + READ_AHEAD, self.count)
+        arguments = {"source": self.source, "numbers": range(number, last), "results": results}
+        _, error = await _call(self.site, _read_some, arguments)
+        if not results:
+            results.append((False, error))
+        # A copy: a call that was left running goes on appending.
+        self.ahead = dict(enumerate(results.copy(), number))
+
+    def _unread(self, number: int, error: BaseException) -> StepError:
+        if isinstance(error, StepError):  # a row of a table that cannot be read says why
+            return StepError(*error.diagnostics)
+        what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
+        hint = (
+            f"a sequence of {self.count:,} elements needs each of the numbers 0 to "
+            f"{self.count - 1:,}"
+        )
+        return _failure(self.site, "step.unread-element", what, error, hint)
+
+
+async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
+    """The elements that ``over`` gives. Raises StepError for a value that has none."""
+    source = site.step.over.evaluate(site.frame)
+    # Without a copy: frames share values, and no step changes one.
+    if type(source) is list:
+        return Elements(site, source, len(source))
+    span = site.step.over.span
+    if not is_sequence(source):
+        hint = why_no_sequence(source) or (
+            "over takes a list or a sequence; without over and items the incoming pipe data is used"
+        )
+        raise StepError(
+            Diagnostic("step.not-a-list", f"expected a list, got {type_name(source)}", span, hint)
+        )
+    ok, count = (
+        _length(source) if is_quick(source) else await _call(site, _length, {"source": source})
+    )
+    if not ok:
+        what = f"the length of {sequence_name(source)} cannot be read"
+        raise _failure(
+            site,
+            "step.sequence-length",
+            what,
+            count,
+            "__len__ must return the number of its elements",
+        )
+    # Before the list of results is made, which alone would take the memory.
+    if count > MOST:
+        message = (
+            f"{sequence_name(source)} has {count:,} elements; a step can have at most {MOST:,}"
+        )
+        hint = (
+            "let each element be a part: range(0, n, 10_000), and a tool that works on 10,000 "
+            "of them"
+        )
+        raise StepError(Diagnostic("step.sequence-length", message, span, hint))
+    elements = Elements(site, source, count)
+    _compare(elements)
+    return elements
+
+
+def first_of(items: Elements, most: int) -> Elements:
+    """At most ``most`` of the elements, from the first one."""
+    return Elements(items.site, items.source, items.length, most)
+
+
+def _compare(elements: Elements) -> None:
+    """Journal what identifies the sequence. A resumed run compares it: its recorded elements are
+    those of a sequence that was equal."""
+    site, source = elements.site, elements.source
+    journal = site.run.journal
+    if journal is None:
+        return
+    digest = None
+    if elements.is_quick and not site.run.secrets.active:  # a digest would allow to guess a secret
+        digest = _digest(source_of(source), journal.most)
+    name = type(source_of(source)).__name__
+    # By name, length and digest: the elements themselves are read again, never stored.
+    earlier = journal.compare_sequence(site.key, SequenceRow(name, elements.count, digest))
+    if earlier is None:
+        return
+    if (name, elements.count) == (earlier.name, earlier.length):
+        message = f"the elements of {sequence_name(source)} have changed since the start of the run"
+    else:
+        before, now = (
+            f"{kind} with {length:,} elements"
+            for kind, length in (earlier[:2], (name, elements.count))
+        )
+        message = f"expected {before}, as at the start of the run, got {now}"
+    hint = f"start a new run; {STATE}"
+    raise StepError(Diagnostic("step.sequence-changed", message, site.step.over.span, hint))
+
+
+def _digest(source: Value, most: int) -> str | None:
+    """A digest of a quick sequence. Of a large array it covers its form and `SAMPLES` parts of its
+    data: to read one gigabyte takes a second."""
+    if type(source) is range:
+        return repr(source)
+    digest_of_all = digest_value(source, most)
+    if digest_of_all is not None:
+        return digest_of_all
+    if not is_array(source) or source.dtype.hasobject or not source.flags.c_contiguous:
+        return None
+    # No copy: only of a contiguous array, which was checked above.
+    data = source.reshape(-1).view("u1")
+    digest = hashlib.sha256(f"{source.dtype!r} {source.shape}".encode())
+    for part in range(SAMPLES):
+        start = part * max(0, len(data) - SAMPLE_BYTES) // (SAMPLES - 1)
+        digest.update(data[start : start + SAMPLE_BYTES].tobytes())
+    return digest.hexdigest()
+
+
+def _failure(
+    site: CallSite[Any], code: str, what: str, error: BaseException, hint: str
+) -> StepError:
+    span, secrets = site.step.over.span, site.run.secrets
+    if isinstance(error, TimedOut):
+        hint = (
+            "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, "
+            "so that others continue"
+        )
+        return StepError(Diagnostic("step.timeout", f"{what}: it {error}", span, hint))
+    if secrets.raised(error):  # the exception itself is not shown either, so there is no cause
+        message = f"{what}: {describe_masked(error, secrets)}"
+        return StepError(Diagnostic(code, message, span, hint))
+    failed = StepError(Diagnostic(code, f"{what}: {describe_exception(error)}", span, hint))
+    failed.__cause__ = error
+    return failed
+
+
+async def _call(
+    site: CallSite[Any], function: Callable[..., Any], arguments: dict[str, Any]
+) -> Result:
+    """Call code of a sequence, with the rights and the time limit of a tool of the step."""
+    host = site.run.host
+    place: Place = "kernel" if host.waited else "thread"
+    # `__len__` and `__getitem__` are code of the user, which must not get more than a tool of the
+    # step.
+    outer = granted.set(site.scope.grant)
+    try:
+        ok, result = await host.call(
+            place, function, arguments, site.run.budget.limits.step_timeout
+        )
+    finally:
+        granted.reset(outer)
+    return result if ok else (False, result)
+
+
+def _length(source: Value) -> Result:
+    """The length: not of a subclass of int, and not negative."""
+    try:
+        count = len(source)
+    # `len` cannot return more than `sys.maxsize`; a range can be longer.
+    except OverflowError:
+        return _long_length(source)
+    except Exception as error:
+        return False, error
+    # A subclass of int has code of its own.
+    return True, int(count)
+
+
+def _long_length(source: Value) -> Result:
+    """The length of a sequence with more than ``sys.maxsize`` elements."""
+    source = source_of(source)
+    if type(source) is range:
+        return True, (
+            source.stop - source.start - (1 if source.step > 0 else -1)
+        ) // source.step + 1
+    return False, OverflowError(f"it has more than {sys.maxsize:,} elements")
+
+
+def _read_one(source: Value, number: int) -> Result:
+    try:
+        return True, settle(source[number])
+    except Exception as error:
+        return False, error
+
+
+def _read_some(source: Value, numbers: range, results: list[Result]) -> Result:
+    """Append the first of the elements to ``results``, and some that follow."""
+    until = time.monotonic() + READ_SECONDS
+    for number in numbers:
+        # Into the caller's list, so that what was read is there if the call is stopped.
+        results.append(_read_one(source, number))
+        if time.monotonic() > until:
+            break
+    return True, None

@@ -1,0 +1,181 @@
+"""Shapes whose parts run concurrently. Isolation needs no code: frames are immutable, so each
+element stores into a frame of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome
+from ...flow.progress import events as ev
+from ...flow.steps import WIDTH, Branches, Each, Invoke
+from ...journal.records.records import CallKey
+from ...text.diagnostics import StepError
+from ...values.value import Value
+from ..calls.table_rows import ask_to_go_on
+from ..linking.linked import schema_of
+from ..linking.sessions import sessions
+from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
+from .elements import Elements, first_of, read_elements
+from .in_order import report
+from .one_call import body_runs_on_workers, one_call
+from .task_fan_out import Parts, Plan, Pool, retry_scope
+from .worker_fan_out import ThreadedPool
+
+
+async def each(site: CallSite[Each]) -> Value:
+    """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
+    survivors in order."""
+    run, step, scope = site.run, site.step, site.scope
+    inside = scope._replace(
+        depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
+    )
+    # Before the elements are read: a fan-out that may not begin runs no code of theirs.
+    run.budget.deepen(inside.depth, step.span)
+    items = await _elements_of(site)
+    run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
+    # All or nothing: half of the agents' answers would be paid for and thrown away.
+    run.budget.foresee(len(items) * sessions(step.body, scope.linked.callees), step.span)
+    # By number, so that the results are in the order of the elements, whatever ends first.
+    values: list[Value] = [DROPPED] * len(items)
+    bind, body = step.element.bind, step.body
+    path, frame, index = site.path_of(body), site.frame, site.index
+
+    async def start(i: int, attempt: int) -> StepResult:
+        where = retry_scope(inside, (*path, i), attempt)
+        try:
+            inner = bind(frame, items[i])
+        except StepError as error:
+            # A failure of the element, not of the fan-out: `on_error` applies to it.
+            return run.fail_unstarted(error, body, frame, where, (*index, i), attempt)
+        return await run.run_step(body, inner, where, (*index, i), attempt)
+
+    # What failed before is known before other elements start, which a failure would stop.
+    first = [i for i in run.log.failed_elements(path) if i < len(items)]
+    plan, queue = Plan(len(items), step.limit or WIDTH, first=first), run.host.queue
+    call, keep = one_call(site, inside), values.__setitem__
+    pool: Parts
+    if call is not None:
+        pool = ThreadedPool(site, inside, call, keep, items)
+    else:
+        is_wide = step.limit is None and body_runs_on_workers(body, scope.linked)
+        workers = queue if is_wide else None
+        pool = Pool(site, start, keep, lambda i: (*path, i), items, workers)
+    if 0 < step.first < len(items):
+        await pool.run(plan.begin(step.first))
+        await ask_to_go_on(site, len(items))
+    failures = await pool.run(plan)
+    # A sequence may have grown or shrunk while it was read.
+    await items.check_length()
+    # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
+    # same time.
+    value, _ = await _collect(
+        site, FanOutResult(values, failures=failures), inside._replace(concurrent=scope.concurrent)
+    )
+    return value
+
+
+async def _elements_of(site: CallSite[Each]) -> Elements:
+    """The elements that are used, after the arguments of all were built where the step says so."""
+    step, items = site.step, await read_elements(site)
+    cut = step.cut
+    if cut is not None and len(items) > cut.most:
+        report(site.run, cut.finding(len(items) - cut.most))
+        items = first_of(items, cut.most)
+    if step.ahead:
+        await _build_ahead(site, items)
+    return items
+
+
+async def branches(site: CallSite[Branches]) -> Value:
+    """Run all branches at the same time, then ``collect`` over the named values in the order of
+    their declaration."""
+    run, step, scope = site.run, site.step, site.scope
+    inside = scope._replace(concurrent=True)
+    steps = tuple(step.branches.values())
+    run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
+    run.budget.foresee(sum(sessions(branch, scope.linked.callees) for branch in steps), step.span)
+    values: list[Value] = [DROPPED] * len(steps)
+    names, order = tuple(step.branches), list[int]()
+    keys = [CallKey(site.path_of(branch), scope.tries) for branch in steps]
+
+    async def start(i: int, attempt: int) -> StepResult:
+        where = retry_scope(inside, keys[i].at, attempt)
+        return await run.run_step(steps[i], site.frame, where, site.index, attempt)
+
+    def keep(i: int, value: Value) -> None:
+        values[i] = value
+        # Kept, because a policy may take the first that ended; a resumed run has the same order.
+        order.append(i)
+        run.mark("ended", keys[i])
+
+    done = run.log.order("ended", keys)
+    if run.recording is not None:
+        done = run.recording.order([key.at for key in keys])
+    failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
+    plan = Plan(len(steps), len(steps), done, failed)
+    failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
+    value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
+    return ShapeResult(value, frame=frame) if step.leaves else value
+
+
+async def _collect(
+    site: CallSite[Each] | CallSite[Branches], results: FanOutResult, scope: Scope
+) -> tuple[Value, Frame]:
+    step, frame = site.step, site.frame
+    if step.failing.on_error == "finish" and results.failures:
+        raise _several(results)
+    if step.collect is not None and step.join is not None:
+        return await site.run.run_step(
+            step.collect, step.join.join(frame, results), scope, site.index
+        )
+    if step.gather is not None:
+        return step.gather(results), frame
+    kept = _kept(results)
+    return (list(kept.values()) if results.names is None else kept), frame
+
+
+def _kept(results: FanOutResult) -> dict[Any, Value]:
+    """The values by their branch or the number of their element, without those that were
+    dropped."""
+    names = range(len(results.values)) if results.names is None else results.names
+    named = zip(names, results.values, strict=True)
+    return {name: value for name, value in named if value is not DROPPED}
+
+
+async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
+    """Build the arguments of every call, so that none is made if one of them cannot be built."""
+    step, body = site.step, site.step.body
+    assert isinstance(body, Invoke), "only a call has arguments"
+    wanted = schema_of(body, site.scope.linked)
+    for i in range(len(items)):
+        try:
+            item = await items.take(i)
+            # Built and thrown away: kept, the arguments of 100,000 elements would take the memory.
+            body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
+        except StepError as error:
+            # No step has started, so nobody else gives the error its place.
+            error.path = site.path_of(body, i)
+            error.where = ev.format_path(error.path)
+            raise
+
+
+def _several(results: FanOutResult) -> StepError:
+    """The failures of a fan-out that ran to its end as one error, which has the results as
+    ``partial``."""
+    failures = results.failures
+    first = failures[min(failures)]
+    if len(failures) > 1:
+        # An error of several elements has the path of the first, so each tells its number.
+        element = "element {}: " if results.names is None else ""
+        diagnostics = [
+            replace(problem, message=element.format(i) + problem.message)
+            for i in sorted(failures)
+            for problem in failures[i].diagnostics
+        ]
+        whole = type(first)(*diagnostics)
+        whole.path, whole.where, whole.__cause__ = first.path, first.where, first.__cause__
+        first = whole
+    first.partial = _kept(results)
+    return first

@@ -1,0 +1,73 @@
+"""Whether the body of a fan-out is a single call that workers make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ...catalog import Tool, Transform
+from ...flow.step import Step
+from ...flow.steps import Each, Invoke, calls
+from ..host.placement import has_effect, runs_on_workers, where
+from ..linking.linked import Linked
+from ..runner import CallSite, Scope
+
+
+class OneCall(NamedTuple):
+    """A fan-out whose whole body is one call of a tool that runs on workers."""
+
+    step: Invoke
+    tool: Tool
+    is_secret: bool
+    """Whether its value feeds a secret argument."""
+
+
+def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
+    """The call that is the whole body of a fan-out, if workers pull these calls; else each element
+    is a step. ``inside``: the scope of the elements."""
+    run, body = site.run, site.step.body
+    if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
+        return None
+    tool, journal = inside.linked.callees.get(body.id), run.journal
+    if type(tool) is not Tool:
+        return None
+    if (
+        where(tool, inside.concurrent, run.host) != "worker"
+        # The start of a call with an effect is durable before the call: each has its own turn.
+        or (journal is not None and has_effect(tool))
+        or site.step.failing.wait
+        # Each call waits for its own turn, or tells and asks for itself.
+        or tool.throttle is not None
+        or tool.context
+        # A replayed call is a step's: it may need no worker.
+        or (run.recording is not None and run.recording.replays_tools)
+    ):
+        return None
+    return OneCall(body, tool, (id(inside.linked.flow), body.id) in run.secrets.steps)
+
+
+def body_runs_on_workers(body: Step, linked: Linked) -> bool:
+    """Whether the calls of a body run on workers, all of them, apart from transforms and flows of
+    such calls."""
+    callees = [callee for _, callee, _ in calls_of(body, linked)]
+    if any(isinstance(callee, Tool) and callee.throttle for callee in callees):
+        return False  # the gate is in the kernel, so each call is sent alone
+    # The calls of an agent are those of its session, which is in the kernel.
+    return any(map(runs_on_workers, callees)) and all(
+        runs_on_workers(callee)
+        or isinstance(callee, Transform)
+        or (isinstance(callee, Linked) and callee.agent is None)
+        for callee in callees
+    )
+
+
+def calls_of(
+    body: Step, linked: Linked, before: tuple[str, ...] = ()
+) -> Iterator[tuple[Invoke, Any, tuple[str, ...]]]:
+    """The calls of ``body`` and of the flows that it calls: the step, its callee, and the ids in
+    its path, after those of ``before``."""
+    for step in calls(body):
+        callee, path = linked.callees.get(step.id), (*before, step.id)
+        yield step, callee, path
+        if isinstance(callee, Linked):
+            yield from calls_of(callee.flow.body, callee, path)

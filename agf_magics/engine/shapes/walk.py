@@ -1,0 +1,107 @@
+"""The shape `Walk`: nodes run in rounds, along the edges of a graph.
+
+All nodes of a round see the frame of the round before, so none sees what another one writes. The
+language's `join` makes one frame of their outcomes, in the order of the nodes' names. Then the
+edges are followed.
+"""
+
+from __future__ import annotations
+
+from ...flow.frame import Frame, Outcome
+from ...flow.graph_steps import END, START, Edge, Walk
+from ...flow.progress import events as ev
+from ...text.diagnostics import StepError
+from ...values.value import Value, is_true
+from ..runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock
+from .in_order import report
+from .task_fan_out import Plan, Pool
+
+Visits = dict[str, int]
+"""How often each node ran."""
+
+
+async def run_walk(site: CallSite[Walk]) -> ShapeResult:
+    """Walk from START until no node is ready; the result is that of the last round."""
+    run, step, frame = site.run, site.step, site.frame
+    # The structure decides: a walk that never forks runs its plain functions on the thread that
+    # waits for the run.
+    inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
+    visits: Visits = {}
+    value: Value = None
+    rounds, at = 0, (*site.at, 0)
+    ready = _after(run, step, at, START, frame)
+    while ready := _allowed(run, step, at, ready, visits):
+        rounds += 1
+        if rounds > step.rounds:
+            raise StepError(step.endless(step.rounds))
+        for name in ready:
+            visits[name] = visits.get(name, 0) + 1
+        outcomes = await _round(site, ready, visits, frame, inside)
+        frame, value = step.join(frame, outcomes), outcomes[-1][1].value
+        run.reach(site.scope, frame)
+        at = (*site.at, rounds)
+        ready = [target for name in ready for target in _after(run, step, at, name, frame)]
+    return ShapeResult(value, frame=frame)
+
+
+async def _round(
+    site: CallSite[Walk], ready: list[str], visits: Visits, frame: Frame, inside: Scope
+) -> list[tuple[str, Outcome]]:
+    """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
+    names."""
+    run, step, names = site.run, site.step, sorted(ready)
+    values: list[Value] = [None] * len(names)
+
+    def at(i: int) -> ev.StepPath:
+        return site.path_of(step.nodes[names[i]], visits[names[i]] - 1)
+
+    async def start(i: int, attempt: int) -> StepResult:
+        index = (*site.index, visits[names[i]] - 1)
+        return await run.run_step(step.nodes[names[i]], frame, inside, index)
+
+    # What failed is known before anything in the round starts.
+    first = [i for i in range(len(names)) if run.log.has_failed(at(i))]
+    plan = Plan(len(names), step.width or len(names), first=first)
+    await Pool(site, start, values.__setitem__, at).run(plan)
+    return list(zip(names, map(Outcome, values), strict=True))
+
+
+def _allowed(
+    run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits
+) -> list[str]:
+    """The nodes to run next, each once. A node over its limit is replaced by the target of its
+    exit."""
+    allowed: dict[str, None] = {}
+    skipped: set[str] = set()
+    for name in ready:
+        while (limit := step.limits.get(name)) is not None and visits.get(name, 0) >= limit:
+            if name in skipped:  # two nodes over their limits have exits to each other
+                name = END
+                break
+            skipped.add(name)
+            if step.over is not None:
+                report(run, step.over(name))
+            full, name = name, step.exits.get(name, END)
+            # The way out of a full node is part of the path that is shown.
+            run.emit(ev.EdgeTaken(at, clock(), full, name))
+        if name != END:
+            allowed[name] = None
+    return list(allowed)
+
+
+def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
+    """The targets of a node's edges: the unconditional ones, the first whose condition is true,
+    else ``otherwise``."""
+    edges, taken, chosen = step.leaving.get(name, ()), list[Edge](), False
+    for edge in edges:
+        if edge.when is None:
+            if not edge.otherwise:
+                taken.append(edge)
+        elif not chosen and is_true(edge.when.evaluate(frame)):
+            chosen = True
+            taken.append(edge)
+    if not chosen:
+        taken += [edge for edge in edges if edge.otherwise]
+    for edge in taken:
+        run.emit(ev.EdgeTaken(at, clock(), name, edge.target))
+    return [edge.target for edge in taken]

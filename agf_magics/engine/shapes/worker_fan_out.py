@@ -1,0 +1,234 @@
+"""A fan-out over a plain function whose calls run on workers: one turn of the loop serves all calls
+that have ended.
+
+Only the calls travel (`Host.queue`). Everything else happens on the loop, as for any other step:
+the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs no task of
+its own, and workers want more calls than the author's limit, as many as keep them busy; the limit
+counts the chunks in flight. `tests/engine/test_fan_out.py` compares this with the steps of a
+`Pool`, whose behaviour it has otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...flow.frame import finished
+from ...flow.progress import events as ev
+from ...flow.steps import Each
+from ...journal.calls.call_rows import StartedCall
+from ...limits.grants import granted
+from ...limits.limits import shortest
+from ...text.diagnostics import StepError
+from ...values.value import Value, is_awaitable
+from ..calls.call import finish, permit, resources_of, start_record, value_of
+from ..host.host import TURN
+from ..host.placement import has_effect
+from ..runner import CallSite, Scope, clock, is_rescuable, store_value
+from ..threads.remote_calls import CallPool, Placement, Terms
+from .elements import Elements
+from .one_call import OneCall
+from .open_calls import Element, OpenCalls
+from .task_fan_out import Parts, Plan, retry_scope
+
+
+class ThreadedPool(Parts):
+    """Runs the elements of a fan-out."""
+
+    def __init__(
+        self,
+        site: CallSite[Each],
+        inside: Scope,
+        one: OneCall,
+        keep: Callable[[int, Value], None],
+        items: Elements,
+    ) -> None:
+        """``inside``: the scope of the elements."""
+        body, tool = one.step, one.tool
+        path = self.path = site.path_of(body)
+        super().__init__(site, keep, lambda i: (*path, i), items)
+        self.is_secret = one.is_secret
+        self.body, self.tool, self.inside, self.elements, self.each = (
+            body,
+            tool,
+            inside,
+            items,
+            site.step,
+        )
+        self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
+        timeout = shortest(tool.timeout, body.timeout, site.run.budget.limits.step_timeout)
+        self.terms = Terms(
+            timeout, has_effect(tool), site.step.limit, resources_of(tool), tool.name
+        )
+        self.loop = asyncio.get_running_loop()
+        self.context = contextvars.copy_context()
+        self.context.run(granted.set, inside.grant)
+        self.again: deque[tuple[int, int]] = deque()
+        """Elements to try again, and their attempts."""
+        self.calls = OpenCalls(self.runner, self.loop, self.context)
+        self.open = self.calls.open
+
+    async def run(self, plan: Plan) -> dict[int, StepError]:
+        halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
+        assert self.host.queue is not None, "its calls run on workers"
+        pool, function = self.host.queue.pool, self.tool.function
+        self.remote: CallPool[Element] = self.context.run(
+            pool, function, self._collect, self.terms, halts, self._place
+        )
+        try:
+            await self._run((i, 1) for i in plan.rest)
+        except (asyncio.CancelledError, Exception):
+            await self.calls.cancel()
+            raise
+        finally:
+            self.remote.close()
+        if self.failure is not None:
+            raise self.failure
+        self.warn_if_all_dropped(plan.count)
+        return self.failures
+
+    async def _run(self, numbers: Iterator[tuple[int, int]]) -> None:
+        while True:
+            await self._start_elements(numbers, self.remote.wanted)
+            if self.failure is not None:  # P15: after a failure no further element starts
+                return await self.calls.cancel()
+            if not self.open:
+                return None
+            await self._end_elements(await self.calls.wait())
+
+    async def _start_elements(self, numbers: Iterator[tuple[int, int]], width: int) -> None:
+        """Start elements in all free slots."""
+        calls = list[Element]()
+        while self.failure is None and len(self.open) < width:
+            if clock() - self.host.turned > TURN:
+                self._hand(
+                    calls, resumes=False
+                )  # an element that is tried again comes before those that wait
+                calls = []
+                await self.host.turn()
+            number = self.again.popleft() if self.again else next(numbers, None)
+            if number is None:
+                break
+            if not self.elements.hold(number[0]):
+                self._hand(calls, resumes=False)
+                calls = []
+                await self.elements.load(number[0])
+            element = self._start(*number)
+            if element is not None:
+                self.open[element] = None
+                calls.append(element)
+        self._hand(calls)
+
+    def _start(self, i: int, attempt: int) -> Element | None:
+        """Build the call of an element. None: it needs none, and has ended."""
+        site, at, index = self.site, (*self.path, i), (*self.site.index, i)
+        scope = retry_scope(self.inside, at, attempt)
+        self.runner.emit(ev.StepStarted(at, clock(), attempt))
+        inner: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
+        call: StartedCall | tuple[Value] | None = None
+        try:
+            outcome = finished((self.elements[i], None, None, "finished"))
+            frame = self.each.element.store(site.frame, outcome)
+            inner = CallSite(self.runner, self.body, frame, scope, index, at)
+            arguments = permit(inner, self.tool)
+            if self.journal is not None:
+                call = start_record(inner, self.journal, self.tool, arguments, scope.grant)
+        except BaseException as error:
+            self._fail(i, attempt, inner, error)
+            return None
+        if call is not None and not isinstance(call, StartedCall):
+            self._finish(i, attempt, inner, arguments, call[0])
+            return None
+        element = Element(inner, self.tool.function, arguments, self.loop, self.context.copy())
+        element.i, element.attempt, element.record = i, attempt, call
+        return element
+
+    def _hand(self, calls: list[Element], resumes: bool = True) -> None:
+        """Hand over calls. ``resumes``: those that wait after a failure may start too."""
+        if not calls and (not (resumes and self.remote.halted) or self.failure is not None):
+            return
+        try:
+            again = [e for e in calls if e.attempt > 1]
+            self.remote.hand(
+                [e for e in calls if e.attempt == 1], again, resumes and not self.calls.ended
+            )
+        except RuntimeError as error:  # no thread left
+            for element in calls:
+                element.end((False, error))
+            self._collect(calls)
+
+    def _place(self, placement: Placement) -> None:
+        self.runner.emit(ev.Placed(self.site.at, clock(), *placement))
+
+    # --- ends ---
+
+    def _collect(self, calls: list[Element]) -> None:
+        """The calls that have ended since the last turn."""
+        for element in calls:
+            if (
+                element.task is not None or element not in self.open
+            ):  # it is stopped, or was left running
+                continue
+            assert element.result is not None
+            ok, value = element.result
+            if element.interrupted or (ok and is_awaitable(value)):
+                self.calls.finish(element)
+            else:
+                self.calls.ended.append(element)
+        self.calls.wake()
+
+    async def _end_elements(self, batch: list[Element]) -> None:
+        """Journal the outcomes of the elements whose calls have ended; then their slots are
+        free."""
+        outcomes = [self._outcome(element) for element in batch]
+        if self.journal is not None:
+            rows = [
+                (element.record, value, error, secret)
+                for element, (value, error, secret) in zip(batch, outcomes, strict=True)
+                if element.record is not None and (error is None or isinstance(error, StepError))
+            ]
+            if rows:
+                await self.journal.ended(rows)
+            self.journal.warn_broken()
+        for element, (value, error, _) in zip(batch, outcomes, strict=True):
+            del self.open[element]
+            if error is None:
+                self._finish(element.i, element.attempt, element.site, element.given, value)
+            else:
+                self._fail(element.i, element.attempt, element.site, error)
+
+    def _outcome(self, element: Element) -> tuple[Value, BaseException | None, bool]:
+        assert element.result is not None
+        element.close()
+        try:
+            return value_of(element.site, element.result, self.tool, "tool"), None, self.is_secret
+        except BaseException as error:
+            return None, error, False
+
+    def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
+        try:
+            value, _ = store_value(site, finish(site, given, value))
+        except BaseException as error:
+            self._fail(i, attempt, site, error)
+            return
+        self.runner.emit(ev.StepFinished(site.at, clock(), value))
+        self.keep(i, value)
+        self.elements.release(i)
+
+    def _fail(self, i: int, attempt: int, site: CallSite[Any], error: BaseException) -> None:
+        rescued = self.runner.fail_step(error, site)
+        if rescued is not None:
+            self.keep(i, rescued[0])
+            self.elements.release(i)
+        elif not is_rescuable(error):
+            self.failure = self.failure or error
+        else:
+            with contextlib.suppress(StepError):  # it ends the fan-out: `failure`
+                if self.retries(i, attempt, error):
+                    self.again.append((i, attempt + 1))
+                else:
+                    self.elements.release(i)

@@ -1,0 +1,1 @@
+"""How user code is called, awaited and stopped on threads."""

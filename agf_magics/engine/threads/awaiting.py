@@ -1,0 +1,172 @@
+"""The only place that calls user code and awaits what it returns.
+
+Exceptions of user code become values: a StopIteration set on a future would hang it, and a
+SystemExit that passes a TaskGroup or a loop would end the engine's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from typing import Any
+
+from ...values.value import is_awaitable
+from .forks import Forks, end_in_child
+
+Result = tuple[bool, Any]
+"""Whether the call succeeded, and its value or its exception."""
+
+
+class TimedOut(TimeoutError):
+    """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
+
+    def __init__(self, seconds: float, left_running: str | None = None) -> None:
+        super().__init__(
+            f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}"
+        )
+        self.seconds = seconds
+
+
+class OutcomeUnknown(Exception):
+    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
+
+    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""
+
+
+class StillRunning(asyncio.CancelledError):
+    """A call did not stop within the grace; it is left running."""
+
+    def __init__(self, left_running: str) -> None:
+        super().__init__(left_running)
+        self.left_running = left_running
+        self.reported = False
+        """Whether the step of the call has reported this; the steps around it are only
+        cancelled."""
+
+
+def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
+    """Call ``function`` on this thread. A process that ``function`` forks ends here; only its
+    parent continues."""
+    before = Forks.count
+    result: Result
+    try:
+        # Exceptions are values from here on: a SystemExit of a tool must not end the engine's
+        # thread, and a StopIteration cannot be raised through a coroutine.
+        result = True, function(**arguments)
+    except BaseException as error:
+        _explain(error)
+        result = False, error
+    end_in_child(before, result)
+    return result
+
+
+def _explain(error: BaseException) -> None:
+    """Add a note to the error of a function that starts an event loop of its own where one runs."""
+    if type(error) is RuntimeError and _raised_by_asyncio(error):
+        error.add_note(
+            "an event loop runs on this thread: make it `async def` and await, or use "
+            "where='thread'"
+        )
+
+
+def _raised_by_asyncio(error: BaseException) -> bool:
+    """Whether asyncio refused to run a loop inside the running one."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    # By the place and not by the text: the words of asyncio change between versions.
+    module = trace.tb_frame.f_globals.get("__name__") if trace is not None else None
+    return module in ("asyncio.runners", "asyncio.base_events")
+
+
+async def awaited(result: Result, grace: float) -> Result:
+    """The result of a call; an awaitable is awaited in the present task.
+
+    Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the
+    tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
+    is closed ``grace`` seconds later.
+    """
+    ok, value = result
+    if not ok or not is_awaitable(value):
+        return result
+    # A future, or an object with `__await__`: only a coroutine can be sent to.
+    coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
+    task = asyncio.current_task()
+    assert task is not None
+    before, forks = task.cancelling(), Forks.count
+    try:
+        # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
+        # count that has grown is a cancellation of the step.
+        result = True, await _driven(coroutine, task, grace)
+    except GeneratorExit as error:
+        # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
+        if not _runs(task):  # this coroutine is being closed
+            raise
+        result = False, error
+    except BaseException as error:
+        result = False, error
+    end_in_child(forks, result)
+    if task.cancelling() > before:
+        raise asyncio.CancelledError
+    return result
+
+
+@types.coroutine
+def _driven(
+    coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float
+) -> Generator[Any, Any, Any]:
+    """``await coroutine``, which can close a coroutine that swallows its cancellation."""
+    before, forks = task.cancelling(), Forks.count
+    cut = False
+    timer: asyncio.TimerHandle | None = None
+
+    def look() -> None:
+        nonlocal cut, timer
+        timer = None
+        if task.cancelling() > before:  # otherwise a timeout of the tool cancelled it
+            cut = True
+            # Wakes the task, so that the generator below gets control.
+            task.cancel()
+
+    try:
+        waits = coroutine.send(None)
+        while True:
+            end_in_child(forks, (True, None))  # a child must not use the loop of its parent
+            try:
+                sent = yield waits
+            except GeneratorExit:
+                coroutine.close()
+                raise
+            except asyncio.CancelledError as stop:
+                if cut:
+                    with contextlib.suppress(BaseException):
+                        coroutine.close()
+                    raise
+                # One timer for all cancellations: a second one must not begin the grace again.
+                timer = timer or task.get_loop().call_later(grace, look)
+                waits = coroutine.throw(stop)
+            except BaseException as error:
+                waits = coroutine.throw(error)
+            else:
+                waits = coroutine.send(sent)
+    except StopIteration as end:
+        return end.value
+    finally:
+        if cut:
+            # Else the step would look cancelled once more than it was.
+            task.uncancel()  # that cancellation only woke this task, or came too late
+        if timer is not None:
+            timer.cancel()
+
+
+async def _waiting_for(awaitable: Awaitable[Any]) -> Any:
+    return await awaitable
+
+
+def _runs(task: asyncio.Task[Any]) -> bool:
+    try:
+        return asyncio.current_task() is task
+    except RuntimeError:  # no loop runs
+        return False

@@ -1,0 +1,201 @@
+"""The threads on which the calls of user code run: one for each running call, used again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import Any, ClassVar
+
+from .awaiting import Result, cross
+
+WORKER_IDLE = 10.0
+"""Seconds after which an idle worker ends."""
+
+
+def name_of(function: Any) -> str:
+    return getattr(function, "__name__", None) or type(function).__name__
+
+
+class Call:
+    """A call of user code on another thread, for which a loop waits."""
+
+    __slots__ = (
+        "_taken",
+        "context",
+        "ended",
+        "function",
+        "given",
+        "inner",
+        "interrupted",
+        "loop",
+        "result",
+        "stopped",
+        "struck",
+        "waiter",
+    )
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        given: Mapping[str, Any],
+        loop: asyncio.AbstractEventLoop,
+        context: contextvars.Context | None = None,
+    ) -> None:
+        """``context``: that of the function; None: a copy of the caller's."""
+        self.function = function
+        self.given = given
+        self.loop = loop
+        self.ended: asyncio.Future[None] | None = None
+        """Wakes the task that waits, if there is one; it never carries the result."""
+        self.result: Result | None = None
+        """Set on the loop's thread."""
+        self.inner: Callable[[str], None] | None = None
+        """Cancels the run that this call waits for."""
+        self.stopped = False
+        self.struck = False
+        """Whether a KeyboardInterrupt was raised in it; another one would interrupt its
+        clean-up."""
+        self.interrupted = False
+        """Whether that was the interrupt of the person, which also cancels the run."""
+        self.waiter: Any = None
+        self.context = contextvars.copy_context() if context is None else context
+        self._taken = [None]
+
+    @property
+    def name(self) -> str:
+        return name_of(self.function)
+
+    def take(self) -> bool:
+        """Whether the caller is first: the thread that runs it, or the task that cancels it
+        before."""
+        try:
+            self._taken.pop()  # atomic, and cheaper to create than a lock
+        except IndexError:
+            return False
+        return True
+
+    def give_back(self) -> None:
+        """Undo `take`: the call has not started, and can be taken again."""
+        self._taken.append(None)
+
+    def perform(self) -> Result:
+        """Run it on this thread, in the context in which it was created."""
+        around, running.call = running.call, self
+        try:
+            return self.context.run(cross, self.function, self.given)
+        finally:
+            running.call = around
+
+    def tell(self, result: Result) -> None:
+        """Report its end, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended before the call
+            self.loop.call_soon_threadsafe(self.end, result)
+
+    def stop(self) -> None:
+        """Stop the run that it waits for, or interrupt it if a signal can reach its thread."""
+        self.stopped = True
+        inner = self.inner
+        if inner is not None:
+            inner("the run around it was stopped")
+        elif self.waiter is not None:
+            self.waiter.interrupt(self)
+
+    def force(self) -> None:
+        """Interrupt it although it has caught an interrupt before."""
+        if self.waiter is not None and self.inner is None:
+            self.waiter.interrupt(self, force=True)
+
+    def end(self, result: Result) -> None:
+        """Set its result and wake the task that waits. On the loop's thread."""
+        self.result = result
+        if self.ended is not None and not self.ended.done():
+            self.ended.set_result(None)
+
+
+class _Running(threading.local):
+    call: Call | None = None
+
+
+running = _Running()
+
+
+NEVER_BEGAN: Result = (False, asyncio.CancelledError())
+"""The result of a call that was cancelled before a thread took it."""
+
+
+Work = Callable[[], Callable[[], None]]
+"""What a worker thread does; then, as an idle thread, it calls the function that this returned."""
+
+
+class Workers:
+    """The worker threads of this process."""
+
+    _shared: ClassVar[Workers | None] = None
+
+    def __init__(self) -> None:
+        self.away: set[Call] = set()
+        """Calls on worker threads, also those that were left running."""
+        self._idle: list[SimpleQueue[Work]] = []
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+
+    @classmethod
+    def shared(cls) -> Workers:
+        workers = cls._shared
+        # A fork has none of its parent's threads.
+        if workers is None or workers._pid != os.getpid():
+            workers = cls._shared = Workers()
+        return workers
+
+    def hand(self, call: Call) -> None:
+        """Run ``call`` at once. Raises RuntimeError if there are no more threads."""
+        self.away.add(call)
+        try:
+            self.start(lambda: self._make(call))
+        except RuntimeError:
+            self.away.discard(call)
+            raise
+
+    def start(self, work: Work) -> None:
+        """Do ``work`` on a thread of its own at once. Raises RuntimeError if there are no more
+        threads."""
+        with self._lock:
+            queue = self._idle.pop() if self._idle else None
+        if queue is None:
+            queue = SimpleQueue()
+            threading.Thread(
+                target=self._serve, args=(queue,), name="agf-worker", daemon=True
+            ).start()
+        queue.put(work)
+
+    def _make(self, call: Call) -> Callable[[], None]:
+        result = call.perform() if call.take() else NEVER_BEGAN
+
+        def report() -> None:
+            call.tell(result)
+            self.away.discard(call)
+
+        return report
+
+    def _serve(self, queue: SimpleQueue[Work]) -> None:
+        while True:
+            try:
+                work = queue.get(timeout=WORKER_IDLE)
+            except Empty:
+                with self._lock:
+                    if queue in self._idle:
+                        self._idle.remove(queue)
+                        return
+                continue  # work arrived at the last moment
+            report = work()
+            with (
+                self._lock
+            ):  # idle before the end is reported, so that the next call finds this thread
+                self._idle.append(queue)
+            report()
+            del work, report  # an idle thread has no references

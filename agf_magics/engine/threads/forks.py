@@ -1,0 +1,67 @@
+"""Ends a process that a tool forks at the end of the tool's code.
+
+A child of ``os.fork`` has a copy of the engine's state and none of its threads: it would drive the
+parent's event loop, write into the parent's journal and wait for threads that do not exist. So each
+call of user code compares `Forks.count` before and after, which is faster than getting the process
+id.
+
+Calls on other threads, and the worker threads. There is a daemon thread for each running call; idle
+threads are reused and end after a while. Only the fan-outs limit their number: in a pool of a fixed
+size, a tool that starts a run of its own could wait for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import traceback
+from typing import Any, NoReturn
+
+
+class Forks:
+    """The number of forks between the first process and this one."""
+
+    count = 0
+
+
+def end_child(result: tuple[bool, Any]) -> NoReturn:
+    """Exit with the code of a SystemExit, with 1 and a traceback for another exception, else with
+    0. Exit handlers do not run, because they belong to the parent. ``result``: that of the tool."""
+    ok, value = result
+    code = 0 if ok else 1
+    with contextlib.suppress(BaseException):
+        if not ok and isinstance(value, SystemExit):
+            code = _exit_code(value)
+        elif not ok:
+            traceback.print_exception(value)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):
+            stream.flush()
+    # Not `sys.exit`: it would unwind into the engine of the parent, whose loop and journal this
+    # process has copies of.
+    os._exit(code)
+
+
+def _exit_code(stop: SystemExit) -> int:
+    if stop.code is None:
+        return 0
+    if isinstance(stop.code, int):
+        return stop.code & 0xFF
+    print(stop.code, file=sys.stderr)
+    return 1
+
+
+def end_in_child(before: int, result: tuple[bool, Any]) -> None:
+    """End this process if it is a child that the tool has forked since `Forks.count` was
+    ``before``."""
+    if Forks.count != before:
+        end_child(result)
+
+
+def _forked() -> None:
+    Forks.count += 1
+
+
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=_forked)

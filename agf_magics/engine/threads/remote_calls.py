@@ -1,0 +1,79 @@
+"""What the engine needs of a pool that makes calls elsewhere: `workers.call_queue` implements it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from .call_threads import Call
+
+C = TypeVar("C", bound=Call)
+C_contra = TypeVar("C_contra", bound=Call, contravariant=True)
+
+
+class Terms(NamedTuple):
+    """How calls are made; only calls with the same terms share a chunk."""
+
+    timeout: float | None = None
+    """Seconds of each call, counted on its worker."""
+    has_effect: bool = False
+    """Whether a call travels alone and is never sent twice."""
+    limit: int | None = None
+    """The number of concurrent calls that the author allows; None: one for each lane."""
+    resources: tuple[tuple[str, float], ...] = ()
+    """What a call needs of its worker."""
+    name: str | None = None
+    """The name of the tool, for messages; None: that of the function."""
+
+
+class Placement(NamedTuple):
+    """How many elements of a fan-out are with workers."""
+
+    elements: int
+    where: str
+    """The name of the workers."""
+    starting: int = 0
+    """How many workers are being started, before the first one is there."""
+
+
+class CallPool(Protocol[C_contra]):
+    """The calls of one fan-out on workers."""
+
+    @property
+    def halted(self) -> bool: ...
+    def hand(
+        self, calls: Sequence[C_contra], first: Sequence[C_contra] = (), resumes: bool = True
+    ) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def wanted(self) -> int:
+        """The number of calls that should have started and not ended, so that no lane waits."""
+
+
+class RemoteCalls(Protocol):
+    """The calls of one run that workers make."""
+
+    listeners: dict[Callable[[], None], None]
+    """Called after each chunk."""
+
+    @property
+    def wanted(self) -> int:
+        """As `CallPool.wanted`, for the calls of all functions."""
+
+    def hand(self, call: Call, terms: Terms) -> None:
+        """Make ``call`` on a worker, under the rights of the present context. Its result is set on
+        the present loop."""
+
+    def pool(
+        self,
+        function: Callable[..., Any],
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
+        place: Callable[[Placement], None],
+    ) -> CallPool[C]:
+        """The calls of a fan-out over ``function``.
+
+        ``report`` receives the calls that have ended. ``halts``: after a failure, no further call
+        is sent before the next `hand`. ``place`` receives each change of the number of calls that
+        are with workers."""

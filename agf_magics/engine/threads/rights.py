@@ -1,0 +1,128 @@
+"""The rights of code: what it may use, and whether it runs inside a run.
+
+Two context variables hold them; coroutines, tasks and callbacks inherit them. A thread does not
+(before Python 3.14): so after the first run, `threading.Thread.start` and
+`ThreadPoolExecutor.submit` pass on the rights of the caller (decision D2). Code outside of a run is
+not affected.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context
+from typing import Any, NamedTuple
+
+from ...limits.grants import ANYTHING, Grant, granted, inside
+from ...text.diagnostics import Diagnostic, StepError
+from .call_threads import running
+
+
+class Rights(NamedTuple):
+    grant: Grant = ANYTHING
+    """What a run that it starts may use."""
+    inside: bool = False
+    """Whether it runs inside a run, where it must not launch runs."""
+
+
+PERSON = Rights()
+"""The rights of code outside of runs."""
+
+NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
+"""The rights of the engine's thread; the code on it has the rights of its run."""
+
+
+class _ThreadRights(threading.local):
+    rights: Rights | None = None
+    """The rights of the tool that started this thread."""
+
+
+_thread = _ThreadRights()
+
+
+def rights() -> Rights:
+    """The rights of the caller.
+
+    Code can leave its context (``contextvars.Context().run``): then those of the call on this
+    thread count, or of the code that started the thread.
+    """
+    around = running.call.context if running.call is not None else Context()
+    other = _thread.rights or PERSON
+    # With defaults of their own: a context without them is one that the code has made itself.
+    return Rights(
+        granted.get(around.get(granted, other.grant)), inside.get(around.get(inside, other.inside))
+    )
+
+
+def refuse_inside(launch: str) -> None:
+    """Raise StepError for a launch inside a run (decision A13)."""
+    if rights().inside:
+        hint = "nest with a call step; Python code in a tool may use agf_magics.run"
+        raise StepError(
+            Diagnostic(
+                "flow.launch", f"a pipeline cannot be launched inside a run: {launch}", hint=hint
+            )
+        )
+
+
+def watch_threads() -> None:
+    """Give each thread that a tool starts the rights of the tool, from now on."""
+    # Once, also if the extension is loaded again; and only from the first run on, so that importing
+    # the package changes no class of Python.
+    if not hasattr(threading.Thread.start, "agf_rights"):
+        threading.Thread.start = _starting(threading.Thread.start)  # type: ignore[method-assign, assignment]
+        ThreadPoolExecutor.submit = _submitting(ThreadPoolExecutor.submit)  # type: ignore[method-assign]
+
+
+def _starting(start: Callable[[threading.Thread], None]) -> Callable[[threading.Thread], None]:
+    @functools.wraps(start)
+    def started(self: threading.Thread) -> None:
+        mine = rights()
+        if mine == PERSON:
+            return start(self)
+        # That of this object: a subclass, or the tool itself, may define one.
+        run = self.run
+
+        def run_with_rights() -> None:
+            # First, so that the thread's own code finds the `run` that it has written.
+            self.run = run  # type: ignore[method-assign]
+            under(mine, run)
+
+        self.run = run_with_rights  # type: ignore[method-assign]
+        try:
+            return start(self)
+        except RuntimeError:  # it was started before, or there are no more threads
+            self.run = run  # type: ignore[method-assign]
+            raise
+
+    started.agf_rights = True  # type: ignore[attr-defined]
+    return started
+
+
+def _submitting(submit: Callable[..., Future[Any]]) -> Callable[..., Future[Any]]:
+    @functools.wraps(submit)
+    def submitted(
+        self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **named: Any
+    ) -> Future[Any]:
+        mine = rights()
+        # A pool of interpreters pickles its arguments, and other interpreters have no runs.
+        if mine == PERSON or type(self).__name__ == "InterpreterPoolExecutor":
+            return submit(self, fn, *args, **named)
+        return submit(self, under, mine, fn, *args, **named)
+
+    return submitted
+
+
+def under(mine: Rights, function: Callable[..., Any], /, *args: Any, **named: Any) -> Any:
+    """``function(*args, **named)`` with the rights ``mine``."""
+    # On the thread too: code can leave its context, but not its thread.
+    before, _thread.rights = _thread.rights, mine
+    grant, within = granted.set(mine.grant), inside.set(mine.inside)
+    try:
+        return function(*args, **named)
+    finally:
+        granted.reset(grant)
+        inside.reset(within)
+        _thread.rights = before

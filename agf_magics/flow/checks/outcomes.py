@@ -1,0 +1,90 @@
+"""The shape of the value that each step ends with, as far as it is certain before a run."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ...schemas.shapes import Found, SchemaShapes, Shape, descend, list_of
+from ...text.diagnostics import Diagnostic
+from ..frame import Args, Expr
+from ..step import Step
+from ..steps import Branches, Compute, Each, Flow, Fold, Invoke
+from .wiring import Accesses, Read, Write
+
+
+class Outcomes:
+    """The shapes of one flow."""
+
+    def __init__(self, flow: Flow, trace: Accesses) -> None:
+        self.flow = flow
+        self.found: list[Diagnostic] = []
+        """Errors of the expressions, found on the way."""
+        self._repeated = trace.repeated
+        self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
+        for read in trace.reads:
+            self._reads.setdefault(read.step.id, {})[read.ref.path] = read
+        self._outcomes: dict[str, Shape | None] = {}
+        self._expressions: dict[int, Shape | None] = {}
+        """By identity: each expression is inferred once, so that its errors are reported once."""
+
+    @cached_property
+    def _schemas(self) -> SchemaShapes:
+        # Of most flows no step names a schema.
+        return SchemaShapes(self.flow.declared.schemas)
+
+    def of(self, step: Step) -> Shape | None:
+        """The shape of the value of ``step``."""
+        if step.id not in self._outcomes:
+            self._outcomes[step.id] = self._find(step)
+        return self._outcomes[step.id]
+
+    def expression(self, step: Step, expr: Expr | Args) -> Shape | None:
+        """The shape of an expression of ``step``."""
+        infer = self.flow.dialect.infer
+        if infer is None:
+            return None
+        if id(expr) in self._expressions:
+            return self._expressions[id(expr)]
+        reads = self._reads.get(step.id, {})
+
+        def look(path: tuple[str, ...]) -> Found:
+            read = reads.get(path)
+            return self._read(read) if read else (None, None)
+
+        self._expressions[id(expr)] = shape = infer(
+            expr, look, self.found, step.id in self._repeated
+        )
+        return shape
+
+    def _find(self, step: Step) -> Shape | None:
+        match step:
+            case Invoke(gives=name) if name is not None:
+                return self._schemas.of(name.text)
+            case Compute():
+                return self.expression(step, step.value)
+            case Each(collect=collect) | Branches(collect=collect) if collect is not None:
+                return self.of(collect)
+        return None
+
+    def _read(self, read: Read) -> Found:
+        rest = read.ref.path[len(read.key) :]
+        if any(write.again for write in read.writes):  # it depends on itself
+            return None, None
+        if read.writes and all(write.part for write in read.writes):
+            fields = {str(write.part): self._written(write) for write in read.writes}
+            return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
+        if len(read.writes) == 1:
+            return descend(self._written(read.writes[0]), rest)
+        return None, None
+
+    def _written(self, write: Write) -> Shape | None:
+        step = write.step
+        match write.role:
+            case "outcome":
+                return self.of(step)
+            case "results":
+                return list_of(self.of(step))
+            case "element" if isinstance(step, (Each, Fold)):
+                items = self.expression(step, step.over)
+                return items.of if items else None
+        return None

@@ -1,0 +1,270 @@
+"""What the text of a flow alone shows to be wrong: names, types and values that nobody reads.
+
+The shape of every step's value before a run, from schemas, literals and expressions along the
+wires.
+
+Computed on demand, once per step.
+
+Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
+is their order.
+
+A certain failure is an error, a legal text that looks wrong a warning, other information a note
+(decision A5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...text.diagnostics import Diagnostic
+from ...text.source import Span
+from ...text.suggestions import nearest, spend_comparisons, suggest
+from ..frame import Ref
+from ..progress.events import is_part
+from ..step import Step
+from ..steps import Choose, Each, Flow, Fold, every, expressions
+from .outcomes import Outcomes
+from .wiring import Accesses, Read, StoreKey, Write, follow
+
+
+class Facts(NamedTuple):
+    """The input of a rule."""
+
+    flow: Flow
+    steps: tuple[Step, ...]
+    """All steps, in the order of the text."""
+    trace: Accesses
+    outcomes: Outcomes
+
+
+Rule = Callable[[Facts], Iterator[Diagnostic]]
+
+
+def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by
+    rule."""
+    trace = follow(flow)
+    facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
+    findings = [diagnostic for rule in RULES for diagnostic in rule(facts)]
+    return replace(flow, inputs=inputs(facts)), findings
+
+
+def inputs(facts: Facts) -> tuple[Ref, ...]:
+    """The stores that are read before a step writes them, in the order of the text.
+
+    A name is certain if every run needs it: its step always runs, and its expression requires it.
+    In a step that runs for each item of a list also a name after ``and`` is needed: some item will
+    read it, and ``on_error: continue`` would drop that item (decision P24).
+    """
+    refs: dict[StoreKey, Ref] = {}
+    for read in facts.trace.reads:
+        if read.unwritten and read.store:
+            ref = read.ref
+            counts = facts.flow.dialect.reads_are_complete and read.step.id in facts.trace.repeated
+            needs = ref.certain or (counts and not ref.optional)
+            # What the last iteration of the same fold wrote is another matter: read-before-written.
+            certain = read.sure and needs and not read.writes
+            earlier = refs.get(read.key)
+            if earlier is None or (certain and not earlier.certain):
+                refs[read.key] = Ref(read.key, ref.span, certain)
+    return tuple(refs.values())
+
+
+def unwritten(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.unwritten: a name that no step writes and that is similar to one that an earlier step
+    writes, or to one that its place binds."""
+    written: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for move in facts.trace.order:
+        name = move.store
+        if isinstance(move, Write):
+            if move.lasting:
+                written.setdefault(name[:1].lower(), []).append(name)
+        elif name and move.unwritten and name not in seen:
+            seen.add(name)
+            bound = [key[0] for key in move.visible if len(key) == 1]
+            near = _misspelt(name, [*written.get(name[:1].lower(), []), *bound])
+            if near is not None:
+                message, hint = f"no step writes {name!r}", f"did you mean {near}?"
+                yield Diagnostic(
+                    "flow.unwritten", message, _word(move.ref.span, name), hint, "warning"
+                )
+
+
+def read_before_written(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.read-before-written: a name that only a later step writes, or only the previous item of
+    the same fold."""
+    first = {write.key: write for write in reversed(facts.trace.writes) if write.lasting}
+    seen: set[str] = set()
+    for read in facts.trace.reads:
+        name, later = read.store, first.get(read.key)
+        if not name or not read.unwritten or name in seen:
+            continue
+        if read.writes and read.ref.certain:
+            message, hint = (
+                f"{name!r} does not exist for the first item",
+                "write it in a step before, or in the input",
+            )
+        elif later is not None and not is_part(read.step.id, later.step.id):
+            message = f"{name!r} is read before it is written"
+            hint = f"only {later.step.id} writes it; otherwise the run's input must have it"
+        else:
+            continue
+        seen.add(name)
+        related = _place(
+            "written here", (read.writes[0] if read.writes else later or read).ref.span
+        )
+        span = _word(read.ref.span, name)
+        yield Diagnostic("flow.read-before-written", message, span, hint, "warning", related)
+
+
+def overwritten(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.overwritten: a store is written again before a step reads it. flow.written-twice: after
+    a step reads it."""
+    last: dict[StoreKey, Write] = {}
+    read: set[StoreKey] = set()
+    for move in facts.trace.order:
+        if isinstance(move, Read):
+            read.update(write.key for write in move.writes)
+        elif move.lasting:
+            before = last.get(move.key)
+            if before is not None:
+                yield _written_again(before, move, move.key in read)
+            last[move.key] = move
+            read.discard(move.key)
+
+
+def _written_again(first: Write, second: Write, is_read: bool) -> Diagnostic:
+    """``is_read``: whether a step reads what was written first."""
+    name, (here, there) = second.store, (first.ref.span, second.ref.span)
+    if is_read:
+        message, related = f"{name!r} is written a second time", _place("first written here", here)
+        return Diagnostic("flow.written-twice", message, there, None, "note", related)
+    message = f"{name!r} is overwritten before a step reads it"
+    related = _place("overwritten here", there)
+    return Diagnostic("flow.overwritten", message, here, None, "note", related)
+
+
+def never_read(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no
+    step can read it."""
+    read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
+    # A loaded flow has at least one step: the readers refuse an empty list.
+    final = facts.flow.body.steps[-1].id
+    latest = {write.key: write for write in facts.trace.writes}
+    for write in facts.trace.writes:
+        name = write.store
+        if (write.key, write.step.id) in read:
+            continue
+        if not write.lasting:
+            if not isinstance(write.step, Fold):  # a fold must name a store
+                message = (
+                    f"no step can read {name!r}: a store inside an item or a branch ends with it"
+                )
+                hint = "only the result of the last step leaves the item or branch"
+                yield Diagnostic("flow.lost", message, write.ref.span, hint, "note")
+        elif write.step.id != final and latest[write.key] is write:
+            message = f"no step reads {name!r}; it is only a result of the run"
+            yield Diagnostic("flow.never-read", message, write.ref.span, None, "note")
+
+
+def failing(facts: Facts) -> Iterator[Diagnostic]:
+    """Expressions that fail for every value: flow.schema-field, flow.maybe-absent, and those of the
+    language."""
+    for step in facts.steps:
+        for part in expressions(step):
+            facts.outcomes.expression(step, part)
+    yield from facts.outcomes.found
+
+
+def lists(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.not-a-list: a for_each or a fold over a value that is not a list."""
+    for step in facts.steps:
+        if isinstance(step, (Each, Fold)):
+            shape = facts.outcomes.expression(step, step.over)
+            if shape is not None and "list" not in shape.kinds:
+                hint = (
+                    "over takes a list or a sequence; without over and items the incoming pipe "
+                    "is used"
+                )
+                yield Diagnostic(
+                    "flow.not-a-list", f"expected a list, got {shape}", step.over.span, hint
+                )
+
+
+def labels(facts: Facts) -> Iterator[Diagnostic]:
+    """flow.label: a case that no value selects. flow.no-case: a value without a case and without a
+    default."""
+    for step in facts.steps:
+        if not isinstance(step, Choose):
+            continue
+        shape = facts.outcomes.expression(step, step.pick)
+        if shape is None or shape.values is None:
+            continue
+        possible = [step.labels(value) for value in shape.values]
+        texts = list(dict.fromkeys(label for labels in possible for label in labels))
+        for label, case in step.cases.items():
+            if label not in texts:
+                hint = suggest(label, texts, "its values")
+                yield Diagnostic(
+                    "flow.label", f"no value has the label {label!r}", case.span, hint, "warning"
+                )
+        missing = [labels[0] for labels in possible if step.cases.keys().isdisjoint(labels)]
+        if missing and step.default is None:
+            message = (
+                f"there is no case for {' or '.join(map(repr, dict.fromkeys(missing)))}, "
+                f"and no default"
+            )
+            yield Diagnostic(
+                "flow.no-case",
+                message,
+                step.pick.span,
+                "add a case or a default, or the step fails",
+                "warning",
+            )
+
+
+# Expressions come before the rules that use their shapes: in the order of the text no shape needs a
+# long recursion.
+RULES: tuple[Rule, ...] = (
+    unwritten,
+    read_before_written,
+    overwritten,
+    never_read,
+    failing,
+    lists,
+    labels,
+)
+
+
+def _misspelt(name: str, written: list[str]) -> str | None:
+    """The written name of which ``name`` is probably a misspelling.
+
+    Names that differ only at their end (doc, docs; reviewers, reviews) are two names.
+    """
+    # A text of ten thousand names would compare each with all others.
+    if not spend_comparisons(len(written)):
+        return None
+    alike = [
+        word for word in written if abs(len(word) - len(name)) <= 2 and not _same_stem(word, name)
+    ]
+    return nearest(name, alike, 0.75)
+
+
+def _same_stem(a: str, b: str) -> bool:
+    most = min(len(a), len(b)) - 1
+    return a[:most] == b[:most]
+
+
+def _word(span: Span | None, name: str) -> Span | None:
+    """The place of ``name`` in a path."""
+    if span is None or name not in span.text:
+        return span
+    start = span.text.index(name)
+    return span.locate(start, start + len(name))
+
+
+def _place(what: str, span: Span | None) -> tuple[tuple[str, Span], ...]:
+    return ((what, span),) if span else ()

@@ -1,0 +1,260 @@
+"""Which step reads a value that another step wrote.
+
+One walk in the order of the text follows every name from the step that writes it to the steps that
+read it. The data edges of the picture and the checks of names use its result. It is independent of
+the languages: expressions return the paths that they read, targets those that they write, and
+`Dialect.stores` is the place of the named stores in a frame.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping
+from itertools import chain, starmap
+from typing import Literal, NamedTuple
+
+from ..frame import Ref, Target
+from ..graph_steps import Dag, Walk
+from ..step import Step
+from ..steps import (
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    children,
+    every,
+    own_reads,
+)
+
+StoreKey = tuple[str, ...]
+"""A path in a frame that is written as a whole: ``("ctx", "review")``, ``("pipe",)``."""
+
+Role = Literal["outcome", "element", "acc", "results", "failures"]
+"""The kind of the value: the step's own, its element, its accumulator, the results of the steps
+inside, or what failed there."""
+
+
+class Wire(NamedTuple):
+    """A value that flows from one step to another."""
+
+    source: str | None
+    """The id of the step that writes it; None: the run's input has it."""
+    dest: str
+    """The id of the step that reads it."""
+    name: str
+
+
+class Write(NamedTuple):
+    """A step writes a value to a path."""
+
+    key: StoreKey
+    store: str
+    """The name of the store; empty for any other path."""
+    step: Step
+    ref: Ref
+    role: Role = "outcome"
+    part: str | None = None
+    """The field of the value that this step writes, if several steps write one value."""
+    again: bool = False
+    """Whether it exists only from the second iteration on."""
+    lasting: bool = True
+    """Whether later steps of the flow can read it; a store inside an element, a branch or a fold
+    ends with that."""
+
+
+class Read(NamedTuple):
+    """A step reads a path."""
+
+    key: StoreKey
+    store: str
+    """The name of the store; empty for any other path, and for all stores together."""
+    step: Step
+    ref: Ref
+    writes: tuple[Write, ...]
+    """The writes that it may read; empty: no earlier one."""
+    unwritten: bool
+    """Whether no step has written it at the first read."""
+    sure: bool
+    """Whether the step runs in every run. What a fan-out or a fold repeats counts as run: its list
+    is not known (decision P24)."""
+    visible: Mapping[StoreKey, tuple[Write, ...]]
+    """The writes of the innermost place around it, among them the names that it binds."""
+
+
+class Accesses(NamedTuple):
+    """All reads and writes, in the order of the text."""
+
+    reads: list[Read]
+    """Of stores, the pipe and items."""
+    writes: list[Write]
+    """Of stores."""
+    order: list[Read | Write]
+    """Both together."""
+    repeated: set[str]
+    """The ids of the steps that run once for each item of a list."""
+
+
+def wires(flow: Flow) -> tuple[Wire, ...]:
+    """The data edges of ``flow``, in the order of the reads."""
+    edges: list[Wire] = []
+    steps = list(every(flow.body))
+    fed = {inner.id for step in steps if isinstance(step, Walk) for inner in every(step)}
+    for read in follow(flow).reads:
+        # The nodes of a Walk have no fixed order: `feeds` has their data flow.
+        if read.step.id in fed:
+            continue
+        if read.unwritten:
+            edges.append(Wire(None, read.step.id, _name(read, read.key[-1])))
+        edges += [
+            Wire(write.step.id, read.step.id, _name(read, write.part or write.key[-1]))
+            for write in read.writes
+        ]
+    for step in steps:
+        if isinstance(step, Dag | Walk):
+            edges += starmap(Wire, step.feeds)
+    return tuple(dict.fromkeys(edges))
+
+
+def _name(read: Read, name: str) -> str:
+    """The label of a wire: the name of the path, and the field of a mapping that it fills."""
+    field, into = read.ref.path[-1], read.ref.into
+    return name if not into else field if field == into else f"{field} → {into}"
+
+
+def follow(flow: Flow, pipes: bool = False) -> Accesses:
+    """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
+    pipe, which the flow may or may not read."""
+    walk = _Walk(flow.dialect.stores, pipes)
+    walk.step(flow.body, View(), True)
+    return walk.trace
+
+
+View = ChainMap[StoreKey, tuple[Write, ...]]
+"""The writes that a step can read, the innermost place first: writes in an inner place are not
+visible outside of it."""
+
+
+class _Walk:
+    def __init__(self, stores: StoreKey, pipes: bool) -> None:
+        self.stores, self.pipes = stores, pipes
+        self.trace = Accesses([], [], [], set())
+        self.repeated = False
+
+    def step(self, step: Step, view: View, sure: bool) -> None:
+        """Follow the reads of ``step``, then the steps inside, then its writes."""
+        if self.repeated:
+            self.trace.repeated.add(step.id)
+        match step:
+            case Sequence():
+                for inner in step.steps:
+                    self.step(inner, view, sure)
+            case Invoke() | Compute():
+                self.read(step, own_reads(step), view, sure)
+                if self.pipes and isinstance(step, Invoke) and step.exchange.pipe is not None:
+                    self.read(step, step.exchange.pipe.reads(), view, sure)
+            case Choose():
+                self.read(step, own_reads(step), view, sure)
+                for case in children(step):
+                    self.step(case, view.new_child(), False)
+            case Branches():
+                self.branches(step, view, sure)
+            case Each():
+                self.each(step, view, sure)
+            case Fold():
+                self.fold(step, view, sure)
+            case Repeat():
+                self.step(step.body, view, sure)
+                self.read(step, own_reads(step), view, sure)
+            case Walk():
+                # Each alone: which nodes ran before is known only while the graph runs.
+                for node in step.nodes.values():
+                    self.step(node, view.new_child(), False)
+                self.read(step, own_reads(step), view, False)
+        self.leave(step, view)
+
+    def branches(self, step: Branches, view: View, sure: bool) -> None:
+        for branch in step.branches.values():
+            self.step(branch, view.new_child(), sure)
+        if step.join is None or step.collect is None:
+            return
+        inside = view.new_child()
+        for ref in step.join.writes():
+            parts = [
+                Write(ref.path, "", branch, ref, part=name)
+                for name, branch in step.branches.items()
+            ]
+            inside[ref.path] = tuple(parts)
+        self.step(step.collect, inside, sure)
+
+    def each(self, step: Each, view: View, sure: bool) -> None:
+        self.read(step, own_reads(step), view, sure)
+        inside = view.new_child()
+        self.bind(step, step.element, "element", inside)
+        self.repeat(step.body, inside, sure)
+        if step.join is None or step.collect is None:
+            return
+        inside = view.new_child()
+        for number, ref in enumerate(step.join.writes()):  # what follows tells of failures
+            role: Role = "failures" if number else "results"
+            inside[ref.path] = (Write(ref.path, "", step.body, ref, role),)
+        self.step(step.collect, inside, sure)
+
+    def fold(self, step: Fold, view: View, sure: bool) -> None:
+        self.read(step, own_reads(step), view, sure)
+        inside = view.new_child()
+        self.bind(step, step.element, "element", inside)
+        self.bind(step, step.acc, "acc", inside)
+        # The next iteration reads the writes of this one.
+        left = (*step.acc.writes(), *(step.body.target.writes() if step.body.target else ()))
+        for ref in left:
+            write = Write(ref.path, self.store(ref.path), step.body, ref, again=True)
+            inside[ref.path] = (*inside.get(ref.path, ()), write)
+        self.repeat(step.body, inside, sure)
+
+    def repeat(self, body: Step, view: View, sure: bool) -> None:
+        outer, self.repeated = self.repeated, True
+        self.step(body, view, sure)
+        self.repeated = outer
+
+    def bind(self, step: Step, target: Target, role: Role, view: View) -> None:
+        for ref in target.writes():
+            view[ref.path] = (Write(ref.path, "", step, ref, role),)
+
+    def leave(self, step: Step, view: View) -> None:
+        for ref in step.target.writes() if step.target else ():
+            store = self.store(ref.path)
+            write = Write(ref.path, store, step, ref, "outcome", None, False, len(view.maps) == 1)
+            view[ref.path] = (write,)
+            if store:
+                self.trace.writes.append(write)
+                self.trace.order.append(write)
+
+    def read(self, step: Step, refs: Iterable[Ref], view: View, sure: bool) -> None:
+        stores, depth = self.stores, len(self.stores)
+        for ref in refs:
+            path = ref.path
+            key = path[: depth + 1] if path[:depth] == stores else path[:1]
+            writes = _under(key, view) if key == stores else view.get(key, ())
+            if len(path) > len(key):
+                # Of branches that write one value, only the one whose field is read.
+                named = tuple([write for write in writes if write.part == path[len(key)]])
+                writes = named or writes
+            unwritten = not writes or all(write.again for write in writes)
+            read = Read(key, self.store(key), step, ref, writes, unwritten, sure, view.maps[0])
+            self.trace.reads.append(read)
+            self.trace.order.append(read)
+
+    def store(self, key: StoreKey) -> str:
+        depth = len(self.stores)
+        return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""
+
+
+def _under(key: StoreKey, view: View) -> tuple[Write, ...]:
+    """All writes below ``key``, for a step that reads a whole mapping."""
+    below = (writes for at, writes in view.items() if at[: len(key)] == key)
+    return tuple(chain.from_iterable(below))

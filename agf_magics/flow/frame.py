@@ -1,0 +1,245 @@
+"""The protocols by which languages differ: how a value is read, and where a result is stored.
+
+A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So
+siblings are isolated by the data structure, without checks.
+
+Data that is frozen for the type checker only.
+
+A frozen dataclass takes twice as long to declare (a module of steps took a tenth of ``%load_ext``)
+and three times as long to create (a definition has thousands of them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    dataclass_transform,
+    runtime_checkable,
+)
+
+from ..text.diagnostics import Diagnostic, StepError
+from ..text.source import Span
+from ..values.value import Value
+
+Frame = dict[str, Value]
+"""The values that a step can read."""
+
+
+class Ref(NamedTuple):
+    """A path that an expression reads or a target writes: ``("ctx", "review", "passed")``."""
+
+    path: tuple[str, ...]
+    span: Span | None = None
+    certain: bool = True
+    """Every evaluation reads it and fails without it; False after ``and``, in a lambda, in
+    ``get``."""
+    into: str = ""
+    """The field of a mapping that it fills: the picture shows ``draft → topic``."""
+    optional: bool = False
+    """Nothing fails without it, as in ``get``."""
+
+
+class Expr(Protocol):
+    """Reads a value. ``evaluate`` is a slot with the function itself: a method around it would take
+    half of the time of an R1 expression.
+    """
+
+    span: Span
+
+    @property
+    def evaluate(self) -> Callable[[Frame], Value]:
+        """May raise a StepError that points at the very token."""
+        ...
+
+    def reads(self) -> tuple[Ref, ...]:
+        """In the order of the text."""
+        ...
+
+
+class Args(Protocol):
+    """The arguments of a call, by the language's rules for absent, null, default and type."""
+
+    @property
+    def names(self) -> tuple[tuple[str, Span | None], ...] | None:
+        """The names of the arguments with their places, for linking. None: the text does not have
+        them."""
+        ...
+
+    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> Value:
+        """``wanted``: the JSON Schema of the callee's input, if linking knows one."""
+        ...
+
+    def reads(self) -> tuple[Ref, ...]: ...
+
+
+@runtime_checkable
+class HintedArgs(Protocol):
+    """Arguments of a language that has a hint where one of them is missing or does not fit."""
+
+    def hint_for(self, name: str, frame: Frame) -> str | None: ...
+
+
+Status = Literal["finished", "failed", "skipped", "fired"]
+"""``fired``: started without waiting for its end."""
+
+
+class Outcome(NamedTuple):
+    """The result of a step, which its target stores."""
+
+    value: Value = None
+    given: Value = None
+    """The arguments of a call, for a step with `keeps`."""
+    error: StepError | None = None
+    """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is
+    the reason."""
+    status: Status = "finished"
+
+
+finished: Callable[[tuple[Value, Value, None, Status]], Outcome] = MethodType(
+    tuple.__new__, Outcome
+)
+"""Creates an outcome in half the time of the class; there is one for each step and element."""
+
+
+class Target(Protocol):
+    """Stores the outcome of a step, an element or an accumulator in a frame."""
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame: ...
+
+    def writes(self) -> tuple[Ref, ...]: ...
+
+
+class Binding(Target, Protocol):
+    """Binds an element of a fan-out in its frame. It needs no `Outcome`, which would take 4 % of an
+    element."""
+
+    def bind(self, frame: Frame, value: Value) -> Frame: ...
+
+
+DROPPED = object()
+"""The value of a dropped element in `FanOutResult.values`."""
+
+
+class FanOutResult(NamedTuple):
+    """The values of elements or branches that ran in parallel. Without an outcome for each of them,
+    to save memory."""
+
+    values: Sequence[Value]
+    """In declared order, with DROPPED for a missing one."""
+    names: Sequence[str] | None = None
+    """The branches' names in the same order; None for elements."""
+    failures: Mapping[int, StepError] = {}
+    """The errors of the dropped ones."""
+    order: Sequence[int] = ()
+    """The branches that finished, in the order of their ends; empty for elements."""
+
+
+class Join(Protocol):
+    """Makes one frame of the values of parallel steps."""
+
+    def join(self, frame: Frame, ran: FanOutResult) -> Frame: ...
+
+    def writes(self) -> tuple[Ref, ...]:
+        """The places of the values in the frame."""
+        ...
+
+
+class Node(NamedTuple):
+    """One run of a step of a `Dag`: a step has one node for each instance."""
+
+    step: str
+    """Its id."""
+    instance: int | None = None
+    """The instance, as in the path of the run; None: it has no instances."""
+
+
+class Skip(NamedTuple):
+    """A node that will not run."""
+
+    why: str
+
+
+Ready = Literal["go", "wait"] | Skip
+
+
+class Scheduler(Protocol):
+    """The state of a `Dag` in one run: the nodes that are ready, that wait, that will never run. A
+    node is known by its position in `nodes`."""
+
+    nodes: Sequence[Node]
+    """In the order of the text."""
+
+    def feeds(self, number: int) -> Sequence[int]:
+        """The nodes that may become ready when it ends."""
+        ...
+
+    def ready(self, number: int, frame: Frame) -> Ready: ...
+
+    def enter(self, number: int, frame: Frame) -> Frame:
+        """The frame that the node's step sees."""
+        ...
+
+    def come(self, number: int) -> None:
+        """The node has ended, and may be stored."""
+        ...
+
+    def next(self) -> int | None:
+        """The ended node to be stored next; None: another one must end first."""
+        ...
+
+    def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
+        """The frame after the end of the node, also after a failure or a skip."""
+        ...
+
+    def close(self, frame: Frame) -> Frame:
+        """The frame after the last node."""
+        ...
+
+
+class FlowInput(NamedTuple):
+    """The input of a flow."""
+
+    input: Value = None
+    pipe: Value = None
+    """The pipe of the calling step (pipelines)."""
+    context: Any = None
+    """The named context that the run reads and extends (plans)."""
+
+
+class FlowResult(NamedTuple):
+    """The result of a flow."""
+
+    output: Value
+    stores: Mapping[str, Value]
+    notes: Sequence[Diagnostic] = ()
+    """Warnings at its end."""
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, eq_default=False, field_specifiers=(field,)
+)
+def data(kind: type[T]) -> type[T]:
+    """A class of frozen data with slots and keyword arguments; two objects are never equal."""
+    # Not `frozen`, which makes creating a step three times as long; the type checker sees the
+    # decorator above.
+    return dataclass(slots=True, kw_only=True, eq=False)(kind)
+
+
+class Name(NamedTuple):
+    """A name in a definition with its place."""
+
+    text: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,1 @@
+"""The events of a run, and the state that is their sum."""

@@ -1,0 +1,317 @@
+"""The events of a run. NamedTuples, because they cost a third of frozen dataclasses.
+
+A run without a listener folds the two events of each step into its `Progress` without making them.
+
+Every StepStarted is followed by exactly one of StepFinished, StepFailed, StepCancelled and
+StepAbandoned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+
+
+class Question(NamedTuple):
+    """A question to a person."""
+
+    text: str
+    choices: tuple[str, ...] = ()
+    """Empty: any text."""
+    approval: bool = False
+    """Whether the answer is yes or no, a bool."""
+    where: str = ""
+    """The path of the step, as text."""
+    arguments: Mapping[str, Value] | None = None
+    """The masked arguments of the call to approve, if the answer may replace it: with a mapping of
+    other arguments, or of `result` to its result. None: only yes or no."""
+    result: str = ""
+    """The key of a result in the answer."""
+
+
+class Unanswered(StepError):
+    """There is no user to answer a question: the run ends as ``waiting`` and can be resumed with an
+    answer (A18)."""
+
+
+StepPath = tuple[str | int, ...]
+"""A place in a run: for each open flow the id of the step, then the numbers of the elements and
+iterations around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow
+that ``steps[1]`` calls."""
+
+
+def format_path(at: StepPath) -> str:
+    """
+    >>> format_path(("steps[1]", "steps[0].do", 3))
+    'steps[1]/steps[0].do#3'
+    """
+    text = ""
+    for bit in at:
+        text += f"#{bit}" if isinstance(bit, int) else f"/{bit}" if text else bit
+    return text
+
+
+def seconds_between(start: float | None, end: float | None) -> float | None:
+    """None: it has not started or not ended."""
+    return None if start is None or end is None else end - start
+
+
+def is_part(id: str, outer: str) -> bool:
+    """Whether the step with this id is the step ``outer`` or inside it: a branch ``a`` is not part
+    of a branch ``ab``."""
+    return id == outer or id.startswith((f"{outer}.", f"{outer}["))
+
+
+def is_within(inner: StepPath, outer: StepPath) -> bool:
+    """Whether the path ``inner`` is ``outer`` or inside it. Both may be without numbers.
+
+    >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
+    (True, False)
+    """
+    place = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
+    step, *index = outer[place:]
+    if inner[:place] != outer[:place] or len(inner) == place:
+        return False
+    inside, *numbers = inner[place:]
+    return numbers[: len(index)] == index and is_part(str(inside), str(step))
+
+
+class RunStarted(NamedTuple):
+    name: str
+    when: float
+    """Seconds of a monotonic clock, as in all events."""
+
+
+class StepStarted(NamedTuple):
+    at: StepPath
+    when: float
+    attempt: int = 1
+
+
+class CallStarted(NamedTuple):
+    """A step calls an agent, a model, or a tool that a model picked: the definition does not tell
+    which one, or with which arguments."""
+
+    at: StepPath
+    when: float
+    kind: str
+    """``agent``, ``model`` or ``tool``."""
+    name: str
+    """Of the callee; of a model ``provider:model``."""
+    given: Mapping[str, Value] = {}
+    """The arguments, without secrets."""
+
+
+class StepFinished(NamedTuple):
+    at: StepPath
+    when: float
+    value: Value = None
+
+
+class StepReplayed(NamedTuple):
+    """A call is not made, because an earlier session of the run ``run`` made it; its outcome is
+    used."""
+
+    at: StepPath
+    when: float
+    run: str
+
+
+class StepFailed(NamedTuple):
+    at: StepPath
+    when: float
+    error: BaseException
+
+
+class StepCancelled(NamedTuple):
+    at: StepPath
+    when: float
+
+
+class StepAbandoned(NamedTuple):
+    """User code could not be stopped and is still running."""
+
+    at: StepPath
+    when: float
+    why: str
+
+
+class StepRetried(NamedTuple):
+    """A step or element failed and is tried again."""
+
+    at: StepPath
+    when: float
+    error: BaseException
+
+
+class Progressed(NamedTuple):
+    """A running tool reports how far it is (`agf.ToolContext`), or is called again after a pause
+    (``@tool(retry=…)``). It is emitted at most ten times a second for a call, and never
+    journaled."""
+
+    at: StepPath
+    when: float
+    done: float | None = None
+    total: float | None = None
+    """None: not known."""
+    text: str = ""
+    """``page 3``, ``again in 0.3 s (HTTP 429)``, without secrets. Without a text and a number: what
+    was reported before is over."""
+
+
+class StepSkipped(NamedTuple):
+    """A step will not run, for example a case that was not picked."""
+
+    at: StepPath
+    when: float
+    why: str
+
+
+class ElementDropped(NamedTuple):
+    """An element or branch failed and is left out (``on_error: continue``)."""
+
+    at: StepPath
+    when: float
+    error: BaseException
+    element: Value = None
+    """A preview of the element as JSON; None for a branch."""
+
+
+class FanOutStarted(NamedTuple):
+    at: StepPath
+    when: float
+    width: int
+
+
+class Placed(NamedTuple):
+    """Elements of a fan-out are with workers: the number has changed."""
+
+    at: StepPath
+    when: float
+    elements: int
+    """How many are with workers now."""
+    where: str
+    """``2 processes``."""
+    starting: int = 0
+    """How many workers are being started; 0: they are there."""
+
+
+class EdgeTaken(NamedTuple):
+    """A walk follows an edge; ``at`` is the path of the walk and the number of the round."""
+
+    at: StepPath
+    when: float
+    source: str
+    target: str
+
+
+class QuestionAsked(NamedTuple):
+    """A person is asked, and the step waits for the answer."""
+
+    at: StepPath
+    when: float
+    question: Question
+
+
+class QuestionAnswered(NamedTuple):
+    at: StepPath
+    when: float
+    answer: Value
+
+
+class QuestionClosed(NamedTuple):
+    """A question ended without an answer: there is no user, or the run has ended."""
+
+    at: StepPath
+    when: float
+
+
+class TokensUsed(NamedTuple):
+    """The tokens of a model's reply, also of a reply in an earlier session, but not of a reply in
+    another run. A fire-and-forget flow uses those of its call, perhaps after RunEnded."""
+
+    at: StepPath
+    when: float
+    input: int
+    output: int
+    model: str = ""
+    """``provider:model``."""
+    cost: Decimal | None = None
+    """US dollars; None: the price of the model is not known."""
+
+
+class ModelText(NamedTuple):
+    """A part of a model's reply that arrived. It is emitted only if the run is watched, at most ten
+    times a second for each part, and it is never journaled: the reply is."""
+
+    at: StepPath
+    when: float
+    attempt: int
+    """Counts from 1; after a retry the text of the attempt before does not count."""
+    part: Literal["text", "thinking", "call"]
+    text: str
+    """The new part, without secrets; of a call ``price(``, then its arguments as JSON."""
+
+
+class StepPrinted(NamedTuple):
+    """User code printed. It is emitted under the same conditions as ModelText, and the text is
+    printed as well."""
+
+    at: StepPath
+    when: float
+    text: str
+    """The new part, without secrets."""
+
+
+class BackgroundCallEnded(NamedTuple):
+    """The end of a fire-and-forget call; it may come after RunEnded."""
+
+    at: StepPath
+    when: float
+    error: StepError | None = None
+
+
+class Warned(NamedTuple):
+    when: float
+    diagnostic: Diagnostic
+
+
+class RunEnded(NamedTuple):
+    when: float
+    status: str
+    """ok, error, cancelled, waiting (for an answer, with which the run can be resumed)."""
+    error: BaseException | None = None
+    stores: Mapping[str, Value] = {}
+    """The named results so far, whatever the status (decision A17)."""
+
+
+Event = (
+    RunStarted
+    | StepStarted
+    | CallStarted
+    | StepFinished
+    | StepReplayed
+    | StepFailed
+    | StepCancelled
+    | StepAbandoned
+    | StepRetried
+    | Progressed
+    | StepSkipped
+    | ElementDropped
+    | FanOutStarted
+    | Placed
+    | EdgeTaken
+    | QuestionAsked
+    | QuestionAnswered
+    | QuestionClosed
+    | TokensUsed
+    | ModelText
+    | StepPrinted
+    | BackgroundCallEnded
+    | Warned
+    | RunEnded
+)

@@ -1,0 +1,298 @@
+"""The state of a run: a row per step, and the pure fold of its events, which all views read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+from ..steps import Flow
+from . import events as ev
+from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
+
+FAILURES_KEPT = 100_000
+"""Failed elements that are listed, so that memory has a bound; the others are counted."""
+
+EDGES_KEPT = 1_000
+
+
+class RunLine(NamedTuple):
+    """A run in a list."""
+
+    run_id: str
+    name: str
+    status: str
+    started: float
+    """Seconds since 1970."""
+    seconds: float | None
+    """None: it has not ended."""
+    note: str
+    tokens: int | None = None
+    """None: it asked no model."""
+    cost: Decimal | None = None
+    """US dollars; None: it is not known."""
+    open: Callable[[], Any] | None = None
+    """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
+    shows; None elsewhere."""
+    place: str = ""
+    """The cell that shows it."""
+
+
+class Failure(NamedTuple):
+    """An element or branch that failed and was dropped."""
+
+    at: ev.StepPath
+    error: BaseException
+    element: Value = None
+    """A preview of the element as JSON; None for a branch."""
+
+
+class Failures(list[Failure]):
+    """The first failures of a run; ``total`` counts all of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = 0
+
+    def __repr__(self) -> str:
+        more = f" and {len(self) - 3:,} more, by a loop over them" if len(self) > 3 else ""
+        return f"<{len(self):,} of {self.total:,} failures: {self[:3]!r}{more}>"
+
+
+class Progress:
+    """The state of a run. ``apply`` takes each event; all attributes can be read at any time, from
+    any thread."""
+
+    def __init__(self, flow: Flow, callees: Mapping[str, Any] | None = None) -> None:
+        """``callees``: `Linked.callees`, for the rows of called flows."""
+        self.name = flow.name
+        self.status = "pending"
+        """pending, running, ok, error, cancelled, waiting."""
+        tree = Tree(flow, callees or {})
+        self.rows = tree.rows
+        """In the order of the tree."""
+        self._unseen = tree.unseen
+        self.failures = Failures()
+        """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
+        self.warnings: list[Diagnostic] = []
+        self.error: BaseException | None = None
+        self._blamed: set[Row] = set()
+        """The rows that failed or were cancelled and were not excused by a retry or a drop
+        since."""
+        self.taken: list[tuple[ev.StepPath, str, str]] = []
+        """The last `EDGES_KEPT` edges that walks followed, in order."""
+        self.asked: dict[ev.StepPath, ev.Question] = {}
+        """The open questions."""
+        self.usage = Usage()
+        self.stores: Mapping[str, Value] = {}
+        """The named results, known at the end of the run."""
+        self.when: float | None = None
+        self.ended: float | None = None
+        self.changes = 0
+        """Grows with every event, so that a view knows whether it is up to date."""
+
+    @property
+    def failed(self) -> int:
+        """The number of dropped elements."""
+        return self.failures.total
+
+    @property
+    def losses(self) -> tuple[Diagnostic, ...]:
+        """The warnings that are shown also if a user asked for none: all elements of a fan-out
+        failed."""
+        return tuple(warning for warning in self.warnings if warning.code == "run.all-dropped")
+
+    def apply(self, event: ev.Event) -> None:
+        # A loop that was abandoned may continue later.
+        if self.ended is not None and type(event) not in AFTER_END:
+            return
+        self.changes += 1
+        _fold_step(self, event)
+
+    def __contains__(self, key: Key) -> bool:
+        """Whether there is a row for the step with these ids."""
+        return key in self.rows or key in self._unseen
+
+    def row(self, at: ev.StepPath) -> Row:
+        key = key_of(at)
+        return self.rows.get(key) or self._unseen[key]
+
+    @property
+    def seconds(self) -> float | None:
+        return ev.seconds_between(self.when, self.ended)
+
+
+def _fold_step(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.StepStarted(at, when):
+            row = p.row(at)
+            row.started += 1
+            if row.when is None:
+                row.when = when
+        case ev.StepFinished(at, when, value):
+            row = p.row(at)
+            row.finished += 1
+            row.ended = when
+            row.reports.pop(at, None)
+            if not row.many:
+                row.value = value
+        case ev.StepReplayed(at):
+            p.row(at).earlier += 1
+        case ev.StepFailed(at, when, error):
+            row = _end_call(p, at, when)
+            row.failed += 1
+            row.error, row.asks = error, isinstance(error, ev.Unanswered)
+            _blame(p, row)
+        case ev.StepCancelled(at, when):
+            row = _end_call(p, at, when)
+            row.cancelled += 1
+            _blame(p, row)
+        case ev.StepAbandoned(at, when):
+            _end_call(p, at, when).left += 1
+        case ev.StepRetried(at):
+            row = p.row(at)
+            row.retried += 1
+            _excuse(p, row)
+        case ev.Progressed(at, _, done, _, text):
+            row = p.row(at)
+            row.reports[at] = event
+            if done is None and not text:
+                del row.reports[at]
+        case ev.StepSkipped(at, _, why):
+            row = p.row(at)
+            row.why = why
+            for inner in _within(p, row):
+                inner.skipped += 1
+        case ev.ElementDropped(at, _, error, element):
+            row = p.row(at)
+            row.dropped += 1
+            _excuse(p, row)
+            p.failures.total += 1
+            # The first ones: they are the likely cause of the others.
+            if len(p.failures) < FAILURES_KEPT:
+                p.failures.append(Failure(at, error, element))
+        case ev.FanOutStarted(at, _, width):
+            row = p.row(at)
+            row.width = (row.width or 0) + width
+        case ev.Placed(at, _, count, where, starting):
+            p.row(at).placed = (count, where, starting) if count else None
+        case _:
+            _fold_run(p, event)
+
+
+def _fold_run(p: Progress, event: ev.Event) -> None:
+    match event:
+        case ev.EdgeTaken(at, _, source, target):
+            p.taken.append((at, source, target))
+            if len(p.taken) > EDGES_KEPT:
+                del p.taken[0]
+        case ev.QuestionAsked(at, _, question):
+            p.asked[at] = question
+            p.row(at).asks = True
+        case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
+            p.asked.pop(at, None)
+            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.asked)
+        case ev.ModelText():
+            _arrive(p.row(event.at), event)
+        case ev.StepPrinted(at, _, text):
+            row = p.row(at)
+            row.printed = (row.printed + text)[-Arriving.LONGEST :]
+        case ev.TokensUsed():
+            count_use(p, event)
+        case ev.BackgroundCallEnded(_, _, error):
+            if error is not None:
+                diagnostic = error.diagnostic
+                message = f"a fire-and-forget call failed: {diagnostic.message}"
+                p.warnings.append(
+                    Diagnostic(
+                        "run.fired-failed", message, diagnostic.span, diagnostic.hint, "warning"
+                    )
+                )
+        case ev.Warned(_, diagnostic):
+            p.warnings.append(diagnostic)
+        case ev.RunStarted(_, when):
+            p.status, p.when = "running", when
+        case ev.RunEnded():
+            _end(p, event)
+
+
+def count_use(p: Progress, event: ev.TokensUsed) -> None:
+    """Count a reply for the run, for its row, and for the rows around it: the session, the agent,
+    the fan-out, the call of their flow. A past run may lack its row."""
+    used = one_reply(event.input, event.output, event.model, event.cost)
+    p.usage = p.usage.plus(used)
+    for row in filter(None, map(p.rows.get, _around(key_of(event.at)))):
+        row.usage = (row.usage or Usage()).plus(used)
+        if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
+            row.arriving = None
+
+
+def _around(key: Key) -> Iterator[Key]:
+    """The keys of a row and of all rows around it; some of them are of no row."""
+    for depth, step in enumerate(key):
+        for end in re.finditer(r"[.[]|$", step):
+            yield (*key[:depth], step[: end.start()])
+
+
+def _arrive(row: Row, event: ev.ModelText) -> None:
+    arriving = row.arriving
+    if arriving is not None and arriving.at != event.at and not arriving.ended:
+        return  # another element of the fan-out is shown
+    if arriving is None or (arriving.at, arriving.attempt) != (event.at, event.attempt):
+        arriving = row.arriving = Arriving(event.at, event.attempt)
+    arriving.add(event.part, event.text)
+
+
+def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
+    row = p.row(at)
+    row.ended = when
+    row.reports.pop(at, None)
+    if row.arriving is not None and row.arriving.at == at:
+        row.arriving.ended = True
+    return row
+
+
+def _end(p: Progress, event: ev.RunEnded) -> None:
+    p.ended, p.status, p.error, p.stores = event
+    # A question of a run that was cut off has no end of its own.
+    p.asked.clear()
+    if isinstance(event.error, StepError) and event.error.path is not None:
+        p.row(event.error.path).fatal = True
+    # The failures did not end the run, for example because a plan has an alternative.
+    if event.status == "ok":
+        for row in p.rows.values():
+            if row.failed and row.state == "failed":
+                row.rescues = True
+            elif row.cancelled:  # a step around it failed and was rescued
+                row.excused = True
+            # No edge led to this node.
+            elif not row.started and row.again and row.state == "pending":
+                row.skipped += 1
+
+
+def _blame(p: Progress, row: Row) -> None:
+    row.excused = False
+    p._blamed.add(row)
+
+
+def _excuse(p: Progress, body: Row) -> None:
+    """Failures and cancellations in an element that is dropped or retried did not fail the run."""
+    # Only those that were blamed: a fan-out that drops 100,000 elements does not search its rows
+    # each time.
+    for row in p._blamed & _within(p, body):
+        row.excused = True
+        p._blamed.discard(row)
+
+
+def _within(p: Progress, outer: Row) -> frozenset[Row]:
+    """``outer`` and the rows of all steps in it, also of called flows; computed once."""
+    if outer.within is None:
+        outer.within = frozenset(row for row in p.rows.values() if ev.is_within(row.key, outer.key))
+    return outer.within
+
+
+AFTER_END = (ev.Warned, ev.TokensUsed, ev.BackgroundCallEnded)
+"""Events that count after the end of the run: tokens cost money also then."""

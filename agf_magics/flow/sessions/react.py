@@ -1,0 +1,220 @@
+"""A model's session as steps: ask the model, run the tools it asks for, ask again, until it
+answers.
+
+Every request and every tool call is a step of its own, so that it is drawn, counted, permitted,
+cancelled and journaled like any other. Differences between languages and providers are arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import Value
+from ..expressions import Computed, Stored
+from ..frame import Frame, Name, Outcome, Ref, Target
+from ..step import Step
+from ..step_options import Asking, Lookup, Permit, Pick
+from ..steps import Choose, Compute, Each, Invoke, Repeat
+from ..steps import Sequence as InOrder
+from .session import Conversation, Session, observation
+
+AT_ONCE = 8
+"""Tool calls of one reply that run at the same time."""
+
+
+def react(
+    session: Session,
+    *,
+    id: str,
+    word: str,
+    span: Span,
+    label: str = "",
+    target: Target | None = None,
+) -> Repeat:
+    """The steps of ``session``. Their value, which ``target`` stores, is the answer as
+    `Session.read` returns it."""
+    state = _State(f"({id})", session)
+    steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
+    return Repeat(
+        id=id,
+        word=word,
+        label=label,
+        span=span,
+        body=InOrder(id=f"{id}.step", word="step", span=span, steps=steps),
+        until=Computed(span, lambda frame: state.of(frame).verdict == "answer", text="it answers"),
+        limit=session.steps,
+        session=True,
+        target=_Closed(state, target),
+    )
+
+
+def _ask(state: _State, id: str, span: Span) -> Step:
+    session = state.session
+    config: dict[str, Value] = {
+        **session.options._asdict(),
+        "descriptions": {
+            offer.name.text: offer.description for offer in session.tools or () if offer.description
+        },
+    }
+    return Invoke(
+        id=id,
+        word="model",
+        label=session.model.text,
+        span=span,
+        kind="model",
+        name=session.model,
+        args=Computed(span, state.request, session.prompt.reads(), names=()),
+        tools=session.offered,
+        lookup=Lookup(registered=_registered(session)),
+        asking=Asking(config=config),
+        target=Stored(state.replied),
+    )
+
+
+def _then(state: _State, id: str, span: Span) -> Step:
+    again = Computed(span, lambda frame: state.of(frame).objection)
+    answer = Computed(span, state.answer)
+    return Choose(
+        id=id,
+        word="reply",
+        label="of the model",
+        span=span,
+        pick=Computed(span, lambda frame: state.of(frame).verdict),
+        labels=lambda verdict: (verdict,),
+        cases={
+            "tools": _tools(state, f"{id}.tools", span),
+            "again": Compute(
+                id=f"{id}.again", word="ask again", label="with the reason", span=span, value=again
+            ),
+            "answer": Compute(
+                id=f"{id}.answer", word="answer", label="the final reply", span=span, value=answer
+            ),
+        },
+        conditions={"tools": "calls tools", "again": "answer is not valid", "answer": "answers"},
+        target=Stored(state.went),
+    )
+
+
+def _tools(state: _State, id: str, span: Span) -> Step:
+    session, permit = state.session, state.session.permit
+    call = Invoke(
+        id=f"{id}.call",
+        word="tool",
+        label="the model's choice",
+        span=span,
+        kind="tool",
+        name=Name("the model's choice", span),
+        pick=Pick(
+            Computed(span, lambda frame: frame[state.call]["tool"]),
+            session.offered,
+        ),
+        lookup=Lookup(registered=_registered(session)),
+        args=Computed(span, state.arguments, names=()),
+        # A failed tool is an answer for the model, which may try something else.
+        rescue=observation,
+        permit=None
+        if permit is None
+        else Permit(lambda frame, given, shown: permit(frame[state.call]["tool"], given, shown)),
+    )
+    return Each(
+        id=id,
+        word="tools",
+        label="each call of the reply",
+        span=span,
+        over=Computed(span, lambda frame: list(state.of(frame).calls)),
+        element=Stored(lambda frame, call: {**frame, state.call: call}),
+        body=call,
+        gather=lambda ran: list(ran.values),
+        limit=AT_ONCE,
+        # Decision A15: the calls of one reply are no fan-out of the author.
+        scope=False,
+    )
+
+
+def _registered(session: Session) -> Mapping[str, str]:
+    return {offer.name.text: offer.registered for offer in session.tools or () if offer.registered}
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The place of a session in a frame, under a name that no language can write, and its
+    changes."""
+
+    key: str
+    session: Session
+
+    @property
+    def call(self) -> str:
+        return f"{self.key}.call"
+
+    def of(self, frame: Frame) -> Conversation:
+        """The conversation so far; a new one has the prompt."""
+        conversation = frame.get(self.key)
+        if isinstance(conversation, Conversation):
+            return conversation
+        system = self.session.system.evaluate(frame) if self.session.system is not None else None
+        first = ({"role": "system", "text": system},) if system else ()
+        files = self.session.files.evaluate(frame) if self.session.files is not None else None
+        prompt = {
+            "role": "user",
+            "text": self.session.prompt.evaluate(frame),
+            **({"files": files} if files else {}),
+        }
+        return Conversation((*first, prompt))
+
+    def request(self, frame: Frame) -> Value:
+        return self.of(frame).request(self.session)
+
+    def replied(self, frame: Frame, reply: Value) -> Frame:
+        return {**frame, self.key: self.of(frame).replied(self.session, reply)}
+
+    def went(self, frame: Frame, value: Value) -> Frame:
+        conversation = self.of(frame)
+        if conversation.verdict == "answer":
+            return frame
+        uses_tools = conversation.verdict == "tools"
+        return {
+            **frame,
+            self.key: conversation.observed(value) if uses_tools else conversation.rejected(),
+        }
+
+    def answer(self, frame: Frame) -> Value:
+        conversation = self.of(frame)
+        if conversation.fault is not None:
+            diagnostic = conversation.fault.diagnostic
+            if diagnostic.span is not None:
+                raise conversation.fault
+            raise StepError(replace(diagnostic, span=self.session.model.span))
+        if self.session.with_calls:
+            return {"answer": conversation.answer, "calls": conversation.used_tools}
+        return conversation.answer
+
+    def arguments(self, frame: Frame) -> Value:
+        call = frame[self.call]
+        if "fault" in call:
+            raise StepError(
+                Diagnostic("model.arguments", f"the arguments for {call['tool']!r} {call['fault']}")
+            )
+        return call["arguments"]
+
+    def closed(self, frame: Frame) -> Frame:
+        # A frame lives as long as the run, and the messages of a session are large.
+        return {name: value for name, value in frame.items() if name not in (self.key, self.call)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """Stores the value of a session in the target of its language and removes the session."""
+
+    state: _State
+    target: Target | None
+
+    def store(self, frame: Frame, outcome: Outcome) -> Frame:
+        left = self.state.closed(frame)
+        return left if self.target is None else self.target.store(left, outcome)
+
+    def writes(self) -> tuple[Ref, ...]:
+        return () if self.target is None else tuple(self.target.writes())

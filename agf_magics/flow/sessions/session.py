@@ -1,0 +1,309 @@
+"""A session with a model, from the prompt to the answer.
+
+All of it is JSON, so that it can be journaled and shown. A message is one of ``{"role": "user",
+"text"}``, with ``"files"`` for images and documents, which are described by name, type, size and
+digest; the same with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and
+``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text", "calls", "usage"}``,
+with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached the limit of tokens,
+and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool", "arguments"}``,
+with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the
+structured answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import TooDeep, Value, is_json, isolate, type_name
+from ..frame import Expr, Name
+
+STEPS = 10
+"""Default number of requests of a session."""
+
+ASKED_AGAIN = 2
+"""How often a model is asked again after an answer that is not valid (decision P10)."""
+
+LONGEST = 100_000
+"""Characters of a tool's result that a model gets."""
+
+_FENCE = re.compile(r"```[^\n`]*\n")
+
+ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
+
+Verdict = Literal["tools", "again", "answer"]
+
+
+def unfenced(text: str) -> str:
+    """A reply without the code fence around all of it, if there is one.
+
+    >>> unfenced("```json\\n[1]\\n```"), unfenced("[1]")
+    ('[1]', '[1]')
+    """
+    whole = text.strip()
+    opening = _FENCE.match(whole)
+    if opening is None or not whole.endswith("```") or len(whole) < opening.end() + 3:
+        return text
+    return whole[opening.end() : -3].rstrip(" \t").removesuffix("\n")
+
+
+def read_json(text: str) -> tuple[Value, str]:
+    """The JSON in a text, and why it cannot be used; empty: it can.
+
+    >>> read_json("[1]"), read_json("[1e999]")
+    (([1], ''), ([inf], 'a number in it is not finite'))
+    """
+    try:
+        read = isolate(json.loads(text))
+    except json.JSONDecodeError as error:
+        message = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        return None, f"{message} at line {error.lineno}, column {error.colno}"
+    except (TooDeep, RecursionError):
+        return None, "it is nested too deep"
+    except ValueError:
+        return None, "a number in it is too long"
+    return read, "" if is_json(read) else "a number in it is not finite"
+
+
+MOST_STARTS = 100
+"""Places of a reply at which JSON is looked for."""
+
+
+def find_json(text: str) -> tuple[Value] | None:
+    """The JSON in a reply: all of it, in a code fence, or its first object or list. None: it has
+    none.
+
+    >>> find_json('Here it is: {"a": 1}.'), find_json("none")
+    (({'a': 1},), None)
+    """
+    decoder, text = json.JSONDecoder(), unfenced(text).strip()
+    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
+    for start in starts:
+        try:
+            found, end = decoder.raw_decode(text, start)
+            if (start or end == len(text)) and is_json(found):
+                return (isolate(found),)
+        except (ValueError, RecursionError, TooDeep):
+            continue
+    return None
+
+
+class Offer(NamedTuple):
+    """A tool that a model may call."""
+
+    name: Name
+    """Its name for the model."""
+    registered: str = ""
+    """The name of the registered tool, if nothing is registered as ``name`` (decision B5)."""
+    description: str = ""
+    """Empty: the tool's own."""
+
+
+class RequestOptions(NamedTuple):
+    """What each request of a session has, besides its messages and tools."""
+
+    instructions: str = ""
+    """The system prompt, unchanged."""
+    tool_choice: Literal["auto", "required", "none"] = "auto"
+    settings: Mapping[str, Value] = {}
+    """``temperature``, ``top_p``, ``top_k``, ``max_output_tokens``, ``stop_sequences``: those that
+    are set."""
+    schema: Mapping[str, Any] | None = None
+    """JSON Schema of the answer; None: text."""
+    made: Value = None
+    """A model object, which the configured model does not replace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """The configuration of a session."""
+
+    model: Name
+    """``provider:model``; empty text: the configured model."""
+    options: RequestOptions = field(default_factory=RequestOptions)
+    prompt: Expr
+    """The first message, a text."""
+    files: Expr | None = None
+    """The descriptions of the images and documents of the prompt."""
+    system: Expr | None = None
+    """A message before it, in addition to the instructions; its value may be None."""
+    tools: tuple[Offer, ...] | None = ()
+    """The tools it is offered, if the invoker may use them; None: all that the invoker may use."""
+    read: Callable[[Value], Value] = lambda answer: answer
+    """The session's value from the text or the JSON of the answer; a StepError says why the answer
+    is not valid."""
+    steps: int = STEPS
+    """The maximum number of requests; in the last one the model must answer, without tools."""
+    over: Callable[[int], Diagnostic]
+    """The error, given `steps`, if the last reply still calls tools; it names the setting."""
+    with_calls: bool = False
+    """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
+    it."""
+    permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
+    """Given a tool's name and its arguments: the question to a person before the call; None: no
+    question."""
+
+    @property
+    def offered(self) -> tuple[Name, ...] | None:
+        """The names of its tools; None: all that the invoker may use."""
+        return None if self.tools is None else tuple(offer.name for offer in self.tools)
+
+
+class FailedCall(str):
+    """The result of a failed tool call, as the model gets it."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """The state of a session between two steps."""
+
+    messages: tuple[Value, ...]
+    steps: int = 0
+    """Replies so far."""
+    asked: int = 0
+    """How often the model was asked again."""
+    calls: Sequence[Value] = ()
+    """The tool calls of the last reply."""
+    verdict: Verdict | None = None
+    """What follows the last reply."""
+    answer: Value = None
+    fault: StepError | None = None
+    """Why the answer is not valid."""
+
+    def request(self, session: Session) -> Value:
+        """The next request."""
+        last = self.steps + 1 >= session.steps
+        now = ({"role": "user", "text": ANSWER_NOW},) if last and self.steps else ()
+        return {"messages": [*self.messages, *now], "last": last}
+
+    def replied(self, session: Session, reply: Value) -> Conversation:
+        """The conversation with the model's reply and its verdict."""
+        message = {
+            "role": "model",
+            **{name: reply[name] for name in ("text", "calls", "kept") if name in reply},
+        }
+        last, messages, calls = (
+            self.steps + 1 >= session.steps,
+            (*self.messages, message),
+            reply["calls"],
+        )
+        conversation = replace(
+            self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None
+        )
+        answer_call = next((call for call in calls if call["tool"] == ""), None)
+        if calls and answer_call is None:
+            if not last:
+                return replace(conversation, verdict="tools")
+            # The last request allows no tool, so a reply that calls one all the same has no answer.
+            return replace(conversation, fault=StepError(session.over(session.steps)))
+        try:
+            if answer_call is not None and "fault" in answer_call:
+                raise StepError(
+                    Diagnostic(
+                        "model.arguments", f"the arguments of the answer {answer_call['fault']}"
+                    )
+                )
+            return replace(
+                conversation,
+                answer=session.read(reply["text"] if answer_call is None else reply["answer"]),
+            )
+        except StepError as error:
+            # Without a limit a small model and a strict schema would ask each other until the money
+            # is gone.
+            again = not last and self.asked < ASKED_AGAIN
+            return replace(conversation, verdict="again" if again else "answer", fault=error)
+
+    def observed(self, values: Sequence[Value]) -> Conversation:
+        """The conversation with the results of the tools."""
+        both = zip(self.calls, values, strict=True)
+        results = [
+            _result(call, format_for_model(value), isinstance(value, FailedCall))
+            for call, value in both
+        ]
+        return replace(self, messages=(*self.messages, *results))
+
+    def rejected(self) -> Conversation:
+        """The conversation with the reason why the answer is not valid."""
+        # Providers require a result for every call, also for the call that is the answer.
+        text = self.objection
+        results = [_result(call, text, True) for call in self.calls] or [
+            {"role": "user", "text": text}
+        ]
+        return replace(self, messages=(*self.messages, *results), asked=self.asked + 1)
+
+    @property
+    def used_tools(self) -> list[Value]:
+        """The tool calls so far, each with its result: ``{"tool", "args", "output",
+        "success"}``."""
+        arguments = {
+            call["id"]: call["arguments"]
+            for message in self.messages
+            for call in message.get("calls", ())
+        }
+        return [
+            {
+                "tool": message["tool"],
+                "args": arguments.get(message["id"]),
+                "output": message["text"],
+                "success": not message["failed"],
+            }
+            for message in self.messages
+            if message.get("tool")
+        ]
+
+    @property
+    def objection(self) -> str:
+        assert self.fault is not None, "an answer is rejected for a reason"
+        return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
+
+
+def format_for_model(value: Value) -> str:
+    """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST
+    characters."""
+    try:
+        text = (
+            json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            if not isinstance(value, str) and is_json(value)
+            else str(value)
+        )
+    except Exception as error:  # a foreign class, or a number of too many digits
+        text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
+    return (
+        text
+        if len(text) <= LONGEST
+        else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
+    )
+
+
+def format_prompt(input: Value) -> str:
+    """An input as a prompt: its only field if that is a text, else as `format_for_model`.
+
+    >>> format_prompt({"question": "why?"}), format_prompt({"a": 1})
+    ('why?', '{"a":1}')
+    """
+    fields = list(input.values()) if type(input) is dict else []
+    is_text = len(fields) == 1 and isinstance(fields[0], str)
+    return format_for_model(fields[0] if is_text else input)
+
+
+def observation(error: StepError) -> FailedCall:
+    """The result of a failed call for the model: the session continues."""
+    return FailedCall(f"Error: {reason(error)}")
+
+
+def reason(error: StepError) -> str:
+    """The messages of an error with their hints, for the model."""
+    return "; ".join(
+        f"{diagnostic.message} ({diagnostic.hint})" if diagnostic.hint else diagnostic.message
+        for diagnostic in error.diagnostics
+    )
+
+
+def _result(call: Value, text: str, failed: bool) -> Value:
+    return {"role": "tool", "id": call["id"], "tool": call["tool"], "text": text, "failed": failed}

@@ -1,0 +1,1 @@
+"""Calls of a run as rows: written, found again by their digest, reused."""

@@ -1,0 +1,347 @@
+"""The rows of calls: a call that starts, its digest, and the record of its outcome. And the results
+of earlier runs: a call with the same definition, inputs and function is not made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from ...catalog import Agent, Tool
+from ...flow.steps import Invoke
+from ...limits.grants import Grant
+from ...text.diagnostics import StepError
+from ...values.large import WIDE, KnownValue, LargeValues
+from ...values.value import Value, isolate
+from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
+from ..codec.json_texts import encode
+from ..codec.signatures import row_crc, sign, user_key
+from ..database.store import ADD
+from ..records.failures import error_json
+from ..records.records import CallKey
+from ..secrets.masking import NOTHING, Received, Secrets, hide
+from .digest import CallDigest
+
+Cells = tuple[Any, ...]
+
+Insert = tuple[str, Cells]
+"""The statement that adds a record, and its cells."""
+
+NO_VALUE = EncodedValue("json", None)
+
+LARGE = 50_000
+"""Characters of the JSON text from which on a part of the arguments is stored once for the run."""
+
+IN_PIECES = 2
+"""``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
+of large parts."""
+
+CHANGED = "the call changed its arguments, which later steps share"
+
+NO_KEY = "you have no key to sign it with"
+
+
+class StartedCall(NamedTuple):
+    """A call that has not ended."""
+
+    key: CallKey
+    kind: str
+    name: str
+    started: float
+    given: str | None
+    whole: int
+    """0: ``given`` is a preview; 1: it is complete; `IN_PIECES`."""
+    digest: bytes | None = None
+    received: Received = NOTHING
+    digest_again: Callable[[], bytes | None] | None = None
+    """The digest with the arguments of now, if some are opaque: the callee may change these for all
+    later steps."""
+
+    @property
+    def changed_arguments(self) -> bool:
+        """Whether the callee changed an opaque argument: a step after it that gets a stored result
+        needs this call."""
+        return self.digest_again is not None and self.digest_again() != self.digest
+
+
+class _Pieces:
+    """Arguments as JSON, without the large ones among them, and the large values of a mapping."""
+
+    def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
+        """``most``: characters of all; ``known``: what a value is a copy of."""
+        self.large: dict[str, str] = {}
+        """The texts of the parts that are not known to be stored, by their digests."""
+        self.known: list[tuple[KnownValue, str, int]] = []
+        """Their values, digests and sizes."""
+        self._most, self._find = most, known
+        self._pieces = [""]
+        """JSON, the digest of a large part, JSON, and so on."""
+
+    @property
+    def whole(self) -> int:
+        return 1 if len(self._pieces) == 1 else IN_PIECES
+
+    @property
+    def text(self) -> str:
+        return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
+
+    def add(self, value: Value, levels: int = 2) -> bool:
+        """Add ``value``, whose ``levels`` of mappings may have parts that are large. False: a part
+        is no JSON, or all are too large."""
+        known = self._find(value)
+        if known is not None and known.stored:
+            self._most -= known.size
+            self._pieces += known.stored, ""
+            return self._most >= 0
+        if levels and type(value) is dict and len(value) <= WIDE:
+            return self._add_each(value, levels - 1)
+        text = known.text if known is not None else None
+        text = text or json_text(value, self._most)
+        if text is None or len(text) > self._most:
+            return False
+        self._most -= len(text)
+        if len(text) < LARGE:
+            self._pieces[-1] += text
+            return True
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        self.large[digest] = text
+        if known is not None:
+            self.known.append((known, digest, len(text)))
+        self._pieces += digest, ""
+        return True
+
+    def _add_each(self, value: Mapping[str, Value], levels: int) -> bool:
+        if not TEXT.issuperset(map(type, value)):
+            return False
+        before = "{"
+        for name, part in value.items():
+            self._pieces[-1] += f"{before}{encode(name)}:"
+            before = ","
+            if not self.add(part, levels):
+                return False
+        self._pieces[-1] += "}" if value else "{}"
+        return True
+
+
+class CallRows:
+    """Makes the rows of one run."""
+
+    def __init__(
+        self,
+        run_id: str,
+        most: int,
+        next_line: Callable[[], int],
+        not_stored: Callable[[StartedCall, str | None], None],
+        keep: Callable[[str, str], None],
+    ) -> None:
+        """``most``: bytes of one value, at most. ``not_stored``: called for a result that is not
+        stored, and why. ``keep``: called for the digest and the text of a large part of arguments,
+        before the row that needs it."""
+        self.run_id, self.most = run_id, most
+        self.secret = Secrets()
+        self.digests = CallDigest(most)
+        self.large = LargeValues()
+        self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
+        self._kept: set[str] = set()
+        self._key: bytes | None = None
+
+    def start(
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None,
+        grant: Grant,
+    ) -> StartedCall:
+        """A call that is about to be made: see `Journal.start_call`."""
+        received, complete, masked = NOTHING, None, True
+        # Nothing is masked: then large parts are stored once.
+        is_plain = type(callee) is Agent or (type(callee) is Tool and not callee.secret)
+        if tools is not None and is_plain and not self.secret.active:
+            text, whole = self.given(given)
+            # A key of the environment is in the arguments: then they are masked as all others.
+            masked = self.secret.surrounds(text)
+            complete = text if whole else None
+        if masked:
+            shown = given
+            if isinstance(callee, Tool) and callee.secret:
+                received = self.secret.receive(callee, given)
+                # Hidden by name before anything is searched: a short secret cannot be found by its
+                # value.
+                shown = hide(given, callee.secret)
+            text, whole, masked = self.secret.to_show(shown, self.most)
+            # The outcome may contain the arguments, and so the secret in them.
+            if masked:
+                received = received._replace(any=True)
+            # A call without a digest needs no second text of its arguments.
+            if tools is not None and whole and not received.any:
+                complete = self._complete(given)
+        is_opaque, digest, again = not whole, None, None
+        # Without `tools` the call is a question or a mark, which no later run reuses.
+        if tools is not None:
+            keyed = received.any
+            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed)
+            if digest is not None and is_opaque:
+                # Lists and dicts are copies here: the tool may change its own.
+                again = partial(
+                    self.digests.of, step, callee, isolate(given), None, tools, grant, keyed
+                )
+        name = getattr(callee, "name", step.name.text)
+        whole = 0 if received.any else int(whole)
+        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
+
+    def given(self, given: Any) -> tuple[str, int]:
+        """Arguments as JSON and their ``whole``. Their large parts are kept once."""
+        if not self.large.has_fresh:
+            text, whole = to_show(given, self.most)
+            if not whole or len(text) < LARGE:
+                return text, int(whole)
+        pieces = _Pieces(self.most, self.large.fresh)
+        whole = pieces.add(given)
+        # The caller masks arguments that have a secret, which it finds in a whole text.
+        if not whole or any(map(self.secret.surrounds, pieces.large.values())):
+            text, whole = to_show(given, self.most)
+            return text, int(whole)
+        for digest, text in pieces.large.items():
+            if digest not in self._kept:
+                self._kept.add(digest)
+                self._keep(digest, text)
+        for value, digest, size in pieces.known:
+            value.stored, value.size, value.text = digest, size, None
+        return pieces.text, pieces.whole
+
+    def stores(self, stores: Mapping[str, Value]) -> str:
+        """The stores at the end of the run as JSON; a list of pieces, as arguments, if calls have
+        got large ones. Nothing is kept here: who reads the run needs all that its end refers to."""
+        large = {name: self.large.known(value) for name, value in stores.items()}
+        kept = {name: known.stored for name, known in large.items() if known and known.stored}
+        if not kept or self.secret.active:
+            return self.secret.to_show(stores, self.most).text
+        pieces, before = [""], "{"
+        for name, value in stores.items():
+            pieces[-1] += f"{before}{encode(name)}:"
+            before = ","
+            if name in kept:
+                pieces += kept[name], ""
+            else:
+                pieces[-1] += self.secret.to_show(value, self.most).text
+        pieces[-1] += "}"
+        return encode(pieces)
+
+    def _complete(self, given: Any) -> str:
+        """What `given` returns, for the digest of a call whose arguments may have to be masked:
+        nothing is kept."""
+        pieces = _Pieces(self.most, lambda value: None)
+        return pieces.text if pieces.add(given) else encode(given)
+
+    def reused(self, call: StartedCall, value: Value) -> Insert:
+        """The row of a call whose result in another run is reused."""
+        packed = self.secret.pack(value, self.most, call.received)
+        if packed.form == "again":
+            self._not_stored(call, packed.why)
+        return self.outcome("finished", call, packed)
+
+    def ended(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+    ) -> Insert:
+        """The row of a call that has returned, or has failed. ``secret``: the value is one."""
+        return self.outcome(*self.encoded(call, value, error, secret))
+
+    def encoded(
+        self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
+    ) -> tuple[str, StartedCall, EncodedValue, str | None]:
+        """The parameters of `outcome` for a call that has returned, or has failed."""
+        if error is not None:
+            return "failed", call, NO_VALUE, error_json(error, self.secret)
+        if secret:
+            self.secret.returned(value)
+        packed = self.secret.pack(value, self.most, call.received, secret)
+        # The steps after it share the object, and a stored result would not have changed it again.
+        if call.changed_arguments:
+            packed = EncodedValue("again", None, packed.shown or encode(preview(value)), CHANGED)
+        if packed.form == "again":
+            self._not_stored(call, packed.why)
+        elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
+            self.large.learn(value, packed.data)
+        return "finished", call, packed, None
+
+    def outcome(
+        self,
+        what: str,
+        call: StartedCall,
+        packed: EncodedValue = NO_VALUE,
+        error: str | None = None,
+        ended: float | None = None,
+    ) -> Insert:
+        """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
+        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
+        ended, signature = time.time() if ended is None else ended, None
+        place, tries = encode(call.key.at), call.key.tries
+        if packed.form == "pickle":
+            signature = self.sign(place, tries, packed.data or b"")
+            # An unsigned pickle would be read by nobody: the call is made again instead.
+            if signature is None:
+                packed = EncodedValue("again", None, packed.shown, NO_KEY)
+                self._not_stored(call, NO_KEY)
+        whole = int(call.whole)  # in a checksum, True is another value than 1
+        return self.row(
+            what,
+            place,
+            tries,
+            call.kind,
+            call.name,
+            call.started,
+            ended,
+            call.given,
+            whole,
+            packed.form,
+            packed.data,
+            packed.shown,
+            error,
+            signature,
+            call.digest,
+        )
+
+    def row(self, *cells: Any) -> Insert:
+        """A row with the next number. ``cells``: those of `COLUMNS` after the number."""
+        row = (self._next_line(), *cells)
+        return ADD, (*row, row_crc(row))
+
+    def mark(
+        self,
+        what: str,
+        key: CallKey,
+        name: str = "",
+        shown: str | None = None,
+        error: BaseException | None = None,
+    ) -> Insert:
+        return self.row(
+            what,
+            encode(key.at),
+            key.tries,
+            "",
+            name,
+            None,
+            None,
+            None,
+            0,
+            None,
+            None,
+            shown,
+            error_json(error, self.secret) if error is not None else None,
+            None,
+            None,
+        )
+
+    def sign(self, *parts: str | bytes) -> bytes | None:
+        """The signature of parts of this run; None if the user has no key."""
+        self._key = self._key or user_key()
+        return sign(self._key, self.run_id, *parts) if self._key is not None else None

@@ -1,0 +1,170 @@
+"""Values in the journal: JSON as it is, opaque values as signed pickles; others are not stored.
+
+A value is pickled (`pickles`) at the end of its call, before another step can change it. A pickle
+is code: it is only read to resume a run, never to list or show one, and only with the signature of
+this user.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+from typing import Any, Literal, NamedTuple
+
+from ...values.opaque import describe_array, describe_scalar, fields_of
+from ...values.value import ATOMS, DEEPEST, Value
+from .json_texts import LONG, encode, encode_large
+from .pickles import NotPicklable, PickleTooLarge, pickled, text_of
+
+Form = Literal["json", "pickle", "again"]
+"""``again``: it is not stored, so a resumed run makes its call again."""
+
+TEXT = frozenset({str})
+
+PREVIEWED = 200
+"""The number of parts in a preview."""
+
+LONGEST = 10_000
+"""Bits of a number that is written in full: Python refuses to write much larger ones."""
+
+
+class EncodedValue(NamedTuple):
+    """A value in one of three forms."""
+
+    form: Form
+    data: str | bytes | None = None
+    shown: str | None = None
+    """A preview as JSON, if the form is not JSON."""
+    why: str | None = None
+    """Why it is not stored."""
+
+
+class DecodeError(Exception):
+    """A stored value cannot be read."""
+
+
+def _text(value: Value, most: int) -> tuple[str | None, int]:
+    """``value`` as JSON, and what it weighs. None: it is no JSON, it weighs more than ``most``, or
+    it has a number of 5,000 digits, which Python does not write."""
+    size = weigh(value)
+    if not 0 <= size <= most:
+        return None, size
+    try:
+        return encode(value) if size < LONG else encode_large(value), size
+    except ValueError:
+        return None, size
+
+
+def json_text(value: Value, most: int) -> str | None:
+    """``value`` as JSON, if it is JSON of at most ``most`` bytes; else None."""
+    text, _ = _text(value, most)
+    return text if text is not None and len(text) <= most else None
+
+
+def encode_value(value: Value, most: int) -> EncodedValue:
+    """``value`` as it is stored, in at most ``most`` bytes."""
+    text, size = _text(value, most)
+    if text is not None and len(text) <= most:
+        return EncodedValue("json", text)
+    shown, why = encode(preview(value)), f"it has more than {_bytes(most)}"
+    if text is None and size <= most:
+        try:
+            with contextlib.suppress(PickleTooLarge):
+                return EncodedValue("pickle", pickled(value, most), shown)
+        except NotPicklable as error:
+            why = f"it cannot be pickled ({error})"
+    return EncodedValue("again", None, shown, why)
+
+
+def weigh(value: Value, room: int = DEEPEST) -> int:
+    """The approximate characters of ``value`` as JSON; -1 if a part is opaque.
+
+    Counted before encoding: a list of a thousand times the same long text is small in memory.
+    """
+    kind = type(value)
+    if kind is str:
+        return len(value) + 2
+    if kind in ATOMS:
+        return 8
+    if kind is list:
+        return _weigh_all(value, value, room)
+    if kind is dict:
+        # JSON would write a number as a text, and the key would come back as another one.
+        if not TEXT.issuperset(map(type, value)):
+            return -1
+        return _weigh_all(value, value.values(), room)
+    return -1
+
+
+def _weigh_all(whole: Any, parts: Any, room: int) -> int:
+    size = 8 * len(whole)
+    for part in parts:
+        kind = type(part)
+        if kind is str:
+            size += len(part)
+        elif kind not in ATOMS:
+            more = weigh(part, room - 1) if room > 0 else -1
+            if more < 0:
+                return -1
+            size += more
+    return size
+
+
+def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:
+    """``value`` as JSON for display: its first parts; opaque parts as the names of their
+    classes."""
+    left = [PREVIEWED] if left is None else left
+    left[0] -= 1
+    kind, is_open = type(value), room and left[0] > 0
+    if kind is str:
+        return value if len(value) <= 2_000 else f"{value[:2_000]}… ({len(value):,} characters)"
+    # Python refuses to write it in decimal digits, or takes minutes.
+    if kind is int and value.bit_length() > LONGEST:
+        return f"⟨int of {value.bit_length():,} bits⟩"
+    if kind in ATOMS:
+        return value
+    if kind is list and is_open:
+        return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
+    if kind is dict and is_open and TEXT.issuperset(map(type, value)):
+        return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
+    if (text := describe_scalar(value) or describe_array(value)) is not None:
+        return text[:2_000]
+    if is_open and (fields := fields_of(value)) is not None:
+        return preview(fields, room, left)
+    return f"⟨{kind.__name__}{_extent(value, kind)}⟩"
+
+
+def to_show(value: Value, most: int) -> tuple[str, bool]:
+    """``value`` as JSON, and whether it is complete."""
+    text, _ = _text(value, most)
+    return (text, True) if text is not None else (encode(preview(value)), False)
+
+
+def _extent(value: Any, kind: type) -> str:
+    if kind in (list, dict):
+        return f" of {len(value):,}"
+    shape = (
+        getattr(value, "shape", None)
+        if kind.__module__.split(".")[0] in ("numpy", "pandas", "polars")
+        else None
+    )
+    return " " + " × ".join(f"{n:,}" for n in shape) if type(shape) is tuple and shape else ""
+
+
+def decode_value(form: str, data: str | bytes | None) -> Value:
+    """The value. Raises DecodeError. The caller checks the signature of a pickle first."""
+    try:
+        if form == "json" and data is not None:
+            return json.loads(data)
+        if form == "pickle" and isinstance(data, bytes):
+            return pickle.loads(data)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise DecodeError(f"{type(error).__name__}: {text_of(error)}") from None
+    raise DecodeError("it was not stored")
+
+
+def _bytes(number: int) -> str:
+    return f"{number / 1e6:g} MB" if number >= 100_000 else f"{number:,} bytes"

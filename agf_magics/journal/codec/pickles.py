@@ -1,0 +1,114 @@
+"""Values as pickles of a bounded size: a value that is too large is found before it is copied.
+
+Python's pickle comes first: so a class of the notebook is found by its name and is the present one.
+Values that it cannot pickle (a lambda, a class of a function) are pickled by cloudpickle, if that
+is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copyreg
+import importlib
+import io
+import pickle
+import sys
+from collections import ChainMap
+from collections.abc import MutableMapping
+from functools import cache
+from typing import Any, cast
+
+from ...compat.imports import installed_only
+from ...values.value import Value
+
+
+class PickleTooLarge(Exception):
+    """The pickle has more bytes than it may have."""
+
+
+class NotPicklable(Exception):
+    """The value cannot be pickled. The message has the reason."""
+
+
+def pickled(value: Value, most: int) -> bytes:
+    """``value`` as a pickle of at most ``most`` bytes. Raises PickleTooLarge or NotPicklable."""
+    # Known without looking at the elements: a copy of them may not fit into the memory.
+    if bytes_of_data(value) > most:
+        raise PickleTooLarge
+    why = ""
+    for pickler in _picklers(most):
+        file = _Bounded(most)
+        try:
+            pickler(file, protocol=5).dump(value)
+            return file.getvalue()
+        except (PickleTooLarge, KeyboardInterrupt):
+            raise
+        # Of a user's __reduce__, even a SystemExit.
+        except BaseException as error:
+            why = why or f"{type(error).__name__}: {text_of(error)}"
+    raise NotPicklable(why)
+
+
+class _Bounded(io.BytesIO):
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.most = most
+
+    def write(self, data: Any) -> int:
+        if self.tell() + memoryview(data).nbytes > self.most:
+            raise PickleTooLarge
+        return super().write(data)
+
+
+def bytes_of_data(value: Value) -> int:
+    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there
+    would be no value."""
+    package = type(value).__module__.partition(".")[0]
+    if package not in ("numpy", "pandas", "polars"):
+        return 0
+    library: Any = sys.modules[package]
+    if package == "numpy":
+        return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
+    if package == "polars":
+        return (
+            int(value.estimated_size()) if type(value) in (library.DataFrame, library.Series) else 0
+        )
+    if type(value) is library.DataFrame:
+        return sum(int(column.nbytes) for _, column in value.items())
+    return int(value.nbytes) if type(value) is library.Series else 0
+
+
+def _picklers(most: int) -> list[Any]:
+    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
+    picklers: list[Any] = [pickle.Pickler]
+    with contextlib.suppress(ImportError), installed_only():
+        picklers.append(importlib.import_module("cloudpickle").Pickler)
+    polars = sys.modules.get("polars")
+    return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
+
+
+@cache
+def _limited(pickler: Any, most: int, polars: Any) -> Any:
+    """``pickler`` with a limit for the frames of polars inside a value: such a frame would be
+    copied as a whole before a byte of it is written. Those of numpy, pandas and pyarrow are written
+    in parts."""
+
+    def reduced(frame: Any) -> Any:
+        if bytes_of_data(frame) > most:
+            raise PickleTooLarge
+        return frame.__reduce_ex__(5)
+
+    limits: dict[Any, Any] = {polars.DataFrame: reduced, polars.Series: reduced}
+    # Cloudpickle's is a mapping; of Python's pickler it is a slot.
+    table: Any = getattr(pickler, "dispatch_table", None)
+    if not isinstance(table, MutableMapping):
+        table = copyreg.dispatch_table
+    table = ChainMap(limits, cast("Any", table))
+    return type(pickler.__name__, (pickler,), {"dispatch_table": table})
+
+
+def text_of(error: BaseException) -> str:
+    """The text of a user's error, whose code may fail."""
+    with contextlib.suppress(BaseException):
+        return str(error)[:300]
+    return "(its text cannot be read)"

@@ -1,0 +1,103 @@
+"""The signature of a stored pickle, and the key of this user by which it is made and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import marshal
+import os
+import secrets
+import sys
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ...compat.browser import IN_BROWSER
+from .encoding import DecodeError
+
+
+class SignatureError(DecodeError):
+    """A stored value is not signed with the key of this user."""
+
+
+def sign(key: bytes, *parts: str | bytes) -> bytes:
+    """A signature over ``parts`` and their lengths."""
+    signature = hmac.new(key, digestmod=hashlib.sha256)
+    for part in parts:
+        # With the length: two parts must not be signed as one that looks the same.
+        raw = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        signature.update(len(raw).to_bytes(8, "big"))
+        signature.update(raw)
+    return signature.digest()
+
+
+def is_signed(key: bytes | None, signature: bytes | None, *parts: str | bytes) -> bool:
+    return (
+        key is not None
+        and signature is not None
+        and hmac.compare_digest(sign(key, *parts), signature)
+    )
+
+
+def user_folder(home: Path, windows: tuple[str, str], xdg: tuple[str, str]) -> Path:
+    """The folder of this package below the folder for a user's files, outside of all projects.
+    ``windows``, ``xdg``: the variable that names that folder, and where it is by default."""
+    variable, place = windows
+    if sys.platform == "win32":
+        folder = Path(os.environ.get(variable) or home / "AppData" / place)
+    elif sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        variable, place = xdg
+        folder = Path(os.environ.get(variable) or home / place)
+    return folder / "agf-magics"
+
+
+def key_file() -> Path:
+    """The path of this user's key. A page forgets its home folder, and JupyterLite's drive is the
+    storage of one person."""
+    if IN_BROWSER and Path("/drive").is_dir():
+        return Path("/drive/.agf/signing.key")
+    folder = user_folder(Path.home(), ("LOCALAPPDATA", "Local"), ("XDG_DATA_HOME", ".local/share"))
+    return folder / "signing.key"
+
+
+def user_key() -> bytes | None:
+    """This user's key, created if there is none; None if it cannot be read or written."""
+    with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: there is no home
+        return _key(key_file())
+    return None
+
+
+@cache
+def _key(path: Path) -> bytes:
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(file, "wb") as writer:
+            writer.write(secrets.token_bytes(32))
+        try:
+            # Atomic: another process sees no key or a complete one. A browser has one process, and
+            # no links.
+            with contextlib.suppress(FileExistsError):
+                getattr(os, "link", os.replace)(new, path)
+        finally:
+            new.unlink(missing_ok=True)
+    key = path.read_bytes()
+    if len(key) != 32:
+        raise OSError(f"{path} is not a key")
+    return key
+
+
+def row_crc(row: tuple[Any, ...]) -> int:
+    """The checksum of a row's cells, with their types. Version 2 of marshal is the same in all
+    Pythons, and takes half of the time of a text of the cells."""
+    return zlib.crc32(marshal.dumps(row, 2))
+
+
+def checksum(*cells: Any) -> int:
+    """`row_crc` of these cells."""
+    return row_crc(cells)

@@ -1,0 +1,1 @@
+"""The journal's SQLite file: opened, locked, written."""

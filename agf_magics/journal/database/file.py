@@ -1,0 +1,290 @@
+"""The journal's file: checked, created and opened.
+
+Checks whether a file is a journal, and opens it.
+
+A journal comes with any folder that a person opens, so the file may be a database of another
+program, a link to one, or a device. SQLite changes a database even when it only reads (it replays
+the log), so the first bytes are checked before SQLite opens the file. A file that is not a journal
+of this package is never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import stat
+import struct
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...compat.browser import IN_BROWSER
+from ..codec.signatures import checksum
+from .errors import JournalError
+
+R = TypeVar("R")
+
+FORMAT = 7
+"""Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
+record includes the types of its cells; a run has its cost. 5: the messages of a context are
+parts; an index finds the last runs of a name. 6: large arguments are stored once for each run. 7:
+all checksums are of one kind."""
+
+RESERVE = 1 << 19
+"""Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
+it makes room."""
+
+APPLICATION = 0x4147464A
+"""SQLite's application id of a journal: the letters AGFJ."""
+
+BUSY = 20.0
+"""Seconds to wait while another process holds the file."""
+
+STEP = 0.1
+"""Seconds that SQLite waits at a time: interrupts get through between two waits."""
+
+TABLES = """
+CREATE TABLE runs (
+    num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
+    started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, taken INTEGER NOT NULL,
+    ended REAL,
+    tokens INTEGER, cost TEXT, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB,
+    form TEXT, output BLOB,
+    shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL,
+    state_crc INTEGER NOT NULL,
+    work_crc INTEGER NOT NULL, end_crc INTEGER NOT NULL, part BLOB);
+CREATE INDEX runs_by_name ON runs (name, started);
+CREATE TABLE records (
+    line INTEGER PRIMARY KEY, what TEXT NOT NULL, at TEXT NOT NULL, tries TEXT NOT NULL,
+    kind TEXT NOT NULL, name TEXT NOT NULL, started REAL, ended REAL, given TEXT,
+    whole INTEGER NOT NULL,
+    form TEXT, value BLOB, shown TEXT, error TEXT, sign BLOB, digest BLOB, crc INTEGER NOT NULL);
+CREATE TABLE parts (
+    digest BLOB PRIMARY KEY, before BLOB NOT NULL, text TEXT NOT NULL, used REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE large (
+    num INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (num, digest)
+) WITHOUT ROWID;
+"""
+
+
+def is_private(path: Path) -> bool:
+    """Whether the file or folder belongs to the user, and others cannot write to it. On Windows the
+    rights are inherited from the folders above, and a page has one user."""
+    if sys.platform == "win32" or IN_BROWSER:
+        return True
+    facts = os.stat(path)
+    return facts.st_uid == os.getuid() and not facts.st_mode & stat.S_IWOTH
+
+
+def refuse_links(path: Path) -> None:
+    """Raise JournalError if the journal, its folder or a file of SQLite is a symbolic link or not a
+    plain file, or if the folder ``.agf`` is not the user's alone (decision A19)."""
+    if path.parent.name == ".agf" and path.parent.exists() and not is_private(path.parent):
+        why = "belongs to another user, or others can write to it"
+        raise JournalError("journal.foreign", f"{path.parent} {why}")
+    folders = (path.parent, path.parent / "owners")
+    # SQLite opens the files next to the journal by name, and follows a link there.
+    beside = [Path(f"{path}{end}") for end in ("-wal", "-shm", "-journal")]
+    for place in (*folders, path, *beside):
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            mode = os.lstat(place).st_mode
+            if stat.S_ISLNK(mode):
+                raise JournalError("journal.foreign", f"{place} is a symbolic link")
+            if place not in folders and not stat.S_ISREG(mode):
+                raise JournalError("journal.unwritable", f"{place} is not a plain file")
+
+
+def check_header(path: Path) -> None:
+    """Raise JournalError unless the file is empty or starts like a journal.
+
+    Not for a file that this process has open: closing a file releases all locks of the process on
+    it.
+    """
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
+    # O_NONBLOCK: opening a pipe that nobody writes to would wait for ever.
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        data = file.read(4096)
+    if not data:
+        return
+    if len(data) < 100 or not data.startswith(b"SQLite format 3\0"):
+        raise JournalError("journal.damaged", f"{path}: file is not a database")
+    (version,), (application,) = struct.unpack(">i", data[60:64]), struct.unpack(">i", data[68:72])
+    # Before the numbers are checked: another process may be between two writes of them.
+    if _is_begun(data):
+        return
+    _check_numbers(path, application, version)
+
+
+def _is_begun(data: bytes) -> bool:
+    """Whether it is the first page of a journal that another process creates, or was killed while
+    it created it: no write-ahead log, no schema, an incremental vacuum."""
+    pages, schema, vacuum = (struct.unpack(">i", data[at : at + 4])[0] for at in (28, 40, 64))
+    return (
+        data[18:20] == b"\1\1"
+        and (pages, schema, vacuum) == (1, 0, 1)
+        and not any((*data[60:64], *data[68:72]))
+    )
+
+
+def open_journal(path: Path) -> sqlite3.Connection:
+    """A connection to the journal at ``path``, which is created in an empty file.
+
+    Raises JournalError, sqlite3.Error, OSError.
+    """
+    until = time.monotonic() + BUSY
+    connection = connect(path)
+    try:
+        # A sync for each commit costs milliseconds and saves only what a power cut would lose.
+        patiently(lambda: connection.execute("PRAGMA synchronous=NORMAL"), until)
+        if patiently(lambda: _is_empty(connection), until):
+            patiently(lambda: _create(connection), until)
+        patiently(lambda: check_format(connection, path), until)
+        # After the check of the format: this changes a file, and a foreign one is never changed.
+        patiently(lambda: connection.execute("PRAGMA journal_mode=WAL"), until)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create_file(path: Path) -> None:
+    """Create an empty file for this user only, unless there is one. Never follows a link."""
+    # O_EXCL: SQLite would create the file readable for everybody.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, flags, 0o600))
+
+
+def create_reserve(path: Path) -> None:
+    """Reserve `RESERVE` bytes of the disk if there is room; `free_reserve` releases them."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    place = reserve_of(path)
+    with contextlib.suppress(OSError):
+        descriptor = os.open(place, flags, 0o600)
+        try:
+            # Written: a file with a hole reserves nothing.
+            os.write(descriptor, bytes(RESERVE))
+        except OSError:
+            place.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def free_reserve(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        reserve_of(path).unlink()
+
+
+def reserve_of(path: Path) -> Path:
+    return Path(f"{path}-reserve")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection to an existing file. Its schema must not call functions of this process."""
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    # No transactions of Python's own: they begin where nobody has asked for one.
+    # A generator that was not exhausted is closed on the thread that collects it.
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=STEP, isolation_level=None, check_same_thread=False
+    )
+    connection.text_factory = _text
+    # The file comes from a stranger, and a view or a trigger of its own could call functions.
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.create_function("agf_checksum", -1, checksum, deterministic=True)
+    return connection
+
+
+def check_format(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise JournalError unless the database has this format and exactly the tables of a
+    journal."""
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    _check_numbers(path, application, version)
+    # The text of each table, not only its name: a column of a stranger may be computed.
+    schema = frozenset(
+        connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 20").fetchall()
+    )
+    if schema - _schema():
+        raise JournalError("journal.foreign", f"{path} has tables that do not belong to a journal")
+    if schema != _schema():
+        raise JournalError("journal.damaged", f"{path}: its tables are missing")
+
+
+def is_busy(error: sqlite3.OperationalError) -> bool:
+    """Whether another process, or another connection of this one, holds the file."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+    )
+
+
+def patiently(do: Callable[[], R], until: float) -> R:
+    """``do()``, repeated until ``until`` (of `time.monotonic`) while the file is held. Unlike
+    SQLite's own wait, it can be interrupted."""
+    while True:
+        try:
+            return do()
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= until:
+                raise
+        time.sleep(0.01)
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    return not tables and not application
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    # Deleting runs must not need room for a copy of the rest. It can only be set before the first
+    # table.
+    connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _is_empty(connection):  # else another process was first
+            connection.execute(f"PRAGMA application_id={APPLICATION}")
+            connection.execute(f"PRAGMA user_version={FORMAT}")
+            for statement in filter(str.strip, TABLES.split(";")):
+                connection.execute(statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _check_numbers(path: Path, application: int, version: int) -> None:
+    if application != APPLICATION:
+        raise JournalError("journal.foreign", f"{path} is a database of another program")
+    if version > FORMAT:
+        raise JournalError("journal.newer", f"{path} was written by a newer version of agf-magics")
+    if version < FORMAT:
+        raise JournalError("journal.older", f"{path} was written by an older version of agf-magics")
+
+
+@cache
+def _schema() -> frozenset[tuple[Any, ...]]:
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(TABLES)
+        return frozenset(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
+    finally:
+        connection.close()
+
+
+def _text(raw: bytes) -> Any:
+    """A text; if it is not UTF-8, bytes, which fail the checks of every column of texts."""
+    with contextlib.suppress(UnicodeDecodeError):
+        return raw.decode()
+    return raw

@@ -1,0 +1,270 @@
+"""The SQLite file of the journal: one writer per process, any number of processes.
+
+A committed row survives any end of the process (WAL, synchronous=NORMAL; a power cut may lose the
+last rows and damages nothing). Readers have connections of their own and never wait for a writer.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from ...compat.browser import IN_BROWSER
+from . import file as journal_file
+from .errors import JournalError, journal_errors
+from .file import (
+    check_format,
+    check_header,
+    connect,
+    create_file,
+    create_reserve,
+    free_reserve,
+    open_journal,
+    patiently,
+    refuse_links,
+)
+from .locks import ProcessLock
+from .log import identity
+from .writer import Writer
+
+T = TypeVar("T")
+
+ROOM = 1 << 26
+"""Row numbers of each run, from its own number on: so a row needs one number and no index, and rows
+that are added in order fill their pages."""
+
+ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
+"""Adds a record."""
+
+ADD_LARGE = "INSERT INTO large VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET num=num"
+"""Adds a large value, which an earlier session of the run may have added: so it is no error, and one
+row is changed."""
+
+
+class StoreUser(Protocol):
+    """The journal of a run."""
+
+    @property
+    def may_write(self) -> bool: ...
+
+
+MOST_OPEN = 16
+"""The number of stores that stay open although no run uses them: each has a thread and four file
+descriptors."""
+
+
+class Store:
+    """One file. Use `Store.at`, which has one open store for each file."""
+
+    _open: ClassVar[dict[Path, Store]] = {}
+    """The least recently used one first."""
+    _unused: ClassVar[weakref.WeakSet[Store]] = weakref.WeakSet()
+    """Closed stores. Past runs may still read through them, on connections of their own."""
+    _retired: ClassVar[list[Store]] = []
+    """Stores whose file was removed or replaced; earlier runs may still use them."""
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, path: Path) -> None:
+        """Create or open it. Raises JournalError."""
+        self.path = path
+        self.pid = os.getpid()
+        self.journals: weakref.WeakSet[StoreUser] = weakref.WeakSet()
+        self.unended: dict[int, int] = {}
+        """Runs of this process whose end could not be written, with the number of their unwritten
+        calls."""
+        with journal_errors(path):
+            refuse_links(path)
+            _make_folder(path.parent)
+            create_file(path)
+            self.file = identity(path)
+            """Device and inode: another file at this path gets no rows of this store."""
+            # Closing a file would end the locks that SQLite has on it.
+            if self.file not in {
+                store.file for store in (*self._open.values(), *self._retired, *self._unused)
+            }:
+                check_header(path)  # closing a file would end the locks that SQLite has on it
+            connection = open_journal(path)
+            # A store that fails half-way leaves no lock: its process would count as alive.
+            with contextlib.ExitStack() as undo:
+                undo.callback(connection.close)
+                self.owner = ProcessLock(self.owners)
+                undo.callback(self.owner.leave)
+                create_reserve(path)
+                self.writer = Writer(path, connection)
+                undo.pop_all()
+
+    @classmethod
+    def at(cls, path: Path) -> Store:
+        """The store of this process. Raises JournalError."""
+        path = path.absolute()
+        with cls._lock:
+            store = cls._open.get(path)
+            if store is not None:
+                # SQLite's locks do not survive a fork, neither for this connection nor for a new
+                # one.
+                if store.pid != os.getpid():
+                    raise JournalError(
+                        "journal.unwritable",
+                        f"{path}: a forked process cannot use what its parent has open",
+                    )
+                if store.is_there:
+                    # Now the most recently used one: a dict keeps the order of insertion.
+                    cls._open[path] = cls._open.pop(path)
+                    return store
+                # Not closed: runs that still write to the old file must be told, not cut off.
+                cls._retired.append(cls._open.pop(path))
+            cls._close_unused()
+            store = cls._open[path] = cls(path)
+            return store
+
+    @classmethod
+    def _close_unused(cls) -> None:
+        """Close the least recently used stores that no run uses, so that one more can be opened."""
+        for path, store in cls._open.copy().items():
+            if len(cls._open) < MOST_OPEN:
+                return
+            if not store.is_used and store.pid == os.getpid() and store.is_there:
+                cls._unused.add(cls._open.pop(path))
+                store.close()
+
+    def used_by(self, journal: StoreUser) -> Store:
+        """This store, which stays open while the run of ``journal`` may write; a new one if this
+        was closed. Raises JournalError."""
+        with self._lock:
+            if self not in self._unused:
+                self.journals.add(journal)
+                return self
+        return Store.at(self.path).used_by(journal)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether a run of this process may still write."""
+        return bool(self.unended) or any(journal.may_write for journal in self.journals)
+
+    @classmethod
+    def close_all(cls) -> None:
+        """Write all rows and close all files."""
+        with cls._lock:
+            for store in (*cls._open.values(), *cls._retired):
+                # A forked child would write the rows of its parent again.
+                if store.pid == os.getpid():
+                    store.close()
+            cls._open.clear()
+            cls._retired.clear()
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file at its path is still the one that was opened, also if it was cut: it
+        cannot be opened again before this process ends."""
+        try:
+            self.writer.check_place()
+        except JournalError as error:
+            return error.code == "journal.cut"
+        return True
+
+    @property
+    def owners(self) -> Path:
+        return self.path.parent / "owners"
+
+    def close(self) -> None:
+        self.writer.close()
+        self.owner.leave()
+
+    def flush(self) -> None:
+        self.writer.flush()
+
+    def in_background(self, do: Callable[[], object]) -> None:
+        """Call ``do``, which uses this journal, on a thread of its own. If it fails, the next
+        process tries again."""
+
+        def tried() -> None:
+            with contextlib.suppress(JournalError):
+                do()
+
+        if IN_BROWSER:
+            return tried()
+        threading.Thread(target=tried, name="agf-journal", daemon=True).start()
+
+    def checkpoint(self) -> bool:
+        """Move the log into the file and truncate it; whether that succeeded."""
+        with contextlib.suppress(JournalError), self._connected() as (connection, _):
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+        return False
+
+    def with_room(self, do: Callable[[], T]) -> T:
+        """``do()``, which writes; on a full disk with the room of the log and the reserve. Raises
+        JournalError."""
+        # The log first: it is given back without a loss, the reserve only once.
+        for make_room in (self.checkpoint, lambda: free_reserve(self.path)):
+            try:
+                return do()
+            except JournalError as error:
+                if error.code != "journal.full":
+                    raise
+            make_room()
+        return do()
+
+    def write_now(self, statement: str, row: Sequence[Any]) -> int:
+        """Commit one statement on a connection of its own; returns the number of changed rows. Not
+        on a loop.
+
+        Raises JournalError.
+        """
+        with self.writing() as connection:
+            changed = connection.execute(statement, row).rowcount
+            connection.execute("COMMIT")
+        return changed
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread with an open transaction, rolled back unless committed.
+        Raises JournalError."""
+        with self._connected() as (connection, until):
+            patiently(lambda: connection.execute("BEGIN IMMEDIATE"), until)
+            yield connection
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection for this thread that sees one state of the file, with all that this process
+        has written before. Raises JournalError."""
+        self.flush()
+        with self._connected() as (connection, until):
+            connection.execute("BEGIN")
+            # BEGIN alone reads nothing: the first statement decides which state is seen.
+            patiently(lambda: connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone(), until)
+            yield connection
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[tuple[sqlite3.Connection, float]]:
+        with journal_errors(self.path):
+            self.writer.check_place()
+            until = time.monotonic() + journal_file.BUSY
+            connection = connect(self.path)
+            try:
+                patiently(lambda: check_format(connection, self.path), until)
+                yield connection, until
+            finally:
+                connection.close()
+
+
+def _make_folder(folder: Path) -> None:
+    """Create the folder of the file, for this user only and ignored by git."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder.name == ".agf":
+        with (
+            contextlib.suppress(FileExistsError),
+            (folder / ".gitignore").open("x", encoding="utf-8") as file,
+        ):
+            file.write("*\n")  # "x" follows no link
+
+
+atexit.register(Store.close_all)

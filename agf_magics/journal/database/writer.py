@@ -1,0 +1,395 @@
+"""Writes rows into the journal. The engine's loop commits them itself; a thread does what would
+make the loop wait.
+
+All rows of one turn of the loop are one commit, so sixteen calls that end together cost one, and
+each continues when its row is durable. A commit writes into the memory of the system, without a
+sync; handing it to the thread takes twice as long for a linear run (180 µs a step instead of 87).
+The thread commits while another process holds the file, where a commit takes milliseconds, and for
+loops on the main thread, where an interrupt may raise at any line. It moves the log into the file,
+and it commits rows of a loop that a call blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import operator
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from ...compat.browser import IN_BROWSER
+from .errors import JournalError, journal_error_of
+from .file import BUSY, is_busy
+from .log import identity, index_of, log_of
+from .pending import PendingWrite, notify
+
+BEAT = 0.1
+"""Seconds between two checks of the thread for rows that a blocked loop does not commit. A beat of
+0.01 s costs 5 % of the CPU time of a journaled fan-out."""
+
+LOG = 16_000_000
+"""Bytes of the log at which it is moved into the file. With 4 MB, what the journal takes for
+results of 1 MB is a quarter more, with 64 MB as much; for small rows the length does not matter."""
+
+
+STATEMENT = operator.itemgetter(0)
+
+
+class Writer:
+    """The queue of rows for one file, written in order."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        """``connection`` belongs to this writer from now on."""
+        # A loop does not wait: what would wait is left to the thread.
+        connection.execute("PRAGMA busy_timeout=0")
+        # The thread moves the log, so a commit never syncs. Without a thread SQLite moves it.
+        if not IN_BROWSER:
+            connection.execute("PRAGMA wal_autocheckpoint=0")
+        # The log is as large as its content: `_move_log` decides by its size.
+        connection.execute("PRAGMA journal_size_limit=0")
+        # Creates the log and its index, whose identities are noted below.
+        connection.execute("SELECT 1 FROM runs LIMIT 1").fetchone()
+        self._path = path
+        self._name = str(path)
+        self._connection = connection
+        self._pid = os.getpid()
+        self._log = log_of(path)
+        self._file = identity(path)
+        self._log_files = {file: identity(file) for file in (self._log, index_of(path))}
+        """The log and its index, which belong to this file and not to one that replaces it."""
+        self._full = LOG
+        """Bytes of the log at which it is moved next."""
+        self._moved = -1
+        """Bytes of the log when all of it had been moved."""
+        self._queue: deque[PendingWrite] = deque()
+        self._committing = threading.Lock()
+        self._due: set[asyncio.AbstractEventLoop] = set()
+        """Loops that will commit in their next turn."""
+        # Not a Queue or a Condition: an interrupt inside of their locks leaves them locked.
+        self._requests: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        """Requests to the thread: commit and call; None: commit and end."""
+        self._sleeps = True
+        """Whether the thread waits for a request, without a beat."""
+        self._closed = False
+        self._commits = 0
+        self._checked = 0.0
+        """When a commit looked at the log, by the monotonic clock."""
+        self._main = threading.main_thread().ident
+        self._thread = threading.Thread(target=self._serve, name="agf-journal", daemon=True)
+        if not IN_BROWSER:
+            self._thread.start()
+
+    def write(
+        self, statement: str, row: Sequence[Any], at_once: bool = False
+    ) -> asyncio.Future[None]:
+        """A future whose result comes when the row is durable, or a JournalError. ``at_once``: no
+        other row can come in this turn, so its end is not waited for."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        # Half of the time of PendingWrite(…): this is done for each call.
+        self._queue.append(tuple.__new__(PendingWrite, (statement, (row,), done, loop, None)))
+        if at_once and not self._is_for_thread:
+            self._turn(loop)
+        elif loop not in self._due:
+            self._schedule(loop)
+        return done
+
+    def write_all(
+        self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """`write` for many rows, which does not wait for the end of the turn: the result comes when
+        all are durable, or the JournalError of the last one. ``failed`` is called for each other
+        that cannot be written, on any thread."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+        *before, (statement, last) = rows
+        for same, some in itertools.groupby(before, STATEMENT):
+            self._queue.append(PendingWrite(same, [row for _, row in some], None, None, failed))
+        self._queue.append(PendingWrite(statement, (last,), done, loop, None))
+        if self._is_for_thread:
+            self._wake_thread()
+        else:
+            self._turn(loop)
+        return done
+
+    def later(
+        self, statement: str, rows: Sequence[Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> None:
+        """Write rows, which do not change, without waiting, before all rows that follow. On any
+        thread."""
+        self._queue.append(PendingWrite(statement, rows, None, None, failed))
+        self._commit_soon()
+
+    def before_next(
+        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
+    ) -> None:
+        """`later` for a row that only matters for rows after it: it is committed with the next one,
+        or by the thread within two beats. On any thread."""
+        self._queue.append(PendingWrite(statement, (row,), None, None, failed))
+        # After the row was added: the thread sets `_sleeps` before it looks at the queue.
+        if self._sleeps or IN_BROWSER:
+            self._commit_soon()
+
+    def _commit_soon(self) -> None:
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # no loop runs on this thread
+            self._wake_thread()
+        else:
+            self._schedule(loop)
+
+    def flush(self) -> None:
+        if IN_BROWSER:
+            return self._wake_thread()
+        # The thread cannot wait for itself, and a forked child has no such thread.
+        cannot_wait = threading.current_thread() is self._thread or os.getpid() != self._pid
+        if not cannot_wait and not self._closed:
+            # An interrupt can leave an Event locked, for the thread too.
+            written: SimpleQueue[None] = SimpleQueue()
+            self._requests.put(lambda: written.put(None))
+            until = time.monotonic() + BUSY
+            # In beats: the thread may end meanwhile, and then nobody answers.
+            while self._thread.is_alive() and time.monotonic() < until:
+                with contextlib.suppress(Empty):
+                    return written.get(timeout=BEAT)
+
+    def close(self) -> None:
+        if IN_BROWSER:
+            return None if self._closed else self._end()
+        self._requests.put(None)
+        return self._thread.join(10)
+
+    def check_place(self, checks_log: bool = True) -> None:
+        """Raise JournalError if the file or its log was removed, replaced or emptied: rows would go
+        into a file without a name, and SQLite would apply this file's log to the other one.
+        ``checks_log``: default True; False: only the file is looked at."""
+        try:
+            facts = os.lstat(self._name)
+        except OSError:
+            raise JournalError(
+                "journal.unwritable", f"{self._path} was removed during the run"
+            ) from None
+        if (facts.st_dev, facts.st_ino) != self._file:
+            # SQLite finds a log by its name: it would apply this one to the file that replaced
+            # ours.
+            # It is moved and not deleted, because it has rows of this run.
+            for place, log in self._log_files.items():
+                if log is not None and identity(place) == log:
+                    with contextlib.suppress(OSError):
+                        os.replace(place, f"{place}-of-replaced-{log[1]}")
+            message = f"{self._path} was replaced by another file while this process had it open"
+            raise JournalError("journal.replaced", message)
+        # A new connection would apply the index of the lost log to an empty one.
+        if not facts.st_size or (
+            checks_log
+            and any(
+                log is not None and identity(place) != log for place, log in self._log_files.items()
+            )
+        ):
+            message = f"a part of {self._path} was removed while this process had it open"
+            raise JournalError("journal.cut", message)
+
+    # --- on a loop ---
+
+    @property
+    def _is_for_thread(self) -> bool:
+        """Whether the thread commits: it sleeps and must beat again, or the loop runs on the main
+        thread."""
+        return not IN_BROWSER and (self._sleeps or threading.get_ident() == self._main)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._is_for_thread:
+            self._wake_thread()
+        elif loop not in self._due:
+            self._due.add(loop)
+            # At the end of the turn: all calls that end in one turn of the loop share a commit.
+            loop.call_soon(self._turn, loop)
+
+    def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Commit the rows of this turn, unless the loop would have to wait."""
+        self._due.discard(loop)
+        # Never wait for the lock: the thread holds it while another process holds the file.
+        if os.getpid() == self._pid and self._committing.acquire(blocking=False):
+            try:
+                if not self._closed and self._commit(loop):
+                    return
+            finally:
+                self._committing.release()
+        self._wake_thread()
+
+    def _wake_thread(self) -> None:
+        if IN_BROWSER and not self._closed:  # this is the only thread
+            with self._committing:
+                self._commit()
+            return
+        # Before the request: the thread must not fall asleep between the two.
+        self._sleeps = False
+        self._requests.put(_nothing)
+        if self._closed:  # there is no thread
+            with self._committing:
+                self._refuse()
+
+    # --- on the thread ---
+
+    def _serve(self) -> None:
+        commits, first = 0, None
+        while True:
+            try:
+                done = self._requests.get(timeout=None if self._sleeps else BEAT)
+            except Empty:
+                # The same row was first a beat ago, so a call blocks the loop that should commit
+                # it.
+                before, first = first, _first(self._queue)
+                done = _nothing if first is not None and first is before else None
+                # Nothing was written for a beat. The queue is looked at after `_sleeps` is set,
+                # because who
+                # adds a row looks at `_sleeps` after that: so no row is left behind.
+                self._sleeps = commits == self._commits
+                self._sleeps &= not self._queue
+                commits = self._commits
+            else:
+                if done is None:
+                    self._end()
+                    return
+            if done is not None:
+                with self._committing:
+                    self._commit()
+                done()
+            self._move_log()
+
+    def _end(self) -> None:
+        with self._committing:
+            self._commit()
+            # From now on, who adds a row also refuses it.
+            self._closed = True
+            self._connection.close()
+            # SQLite removes them with the last connection.
+            self._log_files = {}
+            self._refuse()
+
+    def _refuse(self) -> None:
+        """Fail the rows that came after the end."""
+        # By count, not until it is empty: other threads add rows meanwhile.
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        notify(batch, JournalError("journal.unwritable", f"{self._path} is closed"), None)
+
+    def _move_log(self) -> None:
+        """Move a long log into the file: most of it while the loops continue, and the rest while
+        they wait, so that the log starts again."""
+        with contextlib.suppress(sqlite3.Error, OSError, JournalError):
+            size = self._log.stat().st_size
+            if size < self._full or size == self._moved:
+                return
+            self._full = size + LOG
+            self.check_place()
+            # A connection of its own, which does not hold up the commits; `rw` does not create a
+            # file
+            # that was removed.
+            uri = f"{self._path.absolute().as_uri()}?mode=rw"
+            with contextlib.closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as other:
+                other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            with self._committing:
+                busy, pages, moved = self._connection.execute(
+                    "PRAGMA wal_checkpoint(PASSIVE)"
+                ).fetchone()
+                # The next commit starts the log again; until then it keeps its size.
+                if not busy and pages == moved:
+                    self._full, self._moved = LOG, size
+                # The rows that waited for this.
+                self._commit()
+
+    # --- on either, while `_committing` is held ---
+
+    def _commit(self, loop: asyncio.AbstractEventLoop | None = None) -> bool:
+        """Commit the queue and wake the tasks that wait. ``loop``: the one that commits; False if
+        it would have to wait."""
+        if not self._queue:
+            return True
+        error, now = None, time.monotonic()
+        try:
+            # Not the log before each commit: that takes a tenth of its time, and with the log the
+            # rows that were written before are lost anyway.
+            checks_log = now - self._checked > BEAT
+            self.check_place(checks_log)
+            self._checked = now if checks_log else self._checked
+            if not self._begin(patient=loop is None):
+                return False
+        except (sqlite3.Error, JournalError) as problem:
+            error = journal_error_of(self._path, problem)
+        batch = [self._queue.popleft() for _ in range(len(self._queue))]
+        is_open = error is None
+        error = error or self._write_batch(batch)
+        if error is None or not is_open or (len(batch) == 1 and len(batch[0].rows) == 1):
+            notify(batch, error, loop)
+        # A single row may be the cause, for example a value of more than a gigabyte: it fails
+        # alone.
+        else:
+            for write in batch:
+                for row in write.rows:
+                    alone = write._replace(rows=(row,))
+                    notify([alone], self._write_alone(alone), loop)
+        self._commits += 1
+        return True
+
+    def _begin(self, patient: bool) -> bool:
+        """Start a transaction; False if another process writes and this call must not wait."""
+        execute = self._connection.execute
+        try:
+            # IMMEDIATE: a transaction that becomes a write later fails instead of waiting.
+            execute("BEGIN IMMEDIATE")
+            return True
+        except sqlite3.OperationalError as error:
+            if not is_busy(error):
+                raise
+        if not patient:
+            return False
+        execute(f"PRAGMA busy_timeout={BUSY * 1000:.0f}")
+        try:
+            execute("BEGIN IMMEDIATE")
+        finally:
+            execute("PRAGMA busy_timeout=0")
+        return True
+
+    def _write_batch(self, batch: list[PendingWrite]) -> JournalError | None:
+        connection = self._connection
+        try:
+            for statement, writes in itertools.groupby(batch, STATEMENT):
+                rows = [row for write in writes for row in write.rows]
+                # The end of a run changes its row only if this process owns it: else nothing
+                # changed.
+                changed = connection.executemany(statement, rows).rowcount
+                if changed < len(rows):
+                    message = f"{self._path}: the run was deleted or taken over while it ran"
+                    raise JournalError("journal.gone", message)
+            connection.execute("COMMIT")
+        # Of any class: the tasks must be woken, and the next rows written.
+        except Exception as error:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            return journal_error_of(self._path, error)
+        return None
+
+    def _write_alone(self, write: PendingWrite) -> JournalError | None:
+        try:
+            self._begin(patient=True)
+        except sqlite3.Error as error:
+            return journal_error_of(self._path, error)
+        return self._write_batch([write])
+
+
+def _nothing() -> None:
+    """Nothing is to be called after the commit."""
+
+
+def _first(queue: deque[PendingWrite]) -> PendingWrite | None:
+    with contextlib.suppress(IndexError):
+        return queue[0]
+    return None

@@ -1,0 +1,109 @@
+"""The failure of a call as JSON, and back."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
+from ...flow.progress import events as ev
+from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...text.source import Source, Span
+from ...values.value import Value
+from ..codec.encoding import weigh
+from ..codec.json_texts import checker, encode
+from ..secrets.masking import Secrets
+from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
+
+
+def error_json(error: BaseException, secrets: Secrets) -> str:
+    """A failure as JSON: its messages and its place."""
+    diagnostics: Iterable[Diagnostic] = [
+        Diagnostic("step.tool-failed", f"{type(error).__name__}: {error}")
+    ]
+    if isinstance(error, AgfError):
+        diagnostics = error.diagnostics[:20]
+    said = []
+    for masked in map(secrets.diagnostic, diagnostics):
+        span = masked.span
+        place = (span.source.name, span.start, span.end) if span is not None else None
+        said.append([masked.code, masked.message, masked.hint, place, masked.severity])
+    at = error.path if isinstance(error, StepError) else None
+    stored: dict[str, Any] = {"at": at, "said": said}
+    # The whole chain is searched, because a traceback shows the whole chain.
+    if error.__cause__ is not None and not secrets.raised(error.__cause__):
+        stored["cause"] = _cause_json(error.__cause__)
+    return encode(stored)
+
+
+_Said = tuple[str, str, Text, tuple[str, int, int] | None, Literal["error", "warning", "note"]]
+"""The code of a diagnostic, its message, hint, place and severity."""
+
+
+class _Failure(TypedDict):
+    at: Annotated[list[object], lambda at: is_at(tuple(at))] | None
+    said: Annotated[list[_Said], bool]
+
+
+class _AnyFailure(_Failure, total=False):
+    cause: tuple[str, str, object]
+
+
+_is_failure = checker(_AnyFailure)
+
+
+def error_from(text: str, sources: Iterable[Source]) -> StepError:
+    """The failure, with places in ``sources`` and a cause that resembles the original one.
+
+    Raises ValueError or another of `UNREADABLE`.
+    """
+    stored = json.loads(text)
+    if not _is_failure(stored):
+        raise ValueError("a failure consists of errors, their places and a cause")
+    by_name: dict[str | None, Source] = {source.name: source for source in sources}
+    at = stored["at"]
+    error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
+    if at is not None:
+        error.path = tuple(at)
+        error.where = ev.format_path(error.path)
+    error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
+    return error
+
+
+def _diagnostic(
+    sources: Mapping[str | None, Source],
+    code: str,
+    message: str,
+    hint: str | None,
+    place: tuple[str, int, int] | None,
+    severity: Any,
+) -> Diagnostic:
+    name, start, end = place or (None, 0, 0)
+    source, span = sources.get(name), None
+    # The text may be another one now, and then a caret would point at anything.
+    if source is not None and 0 <= start <= end <= len(source.text):
+        span = Span(source, start, end)
+    return Diagnostic(code, message, span, hint, severity)
+
+
+def _cause_json(cause: BaseException) -> list[Value]:
+    """The class, the text, and the arguments if they are JSON."""
+    text, args = "", list[Value]()
+    with contextlib.suppress(Exception):  # code of a user's class runs here
+        text, args = str(cause), list(cause.args)
+    return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
+
+
+def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:
+    """An exception of Python's class of that name, else of a new class with that name."""
+    name = name if name.isidentifier() and len(name) <= LONGEST_NAME else "Exception"
+    # Only classes of Python itself: importing a module by a stored name would run its code.
+    kind = getattr(builtins, name, None)
+    if isinstance(args, list) and isinstance(kind, type) and issubclass(kind, Exception):
+        with contextlib.suppress(Exception):
+            return kind(*args)
+    # Its class may be gone, or take other arguments: a class with its name is shown as it was.
+    cause: BaseException = type(name, (Exception,), {})(text)
+    return cause

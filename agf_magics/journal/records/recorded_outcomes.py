@@ -1,0 +1,135 @@
+"""The recorded outcomes of a run, in the order in which a resumed run asks for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from typing import NamedTuple
+
+from ...flow.progress import events as ev
+from ...flow.progress.events import is_within
+from ...values.value import Value
+from .records import SPLIT, CallKey, Record, SequenceRow, around, sequence_row, value_of
+
+
+class RecordedOutcome(NamedTuple):
+    """The outcome of a call in an earlier session."""
+
+    value: Value
+    error: str | None
+    """Its failure as JSON."""
+
+
+class ReplayLog:
+    """The records of earlier sessions: read once, taken out call by call.
+
+    A run may have 100,000 of them, so a value is stored without its record: that is less to create,
+    and nothing that Python's garbage collector visits again.
+    """
+
+    def __init__(self, records: Iterable[Record], ended: bool) -> None:
+        """``records``: with their values, in order. ``ended``: the run ended, and the call that
+        made it fail is made again."""
+        self.line = 0
+        self.values: dict[tuple[ev.StepPath, str], Value] = {}
+        """The values of the calls that returned, by their `CallKey`."""
+        self.failed: dict[CallKey, Record] = {}
+        self.answers: dict[CallKey, Record] = {}
+        self.marks: dict[tuple[str, CallKey], int] = {}
+        """The row of each mark."""
+        self.sequences: dict[CallKey, SequenceRow] = {}
+        """The sequences of fan-outs."""
+        self.unknown: set[CallKey] = set()
+        """Calls with an effect that were started and have no outcome."""
+        for record in records:
+            self._add(record)
+        # What the run has survived is replayed; the failure that ended it is tried again.
+        if ended:
+            handled = {key.at for what, key in self.marks if what in ("dropped", "rescued")}
+            retried = {key for what, key in self.marks if what == "retried"}
+            self.failed = {
+                key: failure
+                for key, failure in self.failed.items()
+                if _is_handled(failure, handled, retried)
+            }
+        self.failures = [key.at for key in self.failed]
+
+    def _add(self, record: Record) -> None:
+        self.line, what, key = max(self.line, record.line), record.what, record.key
+        if what == "answered":
+            if record.result.form != "again":
+                self.answers[key] = record
+        elif what == "sequence":
+            self.sequences[key] = sequence_row(record)
+        elif what not in ("finished", "failed", "begun"):
+            self.marks[what, key] = record.line
+        else:
+            # An outcome before it is that of an earlier attempt.
+            self.failed.pop(key, None)
+            self.values.pop(key, None)
+            self.unknown.discard(key)
+            if what == "failed":
+                self.failed[key] = record
+            elif what == "begun":
+                self.marks[what, key] = record.line
+                self.unknown.add(key)
+            elif record.result.form != "again":
+                self.values[key] = value_of(record)
+            # It had an effect, and its result is not stored: only a person can decide.
+            elif ("begun", key) in self.marks:
+                self.unknown.add(key)
+
+    def take(self, key: CallKey) -> RecordedOutcome | None:
+        """The outcome of a call, once."""
+        if key in self.values:
+            return RecordedOutcome(self.values.pop(key), None)
+        failed = self.failed.pop(key, None)
+        return RecordedOutcome(None, failed.error) if failed is not None else None
+
+    @cached_property
+    def places(self) -> frozenset[ev.StepPath]:
+        """The paths of the calls that have a record, and of all that they are within, when they are
+        first needed."""
+        keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
+            key.at for _, key in self.marks
+        }
+        return frozenset(place for at in keys for place in around(at))
+
+    def failed_elements(self, at: ev.StepPath) -> list[int]:
+        """The elements of ``at`` (the path of a body, without the number) in which a call failed.
+
+        A resumed run starts with them: so the failure that stopped the others is known before any
+        of them starts.
+        """
+        numbers: dict[int, None] = {}
+        for inner in self.failures:
+            if is_within(inner, at) and len(inner) > len(at) and isinstance(inner[len(at)], int):
+                numbers[int(inner[len(at)])] = None
+        return list(numbers)
+
+    def has_failed(self, at: ev.StepPath) -> bool:
+        """Whether a call at or inside ``at`` failed."""
+        return any(is_within(inner, at) for inner in self.failures)
+
+    def order(self, what: str, keys: Iterable[CallKey]) -> list[int]:
+        """The positions of the keys that have this mark, in the order of their marks."""
+        lines = ((self.marks.get((what, key)), i) for i, key in enumerate(keys))
+        return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
+
+
+NO_RECORDS = ReplayLog((), ended=False)
+"""What a first session finds; nothing is ever added to it."""
+
+
+def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
+    """Whether a failure was dropped, rescued or retried, and so did not end the run."""
+    tries = record.tries.split(SPLIT) if record.tries else []
+    ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]
+    for outer in around(record.at):
+        if outer in handled:
+            return True
+        inside = sum(at != outer and is_within(at, outer) for at in ats)  # the last ones
+        if CallKey(outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
+            return True
+    return False

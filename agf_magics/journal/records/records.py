@@ -1,0 +1,202 @@
+"""The rows of a run in the journal: outcomes of calls, and marks. Failures are stored as JSON.
+
+A row is checked when it is read: its checksum, the types of its cells, its texts. `ReplayLog` is
+what the earlier sessions of a run did, for its next session.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from ...flow.progress import events as ev
+from ...text.diagnostics import StepError
+from ...values.value import Value
+from ..codec.encoding import decode_value
+from ..codec.json_texts import checker, encode
+from ..codec.signatures import SignatureError, is_signed, user_key
+from ..database.errors import JournalError
+from .failures import error_from
+from .fields import Text, is_at
+
+SPLIT = "\x1f"
+"""The separator of the attempts around a call."""
+
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+"""The exceptions of reading a value whose type is not the one that was written."""
+
+
+COLUMNS = (
+    "line, what, at, tries, kind, name, started, ended, given, whole, form, value, shown, "
+    "error, sign, digest"
+)
+
+
+RECORDS = f"SELECT {COLUMNS}, crc FROM records"
+
+
+class CallKey(NamedTuple):
+    """The name of one execution of a step in the journal."""
+
+    at: ev.StepPath
+    tries: str = ""
+    """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second
+    one of element 3."""
+
+
+class RecordedArguments(NamedTuple):
+    """The arguments of a call."""
+
+    text: str | None = None
+    """As JSON; secrets are `MASK`."""
+    whole: int = 0
+    """0: ``text`` is a preview; 1: it is complete; 2: it is a list of pieces, with digests of large
+    parts between them."""
+    large: Mapping[str, str] = {}
+    """The large parts as JSON, by their digests, where a person may look at them."""
+
+
+class StoredValue(NamedTuple):
+    """The value of a call."""
+
+    form: str | None = None
+    """One of `FORMS`."""
+    data: str | bytes | None = None
+    shown: str | None = None
+    """A preview as JSON, if the form is not JSON."""
+    sign: bytes | None = None
+    """The signature of a pickle."""
+    unpickled: tuple[Value] | None = None
+    """The value, once it was read for a resumed run."""
+
+    @property
+    def text(self) -> str | bytes | None:
+        """What is shown of it, as JSON; nothing is unpickled."""
+        return self.data if self.form == "json" else self.shown
+
+
+class Record(NamedTuple):
+    line: int
+    """Its number in the file, which grows."""
+    what: str
+    """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
+    fired, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
+    another run)."""
+    at: ev.StepPath
+    tries: str = ""
+    """As in `CallKey`."""
+    kind: str = ""
+    name: str = ""
+    started: float | None = None
+    """Seconds since 1970, as is ``ended``."""
+    ended: float | None = None
+    given: RecordedArguments = RecordedArguments()
+    result: StoredValue = StoredValue()
+    error: str | None = None
+    digest: bytes | None = None
+    """A digest of the call, for a later run that makes an identical one: see `CallDigest`."""
+
+    @property
+    def key(self) -> CallKey:
+        return CallKey(self.at, self.tries)
+
+    @property
+    def seconds(self) -> float | None:
+        return ev.seconds_between(self.started, self.ended)
+
+    @property
+    def message(self) -> str | None:
+        return failure.diagnostic.message if (failure := self.failure) is not None else None
+
+    @property
+    def failure(self) -> StepError | None:
+        return error_from(self.error, ()) if self.error is not None else None
+
+    @property
+    def value_shown(self) -> Value:
+        """Its value for display. Raises JournalError."""
+        return decoded(self.result.text)
+
+    @property
+    def given_shown(self) -> Value:
+        """Its arguments for display. Raises JournalError."""
+        text, whole, large = self.given
+        if whole < 2:
+            return decoded(text)
+        pieces = decoded(text)
+        pieces[1::2] = [large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
+        return decoded("".join(pieces))
+
+    def read_value(self, run_id: str, trust: bool) -> Value:
+        """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
+        of another user unless ``trust``."""
+        form, data, _, signature, _ = self.result
+        if form == "pickle" and not trust:
+            signed = (run_id, encode(self.at), self.tries, data or b"")
+            if not is_signed(user_key(), signature, *signed):
+                raise SignatureError("it is not signed with your key")
+        return decode_value(form or "again", data)
+
+
+class SequenceRow(NamedTuple):
+    """What identifies the sequence of a fan-out."""
+
+    name: str
+    """The name of its class."""
+    length: int
+    digest: str | None
+    """None: its elements are not compared."""
+
+    def differs(self, other: SequenceRow) -> bool:
+        digests = (self.digest, other.digest)
+        return self[:2] != other[:2] or (None not in digests and self.digest != other.digest)
+
+
+def sequence_row(record: Record) -> SequenceRow:
+    """Raises JournalError for a damaged one."""
+    stored = decoded(record.result.shown)
+    if not _is_sequence(stored):
+        raise JournalError("journal.damaged", f"row {record.line} has changed since it was written")
+    return SequenceRow(record.name, *stored)
+
+
+_is_sequence = checker(tuple[int, Text])
+
+
+def again(tries: str, at: ev.StepPath, attempt: int) -> str:
+    """``tries`` for the calls in attempt number ``attempt`` of ``at``."""
+    return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
+
+
+def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
+    """``at`` and every path that it may be within, the outermost first."""
+    for place, bit in enumerate(at):
+        if not isinstance(bit, str):
+            continue
+        until = next((i for i in range(place + 1, len(at)) if isinstance(at[i], str)), len(at))
+        cuts = [i for i, letter in enumerate(bit) if letter in ".[" and i] + [len(bit)]
+        for cut in cuts:
+            for end in range(place + 1, until + 1):
+                yield (*at[:place], bit[:cut], *at[place + 1 : end])
+
+
+def check_tries(tries: str) -> None:
+    for attempt_at in tries.split(SPLIT):
+        *outer, attempt = json.loads(attempt_at)
+        if not is_at(tuple(outer)) or type(attempt) is not int:
+            raise ValueError
+
+
+def decoded(text: str | bytes | None) -> Value:
+    """The value of a stored JSON text; None for none. Raises JournalError."""
+    try:
+        return json.loads(text) if text is not None else None
+    except (ValueError, TypeError, RecursionError):
+        raise JournalError("journal.damaged", "a stored value is not JSON") from None
+
+
+def value_of(record: Record) -> Value:
+    form, data, _, _, unpickled = record.result
+    return unpickled[0] if unpickled is not None else decode_value(form or "again", data)

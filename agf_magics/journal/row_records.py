@@ -1,0 +1,98 @@
+"""The outcomes of the rows of a run over data, by the number of the row."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from .codec.json_texts import checker, encode
+from .database.store import ROOM, Store
+from .records.records import RECORDS, Record, decoded
+from .records.stored import read_records
+from .run_calls import _OfRun
+
+# --- the rows of a run over data ---
+
+AT_ONCE = 500
+"""Records that are read in one statement."""
+
+
+class RowOutcome(NamedTuple):
+    """What the journal has of one row."""
+
+    record: Record | None
+    """Its last outcome: finished, failed or dropped; None: it has none."""
+    tokens: int | None = None
+    """What its models used; None: it asked none."""
+    cost: str | None = None
+    """US dollars, a decimal number; None: it is not known."""
+
+
+class RowRecords(_OfRun):
+    """The records of the rows of one run, as they were when they were first read.
+
+    One query over the run's records, which reads no values, finds the place of each row; then a
+    page is read by its places. So a page of a table with a million rows costs what its rows cost.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        num: int,
+        body: str,
+        count: int,
+        errors: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """``body``: the id of the step that a row is."""
+        super().__init__(store, num, errors)
+        self._places, self._uses = array("Q", bytes(8 * count)), array("Q", bytes(8 * count))
+        self.failed = bytearray(count)
+        """For each row whether its last outcome is a failure."""
+        start = f"[{encode(body)},"
+        where = "line>? AND line<? AND (kind='row' OR what IN ('dropped', 'used'))"
+        sql = f"SELECT line, what, substr(at, ?) FROM records WHERE {where} AND substr(at, 1, ?)=?"
+        cells = (len(start) + 1, num, num + ROOM, len(start), start)
+        with self._reading() as connection:
+            for line, what, rest in connection.execute(f"{sql} ORDER BY line", cells):
+                self._add(line, what, rest)
+
+    def _add(self, line: int, what: str, rest: str) -> None:
+        text = rest[:-1]  # what is deeper than a row has further parts
+        if not (text.isascii() and text.isdigit() and len(text) < 10):
+            return
+        number = int(text)
+        if number >= len(self._places):
+            return
+        if what == "used":
+            self._uses[number] = line
+            return
+        # A dropped row has the record of its failure, unless it could not even begin.
+        if what != "dropped" or not self._places[number]:
+            self._places[number] = line
+        self.failed[number] = what != "finished"
+
+    @property
+    def done(self) -> int:
+        """The number of rows that have an outcome."""
+        return sum(1 for line in self._places if line)
+
+    def read(self, numbers: list[int]) -> Iterator[RowOutcome]:
+        """The outcomes of these rows, in their order. Raises JournalError for a damaged one."""
+        for start in range(0, len(numbers), AT_ONCE):
+            some = numbers[start : start + AT_ONCE]
+            lines = [place for n in some for place in (self._places[n], self._uses[n]) if place]
+            these = ",".join("?" * len(lines))
+            sql = f"{RECORDS} WHERE line IN ({these})"
+            with self._reading() as connection:
+                records = {one.line: one for one in read_records(connection.execute(sql, lines))}
+            for number in some:
+                use = records.get(self._uses[number])
+                stored: Any = decoded(use.result.shown) if use is not None else None
+                tokens, cost = stored if _is_use(stored) else (None, None)
+                yield RowOutcome(records.get(self._places[number]), tokens, cost)
+
+
+_is_use = checker(tuple[int, str | None])
+"""What `Journal.note_use` wrote: tokens and cost."""

@@ -1,0 +1,296 @@
+"""Queries: the calls of one step of a run, counted, paged and grouped; and the outcomes of the rows
+of a run over data, by the number of the row. Nothing is unpickled here.
+
+A step is named by the key of its row (a path without numbers). Calls of steps inside it, also of
+flows that it calls, count as its own, so that a fan-out has the calls of all its elements.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import islice, takewhile
+from typing import Any, NamedTuple
+
+from ..flow.progress.events import StepPath, is_within
+from ..flow.progress.rows import Key, Row, key_of
+from .calls.call_rows import IN_PIECES, StartedCall
+from .codec.json_texts import checker, encode
+from .database.store import ROOM, Store
+from .records.records import RECORDS, Record, RecordedArguments
+from .records.stored import large_parts, read_records
+
+CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
+"""The calls of a run; marks have no kind, and a row of a table is not a call."""
+
+ORDERS = {
+    "ended": "line",
+    "failed": "what='failed' DESC, line",
+    "slowest": "ended-started DESC, line",
+    "element": "length(at), at, line",
+}
+"""The orders of calls, by name: that of their ends, failed ones first, the slowest ones first, that
+of their elements (a path with a larger number is longer or later)."""
+
+_BARE = "replace(replace(lower({}), ' ', ''), '\"', '')"
+
+HAS_TEXT = "instr({}, {}) > 0".format(
+    _BARE.format(
+        "at || ' ' || name || ' ' || coalesce(given, '') || ' ' || coalesce(shown, "
+        "CASE form WHEN 'json' THEN value END, '') || ' ' || coalesce(error, '')"
+    ),
+    _BARE.format("?"),
+)
+"""The condition for calls with a text in their path, name, input, output or error. Spaces and quotes
+do not count: a table shows ``n: 5`` for what the journal has as ``{"n":5}``."""
+
+MOST_GROUPED = 200_000
+"""Calls that are read to group them; more are not grouped."""
+
+
+class CallCount(NamedTuple):
+    total: int
+    failed: int
+
+
+class CallSpan(NamedTuple):
+    """When a call ran, in seconds since 1970."""
+
+    started: float
+    ended: float
+    failed: bool
+    number: int
+    """See `RunCalls.number`."""
+
+
+class CallsOfElement(NamedTuple):
+    """The calls of one element or iteration of a step."""
+
+    numbers: tuple[int, ...]
+    """Its number, after the numbers of the elements and of the calls around it."""
+    calls: int
+    failed: int
+    """The number of failed calls; retried ones count."""
+    last_failed: bool
+    started: float
+    ended: float
+
+
+class _OfRun:
+    """What is read of one run."""
+
+    def __init__(
+        self,
+        store: Store,
+        num: int,
+        errors: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """``errors``: the context of each query, in which a JournalError may become another
+        error."""
+        self._store, self._num, self._errors = store, num, errors
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._errors(), self._store.reading() as connection:
+            yield connection
+
+
+class RunCalls(_OfRun):
+    """The calls of one run in the journal."""
+
+    def count(self, row: Row, index: Sequence[int] = (), text: str = "") -> CallCount:
+        """How many calls a step made, and how many of them failed. ``index``: only of this
+        element; ``text``: only calls that have it, in any case of letters."""
+        with self._calls(row, index, text) as (connection, where, cells):
+            sql = f"SELECT count(*), coalesce(sum(what='failed'), 0) FROM records WHERE {where}"
+            return CallCount(*connection.execute(sql, cells).fetchone())
+
+    def page(
+        self,
+        row: Row,
+        limit: int,
+        offset: int = 0,
+        *,
+        failed: bool = False,
+        order: str = "ended",
+        index: Sequence[int] = (),
+        text: str = "",
+    ) -> list[Record]:
+        """At most ``limit`` calls of a step after the first ``offset``, in one of the `ORDERS`.
+        ``failed``: only failed calls; ``index``, ``text``: see `count`."""
+        only = " AND what='failed'" if failed else ""
+        with self._calls(row, index, text) as (connection, where, cells):
+            sql = f"{RECORDS} WHERE {where}{only} ORDER BY {ORDERS[order]} LIMIT ? OFFSET ?"
+            return list(read_records(connection.execute(sql, (*cells, limit, offset))))
+
+    def number(self, record: Record) -> int:
+        """The number of a call in its run. Its line in the journal is too large for a page, which
+        has floats."""
+        return record.line - self._num
+
+    def call(self, number: int) -> Record | None:
+        """The call with this number, if it is a call of this run."""
+        with self._reading() as connection:
+            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND line=?"
+            rows = connection.execute(sql, (*self._lines, self._num + number))
+            return next(read_records(rows), None)
+
+    def attempts(self, row: Row, limit: int) -> list[Record]:
+        """The last ``limit`` calls that a step itself made outside of fan-outs and loops."""
+        with self._reading() as connection:
+            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND at=? ORDER BY line DESC LIMIT ?"
+            rows = connection.execute(sql, (*self._lines, encode(list(row.key)), limit))
+            return list(read_records(rows))[::-1]
+
+    def begun(
+        self, calls: Iterable[StartedCall], row: Row, limit: int, index: Sequence[int] = ()
+    ) -> list[Record]:
+        """Of calls that have not ended, the first ones of a step, as records without an outcome.
+        ``index``: see `count`."""
+        inside = (call for call in calls if is_of(call.key.at, row.key, index))
+        with self._reading() as connection:
+            return [self._begun(call, connection) for call in islice(inside, limit)]
+
+    def _begun(self, call: StartedCall, connection: sqlite3.Connection) -> Record:
+        at, tries = call.key
+        given = RecordedArguments(call.given, call.whole)
+        if call.whole == IN_PIECES:
+            with suppress(ValueError):  # it is not in the file yet
+                given = given._replace(large=large_parts(connection, self._num, call.given))
+        names = (call.kind, call.name, call.started, None)
+        return Record(self._num, "begun", at, tries, *names, given)
+
+    def number_attempts(self, calls: Sequence[Record]) -> list[int]:
+        """Which attempt of its path each of these calls is. A resumed run continues to count."""
+        paths = [encode(list(call.at)) for call in calls]
+        lines: dict[str, list[int]] = {path: [] for path in paths}
+        with self._reading() as connection:
+            wanted = ",".join("?" * len(lines))
+            where = f"{CALLS_OF_RUN} AND at IN ({wanted}) ORDER BY line"
+            sql = f"SELECT at, line FROM records WHERE {where}"
+            for at, line in connection.execute(sql, (*self._lines, *lines)):
+                lines[at].append(line)
+        numbered = zip(paths, calls, strict=True)
+        return [max(1, bisect_right(lines[path], call.line)) for path, call in numbered]
+
+    def spans(self, row: Row, limit: int) -> list[CallSpan]:
+        """When the first ``limit`` calls of a step ran, in the order of their starts."""
+        with self._calls(row) as (connection, where, cells):
+            sql = (
+                f"SELECT started, ended, what='failed', line FROM records WHERE {where} "
+                "AND started IS NOT NULL AND ended IS NOT NULL ORDER BY started LIMIT ?"
+            )
+            rows = connection.execute(sql, (*cells, limit)).fetchall()
+        return [
+            CallSpan(float(start), float(end), bool(failed), line - self._num)
+            for start, end, failed, line in rows
+            if _are_times((start, end))
+        ]
+
+    def elements(self, row: Row, depth: int) -> list[CallsOfElement]:
+        """The elements of a step that have calls, by their numbers. ``depth``: how many numbers an
+        element has, that is the loops around the step in its flow and the step itself."""
+        elements: dict[tuple[int, ...], CallsOfElement] = {}
+        with self._calls(row) as (connection, where, cells):
+            sql = (
+                f"SELECT at, started, ended, what='failed' FROM records WHERE {where} "
+                f"ORDER BY line LIMIT {MOST_GROUPED}"
+            )
+            for at, start, end, failed in connection.execute(sql, cells):
+                index = numbers_in(_path(at), row.key, depth)
+                if index is not None and _are_times((start, end)):
+                    element = elements.get(index)
+                    elements[index] = _add(element, index, start, end, bool(failed))
+        return sorted(elements.values())
+
+    @property
+    def _lines(self) -> tuple[int, int]:
+        return self._num, self._num + ROOM
+
+    @contextmanager
+    def _calls(
+        self, row: Row, index: Sequence[int] = (), text: str = ""
+    ) -> Iterator[tuple[sqlite3.Connection, str, tuple[Any, ...]]]:
+        """A connection, the condition for the calls of a step, and the condition's values."""
+        key, numbers = row.key, tuple(index)
+        first = encode(key[0])
+        # The three texts that may begin a path, of equal length: the step, and steps inside it.
+        # SQLite finds these without a call of Python, which is needed only to look deeper.
+        begins = [f"[{first}"]
+        if len(key) == 1:
+            begins += [f"[{first[:-1]}.", f"[{first[:-1]}["]
+        where = f"{CALLS_OF_RUN} AND substr(at, 1, ?) IN ({','.join('?' * len(begins))})"
+        cells: tuple[Any, ...] = (*self._lines, len(begins[0]), *begins)
+        with self._reading() as connection:
+            if len(key) > 1 or index:
+                connection.create_function(
+                    "agf_is_of", 1, lambda at: is_of(_path(at), key, numbers), deterministic=True
+                )
+                where += " AND agf_is_of(at)"
+            if text:
+                where, cells = f"{where} AND {HAS_TEXT}", (*cells, text)
+            yield connection, where, cells
+
+
+def _add(
+    element: CallsOfElement | None,
+    index: tuple[int, ...],
+    start: float,
+    end: float,
+    failed: bool,
+) -> CallsOfElement:
+    """The element with one more call, which is its last one."""
+    _, calls, failures, _, first, last = element or (index, 0, 0, failed, start, end)
+    times = min(first, start), max(last, end)
+    return CallsOfElement(index, calls + 1, failures + failed, failed, *times)
+
+
+def is_of(at: StepPath, key: Key, index: Sequence[int] = ()) -> bool:
+    """Whether the call at ``at`` is of the step ``key`` or inside it, in any element or in the one
+    with ``index``.
+
+    >>> is_of(("steps[0].do", 3), ("steps[0]",)), is_of(("steps[0].do", 3), ("steps[0]",), [4])
+    (True, False)
+    """
+    numbers = _split(at, key)
+    return numbers is not None and (*numbers[0], *numbers[1])[: len(index)] == tuple(index)
+
+
+def numbers_in(at: StepPath, key: Key, depth: int) -> tuple[int, ...] | None:
+    """The numbers of the calls to the flow of the step ``key``, then ``depth`` numbers in that
+    flow; None if the call is not of the step or has fewer.
+
+    >>> numbers_in(("steps[1]", 2, "steps[0].do.do", 7, 9), ("steps[1]", "steps[0].do"), 1)
+    (2, 7)
+    """
+    numbers = _split(at, key)
+    if numbers is None or len(numbers[1]) < depth:
+        return None
+    return (*numbers[0], *numbers[1][:depth])
+
+
+def _split(at: StepPath, key: Key) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The numbers before the last part of ``key``, and those after it; None if the call is not of
+    the step."""
+    if not is_within(key_of(at), key):
+        return None
+    places = [place for place, bit in enumerate(at) if isinstance(bit, str)]
+    place = places[len(key) - 1]
+    later = takewhile(lambda bit: isinstance(bit, int), at[place + 1 :])
+    return tuple(bit for bit in at[:place] if isinstance(bit, int)), tuple(later)  # type: ignore[arg-type]
+
+
+def _path(at: Any) -> StepPath:
+    """A stored path; empty if it is damaged."""
+    try:
+        path = json.loads(at)
+    except (ValueError, TypeError, RecursionError):
+        return ()
+    return tuple(path) if isinstance(path, list) else ()
+
+
+_are_times = checker(tuple[float, float])
+"""When a call started and ended."""

@@ -1,0 +1,435 @@
+"""Queries: the runs of a journal and their state. Nothing is unpickled here.
+
+A run is also copied as JSON, and back into a journal: so an exported run is opened elsewhere. A copy
+has what is shown and computed from: no pickles, which only their writer may load, no
+signatures, so nobody can resume it, and no digests, so no other run can reuse its results.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from ..flow.progress.rows import PRICE
+from .codec.json_texts import checker, encode, part_digest
+from .codec.signatures import checksum
+from .database.errors import JournalError
+from .database.file import create_reserve
+from .database.locks import alive
+from .database.store import ROOM, Store
+from .records.fields import Count, Moment, Raw, Text, is_stored
+from .records.records import RECORDS, Record
+from .records.stored import read_records, read_stores
+
+LONGEST_ID = 100
+"""Characters of the id of a damaged run; a longer one is not shown."""
+
+SLICE = 500
+"""Rows that are deleted in one commit."""
+
+LISTED_VALUES = "SELECT value FROM json_each(?)"
+"""The values of a list in JSON: a statement may have only so many parameters."""
+
+PAGES = 1024
+"""Pages that are released in one commit, if the disk has room for its log."""
+
+UNUSED = 60.0
+"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
+
+ENDED = ("ok", "error", "cancelled")
+
+END = "num, form, output, shown, stores, error, sign, tree"
+"""The end, with the checksum ``end_crc``."""
+
+LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost,
+head_crc, state_crc, work_crc, end_crc"""
+
+OF_RUN = "line>? AND line<?"
+REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
+CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
+state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, cost, lost, end_crc)
+WHERE num=? AND owner=? AND status=?"""
+LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, taken=?,
+state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, lost, end_crc)
+WHERE num=? AND owner=? AND taken=? AND status='running'"""
+
+STATUSES = (*ENDED, "waiting", "running")
+
+
+class RunHead(NamedTuple):
+    """The row of a run in a list."""
+
+    num: int
+    run_id: str
+    name: str
+    language: str
+    status: str
+    """``ok``, ``error``, ``cancelled``, ``waiting``, ``running``, ``interrupted`` (its process
+    died) or ``damaged`` (its row has changed: then only its id is known)."""
+    started: float
+    """Seconds since 1970, as is ``ended``."""
+    ended: float | None
+    owner: str
+    taken: int
+    """How often it was resumed."""
+    tokens: int | None = None
+    """The tokens that its models used; None: it used no model, or has not ended."""
+    lost: int = 0
+    """The number of its calls that could not be written."""
+    cost: str | None = None
+    """US dollars, a decimal number; None: it is not known, or there is none."""
+
+
+class RunRow(NamedTuple):
+    """A run without its calls."""
+
+    listed: RunHead
+    work: str
+    work_sign: bytes | None
+    """The signature of the manifest: a person resumes only their own runs."""
+    form: str | None
+    output: str | bytes | None
+    shown: str | None
+    stores: str | None
+    error: str | None
+    sign: bytes | None
+    tree: str | None
+    parts: tuple[str, ...] = ()
+    """The texts that its manifest names, as `keep_parts` got them; none if one is missing."""
+
+
+def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
+    """All runs, the last one first, also damaged ones. Raises JournalError.
+
+    ``name``: only the last ``most`` runs of that flow."""
+    # Of a long journal, only the rows that are wanted are read whole and checked.
+    wanted = "WHERE num IN (SELECT num FROM runs WHERE name=? ORDER BY started DESC LIMIT ?)"
+    sql, values = (wanted, (name, most)) if name is not None else ("", ())
+    with store.reading() as connection:
+        rows = connection.execute(
+            f"SELECT {LISTED} FROM runs {sql} ORDER BY started DESC, num", values
+        ).fetchall()
+    # A process is asked for once, although hundreds of runs may be its own.
+    lives: dict[str, bool] = {}
+    return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
+
+
+def has_older(store: Store, since: float) -> bool:
+    """Whether a run ended before ``since``. Raises JournalError."""
+    with store.reading() as connection:
+        sql = "SELECT EXISTS (SELECT 1 FROM runs WHERE ended < ?)"
+        (exists,) = connection.execute(sql, (since,)).fetchone()
+    return bool(exists)
+
+
+def read_run(store: Store, run_id: str) -> RunRow | None:
+    with store.reading() as connection:
+        row = connection.execute(
+            f"SELECT {LISTED}, work, work_sign, {END}, part FROM runs WHERE run=?", (run_id,)
+        ).fetchone()
+        return _run_row(store, connection, run_id, row) if row is not None else None
+
+
+def _run_row(
+    store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
+) -> RunRow:
+    head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
+    if head is None:
+        raise _changed("row", run_id)
+    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[14]:
+        raise _changed("manifest", run_id)
+    if not _is_end(end) or checksum(head.num, *end) != row[15]:
+        raise _changed("end", run_id)
+    whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
+    stores = read_stores(connection, head.num, whole.stores)
+    return whole._replace(parts=_parts(connection, row[-1]), stores=stores)
+
+
+_is_work = checker(tuple[str, Raw])
+
+
+def _changed(what: str, run_id: str) -> JournalError:
+    message = f"the {what} of run {run_id!r} has changed since it was written"
+    return JournalError("journal.damaged", message)
+
+
+def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
+    """The texts up to the part ``last``. A digest that is right cannot lead back to itself."""
+    texts: list[str] = []
+    while last:
+        sql = "SELECT before, text FROM parts WHERE digest=?"
+        part: Any = connection.execute(sql, (last,)).fetchone()
+        if not _is_part(part) or part_digest(*part) != last:
+            return ()
+        before, text = part
+        texts.append(text)
+        last = before
+    return tuple(reversed(texts))
+
+
+_is_part = checker(tuple[bytes, str])
+
+
+def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
+    """Store each text that is not there yet; returns the digest that names all of them. Raises
+    JournalError.
+
+    The messages of a context only grow, and each run names all that it began with: stored with
+    every run, they would take the square of their number.
+    """
+    now, last = time.time(), b""
+    rows = []
+    for text in texts:
+        before, last = last, part_digest(last, text)
+        rows.append((last, before, text, now))
+    with store.writing() as connection:
+        there = "SELECT 1 FROM parts WHERE digest=?"
+        while rows and connection.execute(there, rows[-1][:1]).fetchone() is None:
+            connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", rows.pop())
+        connection.execute("UPDATE parts SET used=? WHERE digest=?", (now, last))
+        connection.execute("COMMIT")
+    return last
+
+
+def _forget_parts(store: Store) -> None:
+    """Delete the parts that no run names, and no run that is about to be written. Raises
+    JournalError."""
+    since = time.time() - UNUSED
+    with store.writing() as connection:
+        connection.execute("PRAGMA secure_delete=FAST")
+        connection.execute(
+            """DELETE FROM parts WHERE used<? AND digest NOT IN (WITH RECURSIVE named(digest) AS (
+            SELECT part FROM runs WHERE part IS NOT NULL
+            UNION SELECT digest FROM parts WHERE used>=?
+            UNION SELECT before FROM parts JOIN named USING(digest)) SELECT digest FROM named)""",
+            (since, since),
+        )
+        connection.execute("COMMIT")
+
+
+_is_head = checker(
+    tuple[
+        Annotated[int, lambda num: num >= 0 and num % ROOM == 0],
+        str,
+        str,
+        str,
+        Annotated[str, STATUSES.__contains__],
+        Moment,
+        Moment | None,
+        str,
+        Count,
+        Count | None,
+        Annotated[str, PRICE.fullmatch] | None,
+        Count,
+    ]
+)
+"""The columns of `LISTED` before its checksums."""
+
+
+def _listed(row: tuple[Any, ...]) -> RunHead | None:
+    """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
+    num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost = row[:12]
+    head, state, work_crc, end_crc = row[12:]
+    is_as_written = (
+        checksum(num, run, name, language, started, work_crc) == head
+        and checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) == state
+        and _is_head(row[:12])
+    )
+    if not is_as_written:
+        return None
+    return RunHead(
+        num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost
+    )
+
+
+def _damaged(row: tuple[Any, ...]) -> RunHead:
+    """A row that has changed: only its number is used, and its id if that can be typed."""
+    num, run = row[:2]
+    readable = (
+        isinstance(run, str)
+        and 0 < len(run) <= LONGEST_ID
+        and run.isprintable()
+        and not set(run) & set(" \t")
+    )
+    return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
+
+
+_is_end = checker(
+    Annotated[
+        tuple[object, object, Text, Text, Text, Raw, Text], lambda end: is_stored(end[0], end[1])
+    ]
+)
+"""The columns of `END` after the number."""
+
+
+def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
+    """The records of a run, in order. ``is_shown``: see `read_records`. Raises JournalError."""
+    with reading_texts(store) as connection, closing(connection.cursor()) as cursor:
+        cursor.execute(f"{RECORDS} WHERE {OF_RUN} ORDER BY line", (num, num + ROOM))
+        yield from read_records(cursor, is_shown)
+
+
+def missing_results(
+    connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
+) -> Iterator[Record]:
+    """The results of a run that can be reused, of each digest only those after the first
+    ``count(digest)``.
+
+    The others are not read: a run is often repeated with all results of the run before."""
+    numbers, lines = Counter[bytes](), list[int]()
+    sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
+    for line, digest in connection.execute(sql, (num, num + ROOM)):
+        numbers[digest] += 1
+        if numbers[digest] > count(digest):
+            lines.append(line)
+    sql = f"{RECORDS} WHERE line IN ({LISTED_VALUES}) ORDER BY line"
+    yield from read_records(connection.execute(sql, (encode(lines),)), is_shown=False)
+
+
+@contextmanager
+def reading_texts(store: Store) -> Iterator[sqlite3.Connection]:
+    """A connection for records. Raises JournalError."""
+    with store.reading() as connection:
+        # A third of the time of `_text`; a text that is not UTF-8 is an error of this query.
+        connection.text_factory = str
+        yield connection
+
+
+def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterable[Record]:
+    """The last record of each of these steps, which run once. Raises JournalError."""
+    where = f"{OF_RUN} AND kind!='' AND at IN ({LISTED_VALUES}) ORDER BY line"
+    cells = (num, num + ROOM, encode([encode(at) for at in ats]))
+    with store.reading() as connection:
+        rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
+        return {record.at: record for record in read_records(rows)}.values()
+
+
+def claim(store: Store, head: RunHead) -> bool:
+    """Take a run over from its dead process or its end; False if another process was first. Raises
+    JournalError."""
+    status = "running" if head.status == "interrupted" else head.status
+    owner = store.owner.name
+    # Whoever resumes it gives it an end of its own.
+    store.unended.pop(head.num, None)
+    return store.write_now(CLAIM, (owner, owner, head.num, head.owner, status)) == 1
+
+
+def leave(store: Store, head: RunHead) -> None:
+    """Undo `claim` for a run that could not start. Raises JournalError."""
+    status = "running" if head.status == "interrupted" else head.status
+    before = (
+        head.owner,
+        status,
+        head.ended,
+        head.taken,
+        head.owner,
+        head.taken,
+        status,
+        head.ended,
+    )
+    store.write_now(LEAVE, (*before, head.num, store.owner.name, head.taken + 1))
+
+
+def forget(store: Store, heads: Iterable[RunHead]) -> int:
+    """Delete runs and their records; returns how many. A run that another process has resumed since
+    it was listed stays. Raises JournalError.
+
+    It must work on a full disk, where the log can hardly grow: so it works in slices, and free
+    pages are released by `shrink` instead of overwritten.
+    """
+    deleted = 0
+    for head in heads:
+        # Who claims a run owns it: a kernel that lists it meanwhile cannot resume it, and what a
+        # kernel has resumed meanwhile cannot be claimed. A damaged row belongs to nobody.
+        if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
+            continue
+        num = head.num
+        # A damaged number has no rows of its own: those would be another run's.
+        end = num + ROOM if num % ROOM == 0 else num
+        while store.with_room(partial(_deleted, store, num, end)) == SLICE:
+            pass
+        deleted += 1
+    store.with_room(partial(_forget_parts, store))
+    return deleted
+
+
+def _deleted(store: Store, num: int, end: int) -> int:
+    """Delete a slice of a run's rows, and with the last slice the run; returns the number of
+    rows."""
+    with store.writing() as connection:
+        # What a person deletes must not stay readable in free pages of the file.
+        connection.execute("PRAGMA secure_delete=FAST")
+        rows = connection.execute(
+            "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
+        )
+        lines = [line for (line,) in rows]
+        if lines:
+            connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
+        if len(lines) < SLICE:
+            connection.execute("DELETE FROM runs WHERE num=?", (num,))
+            connection.execute("DELETE FROM large WHERE num=?", (num,))
+        else:
+            # If this process dies now, nobody may resume what is left, which would call again: the
+            # run counts as damaged, and can be deleted again.
+            connection.execute("UPDATE runs SET work='', head_crc=-1 WHERE num=?", (num,))
+        connection.execute("COMMIT")
+    return len(lines)
+
+
+def shrink(store: Store) -> int:
+    """Release unused pages of the file; returns its size in bytes. Raises JournalError."""
+    pages, left = PAGES, 1
+    while left:
+        try:
+            left = store.with_room(partial(_vacuumed, store, pages))
+        except JournalError as error:
+            pages //= 8
+            if error.code != "journal.full" or not pages:
+                raise
+    store.checkpoint()
+    create_reserve(store.path)
+    return size(store.path)
+
+
+def _vacuumed(store: Store, pages: int) -> int:
+    """Release some pages; returns how many are still free."""
+    with store.writing() as connection:
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+        for _ in range(min(free, pages)):
+            # With a larger number sqlite3 frees one page as well.
+            connection.execute("PRAGMA incremental_vacuum(1)")
+        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
+        connection.execute("COMMIT")
+    return int(left) if left < free else 0
+
+
+def size(path: Path) -> int:
+    return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
+
+
+def sizes(store: Store) -> dict[int, int]:
+    """The approximate bytes of each run. Raises JournalError."""
+    sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output),
+    0) + coalesce(length(r.stores), 0) + coalesce(
+        (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value),
+        0)) FROM records
+         WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
+    with store.reading() as connection:
+        return dict(connection.execute(sql).fetchall())
+
+
+def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:
+    if head.status != "running":
+        return head
+    # This process is alive, so its lock would say that the run is still running.
+    if head.num in store.unended and head.owner == store.owner.name:
+        return head._replace(status="interrupted", lost=store.unended[head.num])
+    if head.owner not in lives:
+        lives[head.owner] = alive(store.owners, head.owner)
+    return head if lives[head.owner] else head._replace(status="interrupted")

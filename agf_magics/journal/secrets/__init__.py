@@ -1,0 +1,1 @@
+"""Secrets are found and masked before anything is stored or shown."""

@@ -1,0 +1,416 @@
+"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret
+arguments, in every form that they take (`secret_forms`).
+
+Displayed values are masked. A value that contains a secret is not stored, because a resumed run
+must not continue with a mask; it makes the call again. The same applies to values that cannot be
+searched: an opaque value of a call that received a secret, and all values after a secret that is
+too short to search for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import traceback
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import AnyStr, NamedTuple
+
+from ...catalog import MASK, Tool
+from ...flow.progress import events as ev
+from ...text.diagnostics import AgfError, Diagnostic
+from ...values.value import ATOMS, Value
+from ..codec.encoding import EncodedValue, encode_value, preview, to_show
+from ..codec.json_texts import encode
+from .forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
+
+ALONE = 8
+"""Characters below which a secret word or number is searched for only as a whole word, outside of
+its call."""
+
+MOST_SECRETS = 1_000
+"""Different secrets of a run, and texts that its steps returned, which are searched for."""
+
+HELD = "it contains a secret"
+UNSEARCHABLE = "it cannot be searched for the secret that its call received"
+TOO_SHORT = (
+    f"its call received a secret of fewer than {SHORTEST} characters, which cannot be searched for"
+)
+BLIND = "the run has a secret that cannot be searched for"
+HIDDEN = (
+    f"the text of the error is not shown: a secret of fewer than {SHORTEST} characters "
+    f"cannot be found in it"
+)
+
+EDGE_BEFORE, EDGE_AFTER = r"(?:(?<![^\W_])|(?<=\\[nrtbf]))", r"(?![^\W_])"
+
+
+class Received(NamedTuple):
+    """Which secrets a call received."""
+
+    any: bool = False
+    short: bool = False
+    """Whether a secret, or a part of one, cannot be searched for."""
+
+
+NOTHING = Received()
+
+LEAST = 8
+"""Characters of a secret of the surroundings; a shorter one would be found everywhere."""
+_NAMED = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the name of a variable or a parameter says that its value is a secret.
+
+    >>> names_a_secret("OPENAI_API_KEY"), names_a_secret("token"), names_a_secret("HOME")
+    (True, True, False)
+    """
+    return _NAMED.search(name) is not None
+
+
+def surrounding() -> SecretParts:
+    """The secrets in the environment: tools read them, and exceptions write them out (decision
+    D42)."""
+    texts = (text for name, text in os.environ.items() if names_a_secret(name))
+    return SecretParts(frozenset(text for text in texts if len(text) >= LEAST))
+
+
+NO_PARTS = SecretParts()
+
+
+class Preview(NamedTuple):
+    text: str
+    whole: bool
+    masked: bool = False
+
+
+class Secrets:
+    """The secrets of one run. Changed on the engine's loop, read on any thread: the forms are
+    replaced as a whole."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+        """The inputs and stores that feed secret arguments."""
+        self.steps: frozenset[tuple[int, str]] = frozenset()
+        """The steps whose values feed secret arguments, by the identity of their flow and their
+        id."""
+        self.blind = False
+        """Whether a secret cannot be searched for: then no value is stored or shown."""
+        self._learned = Forms()
+        """Those of secret arguments."""
+        self._surrounding = _forms_of_all(surrounding())
+        """Those that any tool may read from its surroundings."""
+        self._forms = self._surrounding
+        """Both."""
+        self._returned = NO_PARTS
+        self._unsearchable = False
+        self._known = set[SecretParts]()
+
+    # --- collecting ---
+
+    @property
+    def active(self) -> bool:
+        """Whether a secret argument is known. Values are then searched before they are stored, and
+        elements stay in the kernel; a secret of the surroundings has no such cost."""
+        return self.blind or bool(self._learned.texts or self._learned.raws)
+
+    def surround(self, texts: Iterable[str]) -> None:
+        """Mask ``texts`` too: what a `functools.partial` gives to a tool (decision D42)."""
+        searched = frozenset(text for text in texts if len(text) >= LEAST)
+        if not searched:  # nearly always
+            return
+        more = forms_of(SecretParts(searched))
+        self._surrounding = self._surrounding.joined(more)
+        self._forms = self._forms.joined(more)
+
+    def _learn(self, forms: Forms) -> None:
+        self._learned = self._learned.joined(forms)
+        self._forms = self._forms.joined(forms)
+
+    def learn(self, value: Value) -> Received:
+        if (
+            type(value) is str and value == MASK
+        ):  # a replayed run has masks in the place of its secrets
+            return NOTHING
+        parts = parts_of(value)
+        if parts.found and parts not in self._known:
+            self._known.add(parts)
+            self._learn(forms_of(parts))
+        unknown = parts.short or parts.opaque
+        self._unsearchable |= unknown
+        self.blind |= (unknown and not parts.found) or len(self._known) > MOST_SECRETS
+        return Received(parts.found or unknown, unknown)
+
+    def receive(self, tool: Tool, given: Mapping[str, Value]) -> Received:
+        received = [self.learn(given.get(name)) for name in tool.secret]
+        # Whether any of them says so.
+        return Received(*map(any, zip(*received, strict=True)))
+
+    def returned(self, value: Value) -> None:
+        """Add a value that feeds a secret argument: it is masked in the end of the run, even if
+        that call is not made. Not before, because its parts occur in the outcomes of other calls,
+        which are stored."""
+        if not self.too_many:
+            parts, before = parts_of(value), self._returned
+            self._unsearchable |= parts.opaque
+            self._returned = SecretParts(
+                before.texts | parts.texts, before.raws | parts.raws, before.numbers | parts.numbers
+            )
+
+    @property
+    def too_many(self) -> bool:
+        """Whether the end of the run can show no values."""
+        return self.blind or self._unsearchable or sum(map(len, self._returned[:3])) > MOST_SECRETS
+
+    def end(self) -> None:
+        """From now on, the end of the run is stored."""
+        if self._returned != NO_PARTS and not self.too_many:
+            self._learn(forms_of(self._returned))
+
+    # --- searching ---
+
+    def surrounds(self, stored: str | bytes | None) -> bool:
+        """Whether a stored value contains a secret of the surroundings."""
+        forms = self._surrounding
+        if isinstance(stored, str):
+            return any(map(stored.__contains__, forms.jsons))
+        return stored is not None and any(map(stored.__contains__, forms.raws))
+
+    def holds(self, value: Value, near: bool = True) -> bool:
+        """Whether ``value`` contains a secret or cannot be searched. ``near``: anywhere; otherwise
+        a short secret only counts as a whole word."""
+        if not self.active:
+            return False
+        return self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
+
+    def holds_any(self, value: Value) -> bool:
+        """Whether ``value`` contains a secret that can be searched for."""
+        return not self.blind and self.holds(value)
+
+    def _in_json(self, text: str, near: bool) -> bool:
+        # A search of the whole text first: nearly no text has one, and parsing takes longer.
+        if not _inside(text, self._forms.jsons):
+            return False
+        return self._in_value(json.loads(text), near)
+
+    def _in_value(self, value: Value, near: bool) -> bool:
+        # A stack of its own: a value of a user may nest deeper than Python's.
+        left = [value]
+        while left:
+            part = left.pop()
+            if isinstance(part, dict):
+                left += [*part.keys(), *part.values()]
+            elif isinstance(part, list):
+                left += part
+            elif self._in_text(part, near) if isinstance(part, str) else self._is_number(part):
+                return True
+        return False
+
+    def _in_text(self, text: str, near: bool) -> bool:
+        forms = _inside(text, self._forms.texts)
+        return bool(forms) and (near or _pattern(forms, _alone).search(text) is not None)
+
+    def _is_number(self, value: Value) -> bool:
+        return type(value) in (int, float) and abs(value) in self._forms.numbers
+
+    # --- storing ---
+
+    def pack(
+        self, value: Value, most: int, received: Received = NOTHING, secret: bool = False
+    ) -> EncodedValue:
+        """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
+        call that returned it. ``secret``: it is a secret itself."""
+        packed = encode_value(value, most)
+        if not self.active and not secret and not self.surrounds(packed.data):
+            return packed
+        return self.packed(packed, value, received, secret)
+
+    def packed(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool = False
+    ) -> EncodedValue:
+        why = self._why_not(packed, value, received, secret)
+        if why is not None:
+            return EncodedValue("again", None, encode(MASK), why)
+        if packed.shown is not None:
+            # Masked again: the preview writes out the fields of an object.
+            shown, why = encode(self.shown(preview(self.shown(value)))), packed.why
+            return packed._replace(shown=shown, why=self.text(why) if why is not None else None)
+        return packed
+
+    def _why_not(
+        self, packed: EncodedValue, value: Value, received: Received, secret: bool
+    ) -> str | None:
+        if secret:
+            return "it is secret"
+        if self.blind:
+            return BLIND
+        if received.short:
+            return TOO_SHORT
+        if isinstance(packed.data, str):
+            return HELD if self._in_json(packed.data, received.any) else None
+        if isinstance(packed.data, bytes):
+            if _inside(packed.data, self._forms.raws):
+                return HELD
+            return UNSEARCHABLE if received.any and not is_readable(value) else None
+        return None
+
+    # --- masking ---
+
+    def to_show(self, value: Value, most: int) -> Preview:
+        text, whole = to_show(value, most)
+        if not self.active and not self.surrounds(text):
+            return Preview(text, whole)
+        masked = self.each(value) if isinstance(value, dict) else self.shown(value)
+        shown, complete = to_show(masked, most)
+        if not complete:
+            shown, _ = to_show(self.shown(preview(masked)), most)
+        return Preview(shown, whole and shown == text, shown != text)
+
+    def shown(self, value: Value) -> Value:
+        if not self._forms.texts and not self.active:
+            return value
+        # No value is safe, and None and booleans cannot be secret.
+        if self.blind:
+            return value if value is None or isinstance(value, bool) else MASK
+        return self._shown(value, 200)
+
+    def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
+        return {name: self.shown(value) for name, value in values.items()}
+
+    def _shown(self, value: Value, room: int) -> Value:
+        kind = type(value)
+        if kind is str:
+            return self.text(value)
+        if kind in ATOMS:
+            return MASK if self._is_number(value) else value
+        if kind in (list, tuple) and room:
+            return kind(self._shown(part, room - 1) for part in value)
+        if kind is dict and room:
+            return {
+                self._shown(key, room - 1): self._shown(part, room - 1)
+                for key, part in value.items()
+            }
+        # A table is not written out for each look at it only because there is a key in the
+        # environment.
+        return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value
+
+    def _in_opaque(self, value: Value) -> bool:
+        """Whether an opaque value, its repr or its text contains a secret."""
+        # Code of a user's class runs here; what cannot be searched counts as a secret.
+        with suppress(Exception):
+            texts, packed = f"{value!r} {value}", encode_value(value, 1 << 30)
+            data = packed.data if isinstance(packed.data, bytes) else b""
+            return self._in_text(texts, True) or bool(_inside(data, self._forms.raws))
+        return True
+
+    def text(self, text: str) -> str:
+        forms = _inside(text, self._forms.texts)
+        if not forms:
+            return text
+        # Only a part of a long secret is searched for, so nobody knows where it ends.
+        if not self._forms.slices.isdisjoint(forms):
+            return MASK
+        return _pattern(forms).sub(lambda _: MASK, text)
+
+    def maskable(self, text: str) -> int:
+        """How many characters at the beginning of ``text`` can be masked and shown while more of it
+        arrives: no secret begins in them and ends after them."""
+        # Not those of the environment: nearly every text ends like the beginning of one of them,
+        # and
+        # each reply would be held back.
+        forms = self._learned.texts
+        if not forms:
+            return len(text)
+        length = max(0, len(text) + 1 - max(map(len, forms)))
+        inside = _inside(text, forms)
+        for match in _pattern(inside).finditer(text) if inside else ():
+            if match.start() < length < match.end():
+                return match.start()
+        return length
+
+    def error(self, error: BaseException) -> None:
+        """Mask an error of ours, and remove its cause if that contains a secret."""
+        if not isinstance(error, AgfError):
+            return
+        masked = tuple(map(self.diagnostic, error.diagnostics))
+        if masked != error.diagnostics:
+            # The very same object: who has caught it already may show it later.
+            error.diagnostics = masked
+            error.args = masked
+        cause = error.__cause__
+        if cause is not None and self.raised(cause):
+            error.__cause__ = None
+
+    def event(self, event: ev.Event) -> ev.Event:
+        match event:
+            case ev.StepFinished():
+                return event._replace(value=self.shown(event.value))
+            case ev.CallStarted():
+                return event._replace(given=self.each(event.given))
+            case ev.QuestionAnswered():
+                return event._replace(answer=self.shown(event.answer))
+            case ev.RunEnded():
+                return event._replace(stores=self.each(event.stores))
+            case ev.Warned():
+                return event._replace(diagnostic=self.diagnostic(event.diagnostic))
+        return event
+
+    def raised(self, error: BaseException) -> bool:
+        """Whether an exception of user code, or one in its chain, contains a secret."""
+        if self.blind or not self._forms.texts:
+            return self.blind
+        texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
+        return any(self._in_text(text, True) for text in texts)
+
+    def diagnostic(self, shown: Diagnostic) -> Diagnostic:
+        hint = self.text(shown.hint) if shown.hint else shown.hint
+        return replace(shown, message=self.text(shown.message), hint=hint)
+
+
+_forms_of_all = lru_cache(maxsize=8)(forms_of)
+"""Kept, as the environment is the same for most runs."""
+
+
+def hide(value: Value, names: Collection[str]) -> Value:
+    """Arguments with a mask for these names."""
+    if not isinstance(value, dict):
+        return value
+    return value | dict.fromkeys(value.keys() & names, MASK)
+
+
+def _arguments(error: BaseException) -> list[str]:
+    """The arguments of an exception and of those in its chain."""
+    texts, left, seen = list[str](), [error], set[int]()
+    while left:
+        raised = left.pop()
+        if id(raised) in seen:
+            continue
+        seen.add(id(raised))
+        with suppress(Exception):  # a class of a user
+            texts.append(repr(raised.args))
+        left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
+        left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
+    return texts
+
+
+def _inside(data: AnyStr, forms: Iterable[AnyStr]) -> list[AnyStr]:
+    """Those of ``forms`` that ``data`` contains."""
+    return list(filter(data.__contains__, forms))  # nearly always empty, so all of it is in C
+
+
+def _pattern(forms: Collection[str], written: Callable[[str], str] = re.escape) -> re.Pattern[str]:
+    """Matches these forms, the longest first."""
+    return re.compile("|".join(written(form) for form in sorted(forms, key=len, reverse=True)))
+
+
+def _alone(form: str) -> str:
+    """Matches a form, one that is short as a word of its own."""
+    written = re.escape(form)
+    if len(form) >= ALONE and not form.isdigit():
+        return written
+    before = EDGE_BEFORE if form[0].isalnum() else ""
+    return f"{before}{written}{EDGE_AFTER if form[-1].isalnum() else ''}"

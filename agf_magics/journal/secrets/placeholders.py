@@ -1,0 +1,67 @@
+"""Placeholders for secrets in the replies of models: replies are shown and stored with them, and
+tools get the values.
+
+A placeholder has a value in one session of one run. If a resumed run uses a placeholder of an
+earlier session, the call fails, and the model reads why and calls again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...catalog import MASK, Reply, Tool
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+from .masking import Secrets
+
+
+def replace_secrets(
+    reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
+) -> None:
+    """Replace the secrets in the calls of ``reply`` by placeholders, and add their values to
+    ``values``."""
+    for call in reply["calls"]:
+        tool, given = tools.get(call["tool"]), call["arguments"]
+        if not isinstance(tool, Tool) or not tool.secret:
+            continue
+        # It could not be parsed, and any part may be the secret.
+        if not isinstance(given, dict):
+            call["arguments"] = MASK
+        else:
+            secrets.receive(tool, given)
+            marks = {
+                name: _placeholder(value, values)
+                for name, value in given.items()
+                if name in tool.secret
+            }
+            call["arguments"] = {**given, **marks}
+        for part in reply.get("kept", {}).get("parts", ()):
+            if part.get("tool_call_id") == call["id"]:
+                part["args"] = call["arguments"]
+
+
+def substitute_secrets(
+    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
+) -> dict[str, Value]:
+    """``given`` with the values of its placeholders."""
+    secrets = {}
+    for name in tool.secret & given.keys():
+        value = given[name]
+        if isinstance(value, str) and value in values:
+            secrets[name] = values[value]
+        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
+            message = (
+                f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
+                f"not stored"
+            )
+            error = StepError(Diagnostic("tool.arguments", message))
+            error.arguments = frozenset({name})
+            raise error
+    return {**given, **secrets}
+
+
+def _placeholder(value: Value, values: dict[str, Value]) -> str:
+    placeholder = f"{MASK} #{len(values) + 1}"
+    values[placeholder] = value
+    return placeholder

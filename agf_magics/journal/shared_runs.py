@@ -1,0 +1,96 @@
+"""A run as rows of a file that another journal takes up: copied out, pasted in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .codec.json_texts import encode
+from .codec.signatures import checksum, row_crc
+from .database.store import ADD, ROOM, Store
+from .records.columns import read_columns, write_column
+from .records.records import Record, decoded
+from .runs import ENDED, RunRow, keep_parts, records
+
+COPY_FORMAT = 1
+
+PRIVATE = {"folder": "", "notebook": ""}
+"""The keys of a manifest that name places of a computer."""
+
+_ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 26)})"
+
+CELLS = 13
+"""Those of a record, without its number, signature and digest."""
+
+_HEAD = ("run_id", "name", "language", "started", "ended", "tokens", "cost", "lost")
+_END = ("form", "output", "shown", "stores", "error", "tree")
+
+
+def copied(store: Store, row: RunRow) -> Iterator[str]:
+    """The text of a JSON object that `paste` reads, in parts. Raises JournalError."""
+    head = row.listed
+    state = {name: getattr(head, name) for name in _HEAD}
+    status = head.status if head.status in ENDED else "running"
+    end = {name: getattr(row, name) for name in _END}
+    if row.form == "pickle":
+        end |= {"form": "again", "output": None}
+    work = encode(decoded(row.work) | PRIVATE)
+    parts = {"format": COPY_FORMAT, **state, "status": status, **end, "work": work}
+    # Scores and labels: what a person said about the rows goes with them.
+    columns = read_columns(store, head.num)
+    yield (
+        json.dumps({**parts, "parts": list(row.parts), "columns": columns})[:-1] + ', "records": ['
+    )
+    for number, record in enumerate(records(store, head.num)):
+        yield (",\n" if number else "\n") + json.dumps(_cells(record))
+    yield "]}"
+
+
+def _cells(record: Record) -> list[Any]:
+    (given, whole, _), (form, value, shown, *_) = record.given, record.result
+    if whole == 2:
+        given, whole = encode(record.given_shown), 1
+    if form == "pickle":
+        form, value = "again", None
+    return [
+        *(record.what, encode(record.at), record.tries, record.kind, record.name),
+        *(record.started, record.ended, given, whole, form, value, shown, record.error),
+    ]
+
+
+def paste(store: Store, copy: Mapping[str, Any]) -> str:
+    """Write a run that `copied` wrote into an empty journal, and return its id. What it holds is
+    checked when it is read.
+
+    Raises JournalError if it cannot be written, and one of `UNREADABLE` if it is no such run.
+    """
+    if copy["format"] != COPY_FORMAT:
+        raise ValueError(
+            f"it has the format {copy['format']}, and this version reads {COPY_FORMAT}"
+        )
+    num, lost, status = ROOM, copy["lost"], copy["status"]
+    run_id, name, language, started, ended, tokens, cost, _ = (copy[key] for key in _HEAD)
+    end = tuple(copy[key] for key in _END)
+    whole = (*end[:5], None, end[5])
+    end_crc, work_crc = checksum(num, *whole), checksum(num, copy["work"], None)
+    head_crc = checksum(num, run_id, name, language, started, work_crc)
+    state_crc = checksum(num, "", 0, status, ended, tokens, cost, lost, end_crc)
+    part = keep_parts(store, map(str, copy["parts"])) or None
+    run = (num, run_id, name, language, started, status, "", 0, ended, tokens, cost, lost)
+    rows = []
+    for line, cells in enumerate(copy["records"], num + 1):
+        if len(cells) != CELLS:
+            raise ValueError(f"a row of its records has {CELLS} cells, not {len(cells)}")
+        row = (line, *cells, None, None)
+        rows.append((*row, row_crc(row)))
+    with store.writing() as connection:
+        crcs = (head_crc, state_crc, work_crc, end_crc)
+        connection.execute(_ADD_RUN, (*run, copy["work"], None, *whole, *crcs, part))
+        connection.executemany(ADD, rows)
+        connection.execute("COMMIT")
+    for column, values in copy["columns"].items():
+        write_column(store, num, column, {int(place): v for place, v in values.items()}, new=True)
+    if not isinstance(run_id, str):
+        raise TypeError("a run's id is text")
+    return run_id

@@ -1,0 +1,89 @@
+"""The data flow of a graph: which node reads the value of a key that which other node wrote."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+from ...flow.frame import Ref
+from ...flow.graph_steps import END, START, Edge, edges_by_source
+from ...flow.step import Step
+from ...flow.steps import Invoke, every, own_reads
+from .expressions.reading import ROOT
+from .nodes.common import Built
+from .state import Keys
+
+MOST_VISITS = 1_000_000
+"""The bound for following writes: edges of the graph times the writes."""
+
+
+def reads_of_node(step: Step) -> Iterator[Ref]:
+    """The references to the state in a node."""
+    for inner in every(step):
+        yield from own_reads(inner)
+        if isinstance(inner, Invoke) and inner.pick:
+            yield from inner.pick.by.reads()
+
+
+def feeds(
+    built: Mapping[str, Built],
+    edges: Collection[Edge],
+    exits: Mapping[str, str],
+    keys: Keys,
+    initial: Collection[str],
+) -> tuple[tuple[str | None, str, str], ...]:
+    """Each value that flows: the id of the step that writes it (None: the input), of the step that
+    reads it, the key.
+
+    A write reaches the nodes on every path that does not write the key again; a key with a reducer
+    is only added to, so every write reaches all nodes after it. ``initial``: the keys that have a
+    value without an input.
+    """
+    reads = {name: _keys_read(each) for name, each in built.items()}
+    writers: dict[str, list[str]] = {}
+    for name, each in built.items():
+        for written in each.keys:
+            writers.setdefault(written.name, []).append(name)
+    # A key with a reducer begins with an empty value.
+    begun = {*initial, *(keys.reducers.keys() & writers.keys())}
+    ways, room = _ways(edges, exits), MOST_VISITS
+    found: dict[tuple[str | None, str, str], None] = {}
+    for key in sorted(set[str]().union(*reads.values())):
+        nodes = writers.get(key, [])
+        ends = frozenset(nodes) if key not in keys.reducers else ()
+        for source in nodes if key in begun else (START, *nodes):
+            after = [edge.target for edge in ways.get(source, ())]
+            reached = _distances(ways, after, ends) if room > 0 else {}
+            room -= len(edges)
+            writer = built[source].step.id if source in built else None
+            found.update(
+                ((writer, built[name].step.id, key), None)
+                for name in reached
+                if key in reads.get(name, ())
+            )
+    return tuple(found)
+
+
+def _keys_read(built: Built) -> set[str]:
+    refs = (ref.path for ref in reads_of_node(built.step))
+    return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1}.difference(built.binds)
+
+
+def _ways(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
+    """The edges of each node, and the way from its limit to its exit."""
+    return edges_by_source([*edges, *(Edge(node, exit) for node, exit in exits.items())])
+
+
+def _distances(
+    out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
+) -> dict[str, int]:
+    """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""
+    found = dict.fromkeys(begin, 0)
+    queue = deque(found)
+    while queue:
+        name = queue.popleft()
+        for edge in out.get(name, ()) if name not in ends else ():
+            if edge.target not in found and edge.target != END:
+                found[edge.target] = found[name] + 1
+                queue.append(edge.target)
+    return found

@@ -1,0 +1,1 @@
+"""The expressions of graphs: templates, values, conditions."""

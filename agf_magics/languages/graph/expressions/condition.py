@@ -1,0 +1,297 @@
+"""``score < 0.8 and status == 'done'``: conditions as nodes.
+
+Comparisons, ``and`` before ``or``, nothing else. The whole condition is parsed before any of it is
+evaluated, so an error after a short-circuit is found too (decision Y3).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from ....text.source import Text
+from ....values.value import Value
+from ...scan import MISSING, Refusal, Scanner, parse_at, skip_blanks
+from .operations import compare, find
+from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
+from .values import Evaluated, parsed
+
+COMPARING = ("<=", ">=", "==", "!=", "<", ">")
+
+_LEFT = re.compile(r"[a-zA-Z_][\w.]*")
+_OPERATOR = re.compile(r"<=|>=|==|!=|<|>")
+_LONG_OPERATOR = re.compile(r"(?><=|>=|==|!=|<|>)\s*+[<>=]++")
+_JOINING = re.compile(r"(and|or)(?=[\s(]|$)", re.IGNORECASE)
+_NOT = re.compile(r"not\s+\w", re.IGNORECASE)
+_WORD = re.compile(r"[^\s\w]+|\w+|.")
+_LEFT_WORD = re.compile(r"[^\s<>=!]*")
+_NOT_TEXT = re.compile(
+    r"<|>|!?=|[()]|&&|\|\||[^\W_]\s*+[+*]\s*+\w|\S\s++[-+*/%]\s++\S|^[A-Za-z_][\w.]*+/[\w.]++$"
+)
+_PATH = re.compile(r"[\w.-]+")
+_REVERSED = re.compile(r"([^\s<>=!]+)\s*(<=|>=|==|!=|<|>)\s*([a-zA-Z_][\w.]*)")
+_MIRROR = {"<=": ">=", ">=": "<=", "==": "==", "!=": "!=", "<": ">", ">": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonNode:
+    left: Path
+    operator: str
+    right: Literal | Bare
+
+    def holds(self, state: Any) -> bool:
+        right = self.right.of(state)
+        if isinstance(self.right, Bare):  # Y11: a key that exists counts even when it is None
+            held = find(state, tuple(self.right.text.split(".")))
+            right = right if held is MISSING else held
+        return compare(self.operator, self.left.of(state), right)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """True if all comparisons of one of its alternatives are true."""
+
+    alternatives: tuple[tuple[ComparisonNode, ...], ...]
+
+    def holds(self, state: Any) -> bool:
+        return any(
+            all(comparison.holds(state) for comparison in alternative)
+            for alternative in self.alternatives
+        )
+
+    def comparisons(self) -> Iterator[ComparisonNode]:
+        return (one for alternative in self.alternatives for one in alternative)
+
+
+def parse_condition(source: str) -> Condition:
+    """The meaning of a condition. Raises Refusal for everything that the grammar does not allow."""
+    if len(source) > LONGEST:
+        message = f"the condition has {len(source):,} characters; the limit is {LONGEST:,}"
+        raise Refusal("graph.too-long", message, 0, 1)
+    return _Parser(source, 0, len(source.rstrip())).condition()
+
+
+class _Parser(Scanner):
+    def condition(self) -> Condition:
+        alternatives = [[self.comparison()]]
+        while self.skip_blanks() < self.end:
+            word = self.match(_JOINING)
+            if word is None:
+                hint = (
+                    "join comparisons with 'and' and 'or'; put a text that contains quotes in "
+                    "the other quotes"
+                )
+                raise Refusal(
+                    "graph.trailing", "expected 'and' or 'or' here", self.at, self.end, hint
+                )
+            self.at = word.end()
+            if word[1].lower() == "or":
+                alternatives.append([])
+            alternatives[-1].append(self.comparison())
+        return Condition(tuple(map(tuple, alternatives)))
+
+    def comparison(self) -> ComparisonNode:
+        left = self.left()
+        self.skip_blanks()
+        found = self.match(_OPERATOR)
+        if found is None:
+            self.refuse_missing_operator(left)
+        if odd := self.match(_LONG_OPERATOR):
+            hint = f"the operators are {' '.join(COMPARING)}"
+            raise Refusal(
+                "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
+            )
+        self.at = found.end()
+        return ComparisonNode(left, found[0], self.right(left, found[0]))
+
+    def left(self) -> Path:
+        start = self.skip_blanks()
+        if start >= self.end:
+            hint = "a condition compares: score < 0.8, status == 'done'"
+            raise Refusal("graph.unfinished", "expected a comparison here", start, start, hint)
+        found = self.match(_LEFT)
+        if found is None:
+            self.refuse_left(start)
+        if found[0].lower() in ("and", "or"):
+            message, hint = (
+                f"expected a comparison before {found[0]!r}",
+                "write a comparison on both sides",
+            )
+            raise Refusal("graph.unfinished", message, start, found.end(), hint)
+        if self.match(_NOT):
+            hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
+            raise Refusal("graph.not", "'not' is not supported", start, start + 3, hint)
+        self.at = found.end()
+        names = tuple(found[0].split("."))
+        prefixed = names[0] == "state" and len(names) > 1
+        names = names[1:] if prefixed else names
+        if "" in names:
+            hint = f"write {'.'.join(filter(None, names)) or 'a name'}"
+            raise Refusal(
+                "graph.path", f"a name is missing in the path {found[0]!r}", start, self.at, hint
+            )
+        return Path(names, start, self.at, prefixed)
+
+    def refuse_left(self, start: int) -> NoReturn:
+        source, char = self.source, self.source[start]
+        if char == "(":
+            hint = (
+                "leave them out: 'and' binds more tightly than 'or'; several edges may lead to "
+                "one node"
+            )
+            raise Refusal(
+                "graph.parentheses", "parentheses are not supported", start, start + 1, hint
+            )
+        if char == "{":
+            close = source.find("}", start, self.end)
+            inner = source[start + 1 : close].strip("{ ") if close > 0 else ""
+            end = close + 1 if close > 0 else self.end
+            rest = (inner.removeprefix("state.") + source[end : self.end].lstrip("}")).strip()
+            shown = f"write: {rest}" if inner else None
+            raise Refusal("graph.condition-braces", "a condition has no braces", start, end, shown)
+        word = self.match(_LEFT_WORD)
+        end = max(word.end() if word else start, start + 1)
+        hint = "the left side is a path into the state: score, critique.score"
+        if found := _REVERSED.match(source, start, self.end):
+            hint = f"swap the sides: {found[3]} {_MIRROR[found[2]]} {found[1]}"
+        raise Refusal(
+            "graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint
+        )
+
+    def refuse_missing_operator(self, left: Path) -> NoReturn:
+        if self.at >= self.end:
+            name = self.source[left.start : left.end]
+            hint = f"a condition compares: {name} == true"
+            if name.lower() in ("true", "always"):
+                hint = "leave the condition out: an edge without one is always taken"
+            elif name.lower() == "else":
+                hint = "an edge for all other cases has only this: condition: else"
+            raise Refusal(
+                "graph.unfinished",
+                f"{name!r} is not compared with anything",
+                left.start,
+                left.end,
+                hint,
+            )
+        word = self.match(_WORD)
+        text, end = (word[0], word.end()) if word else ("", self.at + 1)
+        hint = (
+            f"the operators are {' '.join(COMPARING)}; there is no arithmetic, no index and no call"
+        )
+        message = f"unknown operator {text!r}"
+        if text == "=":
+            message, hint = "'=' does not compare", "write == to compare"
+        if self.source.startswith("(", left.end):
+            name = self.source[left.start : left.end]
+            message = f"a condition has no functions: there is no {name!r}"
+            hint = (
+                "let a python node before this edge compute it, and compare the key that it writes"
+            )
+        raise Refusal("graph.operator", message, self.at, end, hint)
+
+    def right(self, left: Path, operator: str) -> Literal | Bare:
+        start, source = self.skip_blanks(), self.source
+        word = self.match(_JOINING)
+        if start >= self.end or (word and word.end() < self.end):
+            text = f"{source[left.start : left.end]} {operator}"
+            hint = f"write the value: {text} 0, {text} 'text'"
+            raise Refusal(
+                "graph.unfinished", f"{text!r} has no right side", left.start, self.at, hint
+            )
+        if source[start] in QUOTES and (end := quoted_end(source, start, self.end)) > 0:
+            self.at = end
+            return Literal(source[start + 1 : end - 1])
+        return self.bare(start)
+
+    def bare(self, start: int) -> Literal | Bare:
+        """A text without quotes ends before the next ``and`` or ``or`` outside quotes."""
+        source, at = self.source, start
+        while at < self.end:
+            if source[at] in QUOTES:
+                after = quoted_end(source, at, self.end)
+                at = after if after > 0 else self.end
+            elif source[at].isspace():
+                word = skip_blanks(source, at, self.end)
+                if _JOINING.match(source, word, self.end):
+                    break
+                at = word
+            else:
+                at += 1
+        self.at = at
+        text = source[start:at].rstrip()
+        found = parse_literal(text, start)
+        if isinstance(found, Bare):
+            self.check_text(text, start)
+        return found
+
+    def check_text(self, text: str, start: int) -> None:
+        # Everything after a quote that is not closed is text.
+        if odd := _NOT_TEXT.search(
+            text, 0, min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
+        ):
+            found, place = odd[0].strip(), (start + odd.start(), start + odd.end())
+            quoted = format_literal(text)
+            hint = (
+                f"compute it in a passthrough node and compare with its key; quote it if it is "
+                f"text: {quoted}"
+            )
+            if found in ("(", ")"):
+                raise Refusal("graph.parentheses", "parentheses are not supported", *place, hint)
+            if found in ("&&", "||"):
+                word = "and" if found == "&&" else "or"
+                raise Refusal(
+                    "graph.operator", f"unknown operator {found!r}", *place, f"write {word!r}"
+                )
+            if found[0] in "<>=!":
+                raise Refusal("graph.operator", "a comparison has two sides", *place, hint)
+            raise Refusal("graph.arithmetic", "there is no arithmetic in a condition", *place, hint)
+        if _PATH.fullmatch(text) and "" in text.split("."):
+            hint = f"write {'.'.join(filter(None, text.split('.')))}, or quote it: '{text}'"
+            raise Refusal(
+                "graph.path",
+                f"a name is missing in the path {text!r}",
+                start,
+                start + len(text),
+                hint,
+            )
+
+
+def format_condition(node: Condition) -> str:
+    """The text of a condition: parsed again it is equal.
+
+    >>> format_condition(parse_condition("a==1 AND b!='x'  or c>limit"))
+    "a == 1 and b != 'x' or c > limit"
+    """
+    return " or ".join(
+        " and ".join(map(_format_comparison, comparisons)) for comparisons in node.alternatives
+    )
+
+
+def _format_comparison(node: ComparisonNode) -> str:
+    right = node.right.text if isinstance(node.right, Bare) else format_literal(node.right.value)
+    # A key named "state" can only be reached with the prefix.
+    prefix = "state." if node.left.names[0] == "state" else ""
+    return f"{prefix}{'.'.join(node.left.names)} {node.operator} {right}"
+
+
+def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
+    """Whether a condition is true. Raises ValueError for an invalid condition.
+
+    >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
+    True
+    """
+    read: Condition = parsed(parse_condition, expr)
+    return read.holds(state)
+
+
+def parse_condition_text(text: Text) -> Evaluated:
+    """The condition of a text that is used alone: its frame is the state."""
+    return condition(text, parse_at(text, parse_condition))
+
+
+def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Evaluated:
+    """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
+    # Only the left sides certainly name keys: a name on the right may be text.
+    return Evaluated(text, node.holds, tuple(one.left for one in node.comparisons()), root)

@@ -1,0 +1,284 @@
+"""Reads the values of a graph: texts with their placeholders, and warnings for text that looks like
+an expression.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import ClassVar, NoReturn
+
+from ....flow.expressions import Constant
+from ....flow.frame import Expr
+from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ....text.source import Span, Text
+from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
+from ... import documents
+from ...documents import Key, is_nothing
+from ...scan import Refusal, parse_at
+from .tokens import Bare
+from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
+
+_BRACES = re.compile(r"\{\s*+([^{}]*+)\}")
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_STATE_INSIDE = re.compile(r"(?<!^)\bstate\.[A-Za-z_]")
+_CHOICE = re.compile(r"\bif\b.*\belse\b")
+_BARE_PATH = re.compile(r"(?<![\w.$])\$?(state\.([A-Za-z_]\w*)(?>(?:\.\w++)*))")
+_COMPUTED = re.compile(r"(state\.)?([A-Za-z_]\w*+)[\w.]*+\s*+[-+*/%|(\[]")
+_NAMES = re.compile(r"[A-Za-z_]\w*+(?>(?:\.\w++)*)")
+_JINJA = re.compile(r"\{\{-?\s*+([A-Za-z_][\w.]*+)[^{}]*+\}\}|\{%[^%]*+%\}|\{#[^#]*+#\}")
+
+_SUM = re.compile(
+    r"\s*\{\s*state\.[\w.]+\s*\}\s*(?:[+*]\s*(?:\{[^{}]*\}|[\w.]+)|[-/]\s*[0-9.]+)\s*"
+)
+"""A computation that is not inside the braces. ``{state.a}/{state.b}`` is a text, a path."""
+_NO_BRACES = str.maketrans("", "", "{}")
+
+PEER_KEY = re.compile(r"_map_\w+_sub")
+"""The key of YAMLGraph around each result of a map, which a moved graph may read (decision
+Y16)."""
+
+ROOT = ("state",)
+"""The place of the state in a frame."""
+
+
+class NotBuilt(Exception):
+    """A part of a graph has an error, which is reported."""
+
+
+class Reader(documents.Reader):
+    """One loading: reads values, reports errors and warnings."""
+
+    layer, root = "graph", "state"
+    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "args": ("variables",),
+        "arguments": ("variables", "args"),
+        "input": ("variables", "args"),
+        "inputs": ("variables", "args"),
+        "output": ("state_key",),
+        "output_key": ("state_key",),
+        "result": ("state_key",),
+        "items": ("over",),
+        "question": ("message",),
+        "when": ("condition",),
+        "if": ("condition",),
+        **dict.fromkeys(("update", "assign", "values"), ("output",)),
+        "source": ("from",),
+        "target": ("to",),
+        "agent": ("identity",),
+        **dict.fromkeys(("name", "function", "call"), ("tool", "function")),
+        **dict.fromkeys(("retry", "retries"), ("max_retries",)),
+        **dict.fromkeys(("list", "in", "for_each"), ("over",)),
+        **dict.fromkeys(("item", "var"), ("as",)),
+        **dict.fromkeys(("do", "body"), ("node",)),
+        **dict.fromkeys(("options", "answers"), ("choices",)),
+        **dict.fromkeys(("merge", "reduce"), ("reducer",)),
+    }
+    advice: ClassVar[Mapping[str, str]] = {
+        "next": "edges say what follows: edges: [{from: NODE, to: NEXT}]",
+        "condition": "edges say what follows, with a condition: edges: [{from: NODE, to: NEXT, "
+        "condition: VALUE}]",
+        "branches": "an edge has its condition: edges: [{from: NODE, to: NEXT, condition: "
+        "score > 0.8}, {from: NODE, to: OTHER, condition: else}]",
+        "start": "an edge says where a run begins: edges: [{from: START, to: VALUE}]",
+        "end": "an edge says where a run ends: edges: [{from: VALUE, to: END}]",
+        "order": "an edge says what a node follows: edges: [{from: FIRST, to: NODE}]",
+        "loop": "an edge back is a loop; a node for each item: {type: map, over: "
+        '"{state.items}", as: item, node: {…}, collect: results}',
+        "wait": "nodes are repeated at once: on_error: retry, max_retries: 3",
+        "environment": "a value comes from the input: --set NAME=$name, read as {state.NAME}",
+        **dict.fromkeys(
+            ("default", "initial", "init"), "variables has the first values: variables: {n: 0}"
+        ),
+        **dict.fromkeys(("state", "args"), "state and variables stand at the top of the graph"),
+    }
+
+    def __init__(self, problems: Diagnostics) -> None:
+        super().__init__(problems)
+        self.refuses: list[Diagnostic] = []
+        """Requirements that are not met: warnings of the definition, errors of a run (decision
+        A5)."""
+        self.warned: set[Span | None] = set()
+        """The places of warnings that are given once, although several nodes have the value."""
+        self.known: set[str] = set()
+        """The keys that expressions may name."""
+        self.declared: frozenset[str] | None = None
+        """The keys that ``state:`` declares; None: the graph has no ``state:``."""
+
+    def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
+        if braces := _unquoted_braces(node):
+            hint = f'put quotes around the braces: {key.name}: "{braces}"'
+        elif key.name == "schema" and isinstance(node, Fields):
+            hint = (
+                "schema names a schema: document; write output_schema: {type: object, …} here, "
+                "or schema: {name: …, fields: …} in a prompt file"
+            )
+        elif key.name == "on_error" and node.text in ("continue", "ignore"):
+            hint = "write: skip"
+        elif key.name == "node":
+            hint = "write the node itself here, not the name of one: node: {type: …}"
+        super().wrong_type(node, key, hint)
+
+    def refuse(self, code: str, message: str, span: Span | None, hint: str | None) -> NoReturn:
+        """Report an error without which the node, or the prompt, cannot be built."""
+        self.error(code, message, span, hint)
+        raise NotBuilt
+
+    def refuse_tag(self, node: Scalar, key: Key | None = None) -> None:
+        hint = 'write an expression in braces, in quotes: "{state.n + 1}"'
+        self.error("graph.expr-tag", "a graph has no !expr", node.span, hint)
+
+    def template(self, node: Scalar) -> Expression | Constant:
+        """A text with its placeholders; after an error a Constant."""
+        if node.is_expr:
+            self.refuse_tag(node)
+            return Constant(node.span, node.text)
+        try:
+            parsed = parse_at(node, parse_template)
+        except DefinitionError as error:
+            self.problems.extend(error.diagnostics)
+            return Constant(node.span, node.text)
+        if isinstance(parsed, Sentence):
+            for unfilled in parsed.unfilled:
+                self.unfilled(node, unfilled)
+            if _SUM.fullmatch(node.text) and (whole := _in_braces(node.text.translate(_NO_BRACES))):
+                message = "this stays text: what is computed is inside the braces"
+                self.warn("graph.text-arithmetic", message, node.span, f'write "{whole}"')
+            at = 0
+            for part in parsed.parts:
+                if isinstance(part, str):
+                    self.check_text(node, part, at)
+                at += len(part if isinstance(part, str) else part.text)
+        elif isinstance(parsed, Arithmetic):
+            for atom in atoms(parsed.right):
+                if isinstance(atom, Bare):
+                    name, place = atom.text, node.locate(atom.start, atom.end)
+                    is_key = name.split(".")[0] in self.known
+                    hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
+                    message = f"{shorten(name)!r} is text here, not a key"
+                    self.warn("graph.unquoted-text", message, place, hint)
+        return Expression(node, parsed, ROOT)
+
+    def unfilled(self, node: Scalar, found: Unfilled) -> None:
+        place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
+        code = "graph.literal-braces" if found.why == "doubled" else "graph.text-arithmetic"
+        message, hint = _UNFILLED[found.why]
+        written = {"text": shorten(text), "fixed": f"{{{text.strip('{} ')}}}"}
+        self.warn(code, message.format_map(written), place, hint.format_map(written))
+
+    def check_text(self, text: Text, part: str, begin: int = 0, prompt: bool = False) -> None:
+        """Warn about text that looks like an expression (decision P21). ``part`` begins at
+        ``begin`` of ``text``."""
+
+        def warn(code: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
+            self.warn(
+                code,
+                message,
+                text.locate(begin + found.start(group), begin + found.end(group)),
+                hint,
+            )
+
+        for found in _BRACES.finditer(part):
+            word, computed = _WORD.match(found[1]), _STATE_INSIDE.search(found[1])
+            if prompt:
+                name = _COMPUTED.match(found[1])
+                if computed or (name and (name[1] == "state." or name[2] in self.known)):
+                    hint = "compute it into a key in a node before this one, then write {key} here"
+                    message = f"{shorten(found[0])} stays text: nothing is computed here"
+                    warn("graph.literal-braces", message, found, 0, hint)
+            elif computed or (word and word[0] in self.known):
+                hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
+                if _CHOICE.search(found[1]):
+                    hint = "an expression has no if: write two edges with condition: and else"
+                message = f"{shorten(found[0])} stays text: it does not begin with state."
+                warn("graph.literal-braces", message, found, 0, hint)
+        bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
+        for found in _BARE_PATH.finditer(bare):
+            whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
+            starts = whole.startswith(found[0]) and not prompt
+            expression = _in_braces(whole.lstrip("$")) if starts else None
+            if found[2] not in self.known and not (self.declared is None and expression):
+                continue
+            hint = f'write "{expression}"' if expression else f"write {{{found[1]}}}"
+            warn(
+                "graph.literal-path",
+                f"{shorten(found[0])!r} is text here: it has no braces",
+                found,
+                0,
+                hint,
+            )
+
+    def check_jinja(self, text: Text, source: str) -> str:
+        """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
+        if found := _JINJA.search(source):
+            message = f"{shorten(found[0])!r} stays text: Jinja2 is only supported in a prompt"
+            hint = "compute the text in a node before this one, and write {key}"
+            if found[0].strip("{}- ") == found[1]:
+                hint = f"write {{{found[1]}}}"
+            self.warn("graph.jinja", message, text.locate(found.start(), found.end()), hint)
+        return _JINJA.sub(lambda found: " " * len(found[0]), source)
+
+    def value(self, node: Node) -> Expr:
+        """Any value; a text with its placeholders."""
+        if not is_text(node):
+            for part in every_node(node):
+                if _unquoted_braces(part):
+                    message = "braces without quotes are a YAML mapping"
+                    hint = "put quotes around them"
+                elif "{state." in part.text:
+                    message = (
+                        f"{shorten(part.text)} stays text: texts inside a list or a mapping are "
+                        f"not filled"
+                    )
+                    hint = (
+                        "compute it into a key of its own first; a text that is a value of its "
+                        "own is filled"
+                    )
+                else:
+                    continue
+                self.warn("graph.literal-braces", message, part.span, hint)
+            return Constant(node.span, plain(node))
+        name = node.text.split(".")[0]
+        if (
+            not node.style
+            and not node.tag
+            and name in (self.declared or ())
+            and _NAMES.fullmatch(node.text)
+        ):
+            hint = f'write "{{state.{node.text}}}" for the value of the key; quote it if it is text'
+            self.warn(
+                "graph.literal-path", f"{node.text!r} is text here, not the key", node.span, hint
+            )
+        return self.template(node)
+
+
+_UNFILLED: Mapping[str, tuple[str, str]] = {
+    "doubled": ("{text} stays text: its braces are doubled", "write {fixed}"),
+    "open": ("this '{{' is not closed, so it stays text", "close it with }}"),
+    "computed": (
+        "this stays text: inside a text only a path is replaced",
+        "compute it into a key of its own first, then write {{state.key}} here",
+    ),
+}
+"""By `Unfilled.why`: the warning and its hint."""
+
+AT_FIRST = (
+    "{state.n + 1}: it begins with a path, has one operator, and neither parentheses nor functions"
+)
+"""What an expression looks like, for braces that hold something similar."""
+
+
+def _in_braces(text: str) -> str | None:
+    """The expression that ``text`` becomes in braces; None if it becomes none."""
+    try:
+        return None if isinstance(parse_template(f"{{{text}}}"), Sentence) else f"{{{text}}}"
+    except Refusal:
+        return None
+
+
+def _unquoted_braces(node: Node) -> str | None:
+    """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
+    if not isinstance(node, Fields) or len(node.fields) != 1:
+        return None
+    ((name, value),) = node.fields.items()
+    return f"{{{name}}}" if is_nothing(value) and name.startswith("state.") else None

@@ -1,0 +1,105 @@
+"""The tokens of both expression languages: paths, literals, texts in quotes, texts without quotes.
+
+One tokenizer for ``{state.x + 1}`` and ``x < 0.8``, so a quoted text may hold commas, braces,
+operators and ``and`` in both (decision Y3). There are no escapes: a quote ends a text where
+something else can follow it, so ``'it's'`` and ``'it''s'`` are texts too.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...scan import MISSING
+from .operations import find
+
+LONGEST = 10_000
+"""Characters of an expression; a text around placeholders may be longer."""
+LONGEST_TEXT = 1_000 * LONGEST
+"""Characters of a text with its placeholders filled."""
+
+KEY_NAME = re.compile(r"[\w-]+(?: [\w-]+)*")
+"""A key that an expression can name without looking like something else."""
+
+QUOTES = "'\""
+_FOLLOWS = frozenset(",:]}+-*/<>=!)")
+_KEYWORDS = {"true": True, "false": False, "null": None, "none": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path into the state: ``critique.score``. Two paths are equal wherever they are written."""
+
+    names: tuple[str, ...]
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+    prefixed: bool = field(default=False, compare=False)
+    """Whether it is written with ``state.``."""
+
+    def of(self, state: Any) -> Any:
+        """The value in the state; None if there is none."""
+        value = find(state, self.names)
+        return None if value is MISSING else value
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A number, true, false, null, or a quoted text."""
+
+    value: Any
+
+    def of(self, state: Any) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """Text without quotes: a text, or (on the right of a condition) the value of the key with that
+    name."""
+
+    text: str
+    start: int = field(default=0, compare=False)
+    end: int = field(default=0, compare=False)
+
+    def of(self, state: Any) -> str:
+        return self.text
+
+
+def quoted_end(source: str, start: int, end: int) -> int:
+    """The position after the closing quote of the text that begins at ``start``; -1 if there is
+    none before ``end``."""
+    mark, at = source[start], start
+    while (at := source.find(mark, at + 1, end)) >= 0:
+        after = source[at + 1 : at + 2]
+        if not after or after.isspace() or after in _FOLLOWS:
+            return at + 1
+    return -1
+
+
+def parse_literal(text: str, start: int = 0) -> Literal | Bare:
+    """The value of a text without quotes.
+
+    >>> parse_literal("-0.5").value, parse_literal("TRUE").value, parse_literal("None").value, parse_literal("1e3").text
+    (-0.5, True, None, '1e3')
+    """
+    lowered = text.lower()
+    if lowered in _KEYWORDS:
+        return Literal(_KEYWORDS[lowered])
+    try:
+        return Literal(float(text) if "." in text else int(text))
+    except ValueError:  # a text, or a number with too many digits for Python
+        return Bare(text, start, start + len(text))
+
+
+def format_literal(value: Any) -> str:
+    """A literal in the syntax of an expression.
+
+    >>> format_literal("it is"), format_literal(True), format_literal(0.5)
+    ("'it is'", 'true', '0.5')
+    """
+    if isinstance(value, str):
+        return f'"{value}"' if "'" in value else f"'{value}'"
+    if value is None or isinstance(value, bool):
+        return {True: "true", False: "false", None: "null"}[value]
+    return repr(value)

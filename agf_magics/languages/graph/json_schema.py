@@ -1,0 +1,62 @@
+"""The JSON Schema of a graph document, made of the table of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ..documents import Json, Kind, kind_schema
+from .takes import TYPES
+from .words import (
+    CONFIG,
+    DEFAULTS,
+    EDGE,
+    EXPORT,
+    FALLBACK,
+    GRAPH,
+    IN_A_MAP,
+    NODES,
+    PROMPT_FILE,
+    REDUCERS,
+    STATE_KEY,
+    TOOL,
+)
+
+
+def document_schema() -> Json:
+    """The schema of a graph."""
+    kinds = (EDGE, TOOL, STATE_KEY, CONFIG, DEFAULTS, PROMPT_FILE, FALLBACK, EXPORT)
+    defs = {kind.name.replace(" ", "_"): kind_schema(kind) for kind in kinds}
+    del defs["prompt"]["additionalProperties"]  # another key only gives a warning
+    block = {"type": "object"}  # only gives a warning too
+    defs["prompt"]["properties"]["model"] = {
+        "anyOf": [defs["prompt"]["properties"]["model"], block]
+    }
+    defs["state_key"]["properties"]["reducer"]["enum"] = list(REDUCERS)
+    defs["state_key"]["properties"]["type"]["examples"] = list(
+        TYPES
+    )  # another type only gives a warning
+    nodes = {name: _node(kind) for name, kind in NODES.items()}
+    whole = kind_schema(GRAPH)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A graph",
+        **whole,
+        "$defs": {
+            **defs,
+            "node": _one_of(NODES),
+            "item_node": _one_of(IN_A_MAP),
+            **nodes,
+        },
+    }
+
+
+def _one_of(names: Collection[str]) -> Json:
+    return {"oneOf": [{"$ref": f"#/$defs/{name}"} for name in names]}
+
+
+def _node(kind: Kind) -> Json:
+    made = kind_schema(kind)
+    made["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
+    if kind.name != "llm":
+        made["required"] = ["type", *made.get("required", ())]
+    return made

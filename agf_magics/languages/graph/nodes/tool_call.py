@@ -1,0 +1,77 @@
+"""``tool_call``: a tool whose name and arguments may come from the state; a failure is part of its
+result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....flow.expressions import Constant, NamedArguments
+from ....flow.frame import Expr, Name
+from ....flow.step_options import Lookup, Pick
+from ....flow.steps import Invoke
+from ....text.yaml.nodes import Scalar
+from ....values.value import Value
+from ...documents import named
+from ..expressions.operations import format_value
+from ..expressions.reading import Reader
+from ..expressions.values import Expression
+from ..state import Failed, State
+from .calls import complete, whole
+from .common import Built, Given, Here, Written, common
+
+
+def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
+    written: Scalar | None = given.get("tool") or given.get("tool_name")
+    tools = here.tools
+    if written is None:
+        hint = 'tool: "{state.tool}"'
+        reader.refuse("graph.missing-key", "tool_call needs 'tool'", here.span, hint)
+    name: Expr = reader.template(written)
+    if not name.reads():  # without a placeholder it is the name itself
+        name = Constant(name.span, name.evaluate({"state": {}}))
+    fixed = name.value if isinstance(name, Constant) else None
+    tools.used.update(tools.spans if fixed is None else (fixed,))
+    if fixed in tools.commands:
+        message, hint = (
+            f"tool_call cannot call the command {fixed!r}",
+            "write type: tool to run a command",
+        )
+        reader.warn(
+            "graph.tool-call-command",
+            f"{message}: its result will say 'Unknown tool'",
+            name.span,
+            hint,
+        )
+    args = given.get("args") or ()
+    key = named(given, "state_key", Name("result"))
+    result = key.text
+    chosen = fixed is None or fixed in tools.commands
+    label = name.text if isinstance(name, Expression) else str(fixed)
+    step = Invoke(
+        **common(here, given, label),
+        kind="tool",
+        name=Name(label, name.span),
+        args=NamedArguments(complete(args)) if isinstance(args, tuple) else whole(args),
+        rescue=None if given.get("on_error") == "fail" else Failed,
+        pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
+        lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),
+    )
+
+    def envelope(state: State, value: Value) -> Mapping[str, Value]:
+        return _envelope(name.evaluate({"state": state}), state.get("task"), value)
+
+    keys = (Written(result, key.span),)
+    if here.inside:
+        return Built(step, envelope, keys, collects=True)
+    return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
+
+
+def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
+    """The result of a tool_call, whether its tool succeeded or not."""
+    made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
+    if not isinstance(value, Failed):
+        return {**made, "success": True, "result": value, "error": None}
+    unknown = value.error.code == "step.not-among"
+    message = f"Unknown tool: {format_value(tool)}" if unknown else value.error.text
+    return {**made, "success": False, "result": None, "error": message}

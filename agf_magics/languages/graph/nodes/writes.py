@@ -1,0 +1,69 @@
+"""How the result of a node is written into the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ....values.value import TEXT, Value, equal
+from ..state import Failed, State, SubgraphState, Write
+from .python_tools import ShellTool
+
+
+def write_key(key: str) -> Write:
+    """The value to one key."""
+    return lambda state, value: {key: value}
+
+
+def write_object(key: str) -> Write:
+    """An object key by key, any other value to one key."""
+
+    def write(state: State, value: Value) -> Mapping[str, Value]:
+        if type(value) is not dict or not TEXT.issuperset(map(type, value)):
+            return {key: value}
+        if "current_step" not in value:
+            return value
+        return {name: inner for name, inner in value.items() if name != "current_step"}
+
+    return write
+
+
+def write_or_note_failure(name: str, key: str | None, write: Write) -> Write:
+    """``on_error: skip``: a failure is added to ``errors``, and the key of the node is null."""
+
+    def write_or_note(state: State, value: Value) -> Mapping[str, Value]:
+        if not isinstance(value, Failed):
+            return write(state, value)
+        note = {
+            "node": name,
+            "error_type": value.error.kind,
+            "message": value.error.text,
+            "tolerated": True,
+        }
+        return {**({} if key is None else {key: None}), "errors": [note]}
+
+    return write_or_note
+
+
+def write_output(write: Write, command: ShellTool) -> Write:
+    """The output of a command; nothing with ``parse: none``."""
+
+    def write_parsed(state: State, value: Value) -> Mapping[str, Value]:
+        output = command.read_output(value)
+        return {} if command.parse == "none" else write(state, output)
+
+    return write_parsed
+
+
+def write_as_subgraph(state: State, value: Value) -> Mapping[str, SubgraphState]:
+    """The keys that another flow changed."""
+    return {name: SubgraphState(inner) for name, inner in write_changed(state, value).items()}
+
+
+def write_changed(state: State, value: Value) -> Mapping[str, Value]:
+    """The same as plain values, for a map that collects them."""
+    found = value if isinstance(value, dict) else {"output": value}
+    return {
+        name: inner
+        for name, inner in found.items()
+        if name not in state or not equal(state[name], inner)
+    }

@@ -1,0 +1,1 @@
+"""Prompts of graphs: files, slots, Jinja templates, answer schemas."""

@@ -1,0 +1,185 @@
+"""``schema:`` and ``output_schema:`` of a prompt: what the answer must conform to, as a JSON
+Schema.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ....flow.frame import Name
+from ....schemas.json_schema import schema_violations
+from ....schemas.patterns import unusable_patterns
+from ....schemas.violations import describe_all
+from ....text.diagnostics import Diagnostics
+from ....text.suggestions import suggest
+from ....text.yaml.nodes import Fields, Node, plain, shown
+from ...documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
+from ..expressions.reading import Reader
+from ..takes import NUMBER
+
+Json = dict[str, Any]
+
+FIELD_TYPES: Mapping[str, Json] = {
+    "str": {"type": "string"},
+    "int": {"type": "integer"},
+    "float": {"type": "number"},
+    "bool": {"type": "boolean"},
+    "list": {"type": "array"},
+    "dict": {"type": "object"},
+    "any": {},
+    "Any": {},
+    "string": {"type": "string"},
+    "integer": {"type": "integer"},
+    "number": {"type": "number"},
+    "boolean": {"type": "boolean"},
+}
+"""The types of a field; a list and a dict may name the type of their elements: ``list[str]``,
+``dict[str, int]``."""
+
+_CONSTRAINTS = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "pattern": "pattern",
+}
+"""The keyword of each constraint."""
+_OF_LISTS = {"minLength": "minItems", "maxLength": "maxItems"}
+
+_LENGTH = Takes("an integer", "3", {"type": "integer"}, number_of(int))
+_CONSTRAINED = kind(
+    "constraints",
+    "What the value of a field must be.",
+    *(Key(name, NUMBER) for name in ("ge", "gt", "le", "lt")),
+    *(Key(name, _LENGTH) for name in ("min_length", "max_length")),
+    Key("pattern", TEXT),
+)
+_FIELD = kind(
+    "a field",
+    "A field of an answer.",
+    Key("type", NAME, required=True),
+    Key("description", TEXT, null=True),
+    Key("optional", ANYTHING),
+    Key("default", ANYTHING),
+    Key(
+        "constraints",
+        Takes("a mapping of constraints", "{ge: 0, le: 1}", {"type": "object"}, Reader.mapping),
+    ),
+)
+_SCHEMA = kind(
+    "schema",
+    "The fields of an answer.",
+    *(Key(name, ANYTHING) for name in ("name", "fields", "description")),
+)
+
+
+class _SchemaReader(Reader):
+    """Reads a ``schema:``, all of whose errors have one code."""
+
+    def __init__(self, problems: Diagnostics) -> None:
+        super().__init__(problems)
+        self.error = lambda code, *said: problems.error("graph.prompt-schema", *said)
+
+
+_WORDS = "|".join(FIELD_TYPES)
+_NESTED = (
+    (re.compile(r"\s*[lL]ist\s*\[(.*)\]\s*"), "array", "items"),
+    (re.compile(rf"\s*dict\s*\[\s*(?:{_WORDS})\s*,(.*)\]\s*"), "object", "additionalProperties"),
+)
+"""The types that name the type of their elements, each with the keyword for it."""
+_LONGEST = 200
+_EXAMPLE = "schema: {name: Review, fields: {score: {type: int, description: From 1 to 5}}}"
+
+
+def read_output_schema(reader: Reader, node: Node) -> Json:
+    """``output_schema``: a JSON Schema."""
+    if not isinstance(node, Fields):
+        hint = (
+            "output_schema: {type: object, properties: {score: {type: integer}}, required: [score]}"
+        )
+        reader.refuse(
+            "graph.prompt-schema", f"expected a JSON Schema, got {shown(node)}", node.span, hint
+        )
+    schema: Json = plain(node)
+    if wrong := schema_violations(schema):
+        message = f"this is not a JSON Schema: {describe_all(wrong)}"
+        hint = "output_schema: {type: object, properties: {…}}"
+        reader.refuse("graph.prompt-schema", message, node.span, hint)
+    reader.problems.extend(unusable_patterns("schema.pattern", node, schema))
+    return schema
+
+
+def read_schema(reader: Reader, node: Node) -> Json:
+    """``schema: {name, fields}`` as a JSON Schema."""
+    fields = node.fields.get("fields") if isinstance(node, Fields) else None
+    if not isinstance(node, Fields) or not isinstance(fields, Fields):
+        place = fields.span if fields is not None else node.span
+        message = "'schema' needs name and fields, a mapping of names"
+        reader.refuse("graph.prompt-schema", message, place, _EXAMPLE)
+    inner = _SchemaReader(reader.problems)
+    inner.fields(_SCHEMA, node, node.span)
+    title = node.scalar("name")
+    return {
+        "type": "object",
+        **({"title": title.text} if title else {}),
+        "properties": {name: _field(inner, name, field) for name, field in fields.fields.items()},
+        "required": [name for name, field in fields.fields.items() if _is_required(field)],
+    }
+
+
+def _is_required(field: Node) -> bool:
+    if not isinstance(field, Fields):
+        return True
+    return "default" not in field.fields and field.value_at("optional") is not True
+
+
+def _field(reader: Reader, name: str, node: Node) -> Json:
+    """A field: its type, or ``{type, description, optional, default, constraints}``."""
+    given: dict[str, Any] = (
+        reader.fields(_FIELD, node, node.span)
+        if isinstance(node, Fields)
+        else {"type": reader.name(node, Key(name, NAME))}
+    )
+    word: Name | None = given.get("type")
+    if word is None:
+        return {}
+    made = read_type(word.text)
+    if made is None:
+        near = suggest(word.text.split("[")[0].strip(), FIELD_TYPES, "types")
+        hint = near or "types are str, int, float, bool, Any, list, dict, list[T] and dict[str, T]"
+        reader.error("graph.prompt-schema", f"unknown type {word.text[:80]!r}", word.span, hint)
+        return {}
+    constraints: Fields | None = given.get("constraints")
+    if constraints is not None:
+        for name, value in reader.fields(_CONSTRAINED, constraints, constraints.span).items():
+            keyword = _CONSTRAINTS[name]
+            keyword = _OF_LISTS.get(keyword, keyword) if made.get("type") == "array" else keyword
+            made[keyword] = value.text if isinstance(value, Name) else value
+    if given.get("description") is not None:
+        made["description"] = given["description"].text
+    if "default" in given:
+        made["default"] = given["default"]
+    if not _is_required(node) and isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]  # models give null for an optional field
+    reader.problems.extend(unusable_patterns("schema.pattern", node, made))
+    return made
+
+
+def read_type(text: str) -> Json | None:
+    """``list[dict[str, int]]`` as a JSON Schema; None if it is not a type.
+
+    >>> read_type("list[str]"), read_type("dict[str, Any]"), read_type("list[")
+    ({'type': 'array', 'items': {'type': 'string'}}, {'type': 'object', 'additionalProperties': {}}, None)
+    """
+    if len(text) > _LONGEST:
+        return None
+    for pattern, word, keyword in _NESTED:
+        if nested := pattern.fullmatch(text):
+            inner = read_type(nested[1])
+            return None if inner is None else {"type": word, keyword: inner}
+    plain_type = FIELD_TYPES.get(text.strip())
+    return None if plain_type is None else dict(plain_type)

@@ -1,0 +1,229 @@
+"""Jinja2 in a prompt: a text with ``{{``, ``{%`` or ``{#`` is a template as a whole (decision
+Y12′).
+
+jinja2 is an extra and is imported with the first template. Without it a graph is defined, but
+cannot run. Here a template is only parsed, to report what is wrong in its text and to know which
+names it reads. It is compiled and rendered in a process of its own (jinja_child.py): already
+compiling computes with its constants.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ....text.diagnostics import Diagnostic, StepError
+from ....text.source import Span, Text
+from ....text.suggestions import join_hints, suggest
+from ....values.value import Value, is_json
+from ..expressions.operations import check_length, describe
+from ..expressions.reading import PEER_KEY, Reader
+from .jinja_process import RENDERER, Killed, NoProcess
+from .slots import Slot
+
+if TYPE_CHECKING:
+    from jinja2 import nodes
+
+SYNTAX = re.compile(r"\{[{%#]")
+INSTALL = 'pip install "agf-magics[graphs]"'
+MOST_CHARACTERS = 200_000
+NEAR = 200
+"""Characters before the last word in which the next one is searched."""
+DEEPEST = 10
+"""Keys of a path that are told apart; what is read below them does not matter."""
+_LINES = re.compile(r"\r\n|\r|\n")
+_BRACES = "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
+
+
+class JinjaPrompt(NamedTuple):
+    """A prompt that is a template."""
+
+    text: Text
+    slots: tuple[Slot, ...]
+    span: Span
+
+    def fill(self, state: Mapping[str, Value], variables: Mapping[str, Value]) -> str:
+        """The rendered text. Raises StepError ``graph.template-failed``, ``graph.template-limit``,
+        ``graph.template-value``, ``graph.template-process``."""
+        values = self._values(state, variables)
+        try:
+            answer = RENDERER.render(self.text.text, values)
+        except NoProcess as error:
+            message = f"a template needs a process of its own, and none can be started: {error}"
+            hint = "write the prompt with {name}, or prepare the text in a node before this one"
+            raise StepError(
+                Diagnostic("graph.template-process", message, self.span, hint)
+            ) from error
+        except Killed as error:
+            raise self._too_much(str(error), self.span) from error
+        if "text" in answer:
+            return str(answer["text"])
+        raise self._failure(answer, variables)
+
+    def _values(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        """The values that the template reads, and no others: they go to its process as JSON."""
+        values: dict[str, Value] = {"state": {}}
+        for slot in self.slots:
+            held, into = (state, values["state"]) if slot.in_state else (variables, values)
+            for name in slot.names[:1] or held:
+                if name in held and name not in into:
+                    into[name] = self._checked(name, held[name], slot.span)
+        return values
+
+    def _checked(self, name: str, value: Value, span: Span) -> Value:
+        try:
+            check_length(value)
+            if is_json(value):
+                return value
+        except (ValueError, RecursionError):
+            raise self._too_much(f"reads a value that is too large: {name!r}", span) from None
+        message = f"a template cannot read {name!r}: it is {describe(value)}"
+        hint = "a template gets texts, numbers, lists and mappings; a node before it can make one"
+        raise StepError(Diagnostic("graph.template-value", message, span, hint))
+
+    def _too_much(self, what: str, span: Span) -> StepError:
+        hint = "prepare the text in a node before this one"
+        return StepError(Diagnostic("graph.template-limit", f"the template {what}", span, hint))
+
+    def _failure(self, answer: Mapping[str, Any], variables: Mapping[str, Value]) -> StepError:
+        place = Lines(self.text).place(int(answer["line"]))
+        if answer["why"] == "limit":
+            return self._too_much(str(answer["failed"]), place)
+        hint = None
+        if answer["why"] == "undefined":
+            names = (slot.names[0] for slot in self.slots if not slot.in_state)
+            name = next((name for name in names if name not in variables), "")
+            default = f"a value that may be missing: {{{{ {name or 'name'} | default('') }}}}"
+            hint = join_hints(suggest(name, [*variables, "state"]), default)
+        message = f"the template failed: {answer['failed']}"
+        return StepError(Diagnostic("graph.template-failed", message, place, hint))
+
+
+def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
+    """The template of ``text``; None after an error."""
+    span = text.locate(0, len(text.text))
+    if find_spec("jinja2") is None:
+        message = "this prompt needs jinja2, which is not installed"
+        reader.refuses.append(Diagnostic("graph.jinja-not-installed", message, span, INSTALL))
+        return JinjaPrompt(text, (), span)
+    from jinja2 import Environment, TemplateSyntaxError
+
+    if len(text.text) > MOST_CHARACTERS:
+        message = f"the template has more than {MOST_CHARACTERS:,} characters"
+        reader.error("graph.template", message, span, "prepare the text in a node before this one")
+        return None
+    before, line = reader.error_count, 1
+    try:
+        slots = tuple(_Template(reader, text).slots(Environment().parse(text.text)))
+        return JinjaPrompt(text, slots, span) if reader.error_count == before else None
+    except TemplateSyntaxError as error:
+        said = error.message or ""
+        message = f"{said[:1].lower()}{said[1:]}".rstrip(".")
+        line = error.lineno
+    except RecursionError:
+        message = "the template is nested too deep"
+    except ValueError as error:  # a number that is too long
+        message = f"the template cannot be read: {error}"
+    reader.error("graph.template", message, Lines(text).place(line), _BRACES)
+    return None
+
+
+class _Template:
+    """Walks over the nodes of a template."""
+
+    def __init__(self, reader: Reader, text: Text) -> None:
+        from jinja2.defaults import DEFAULT_NAMESPACE
+
+        self.reader, self.lines = reader, Lines(text)
+        self.stored = {*DEFAULT_NAMESPACE, "loop", "self", "super", "caller", "varargs", "kwargs"}
+        """The names that are not variables."""
+
+    def slots(self, tree: nodes.Template) -> Iterator[Slot]:
+        """The variables and the keys of the state that it reads, in the order of the text."""
+        for names, line, certain in [*self.reads(tree)]:
+            if names[0] not in self.stored:
+                in_state = names[0] == "state"
+                place = self.lines.place(line, names[-1])
+                rest = names[1:] if in_state else names[:1]
+                yield Slot(f"{{{{ {'.'.join(names)} }}}}", rest, in_state, place, certain)
+
+    def reads(self, tree: nodes.Template) -> Iterator[tuple[tuple[str, ...], int, bool]]:
+        """Each name that is read with the keys that are read of it, its line, and whether the
+        template fails without a value."""
+        from jinja2 import nodes
+
+        queue: list[tuple[nodes.Node, tuple[str, ...], bool]] = [(tree, (), True)]
+        while queue:
+            node, after, certain = queue.pop()
+            self.check(node)
+            children: list[nodes.Node] = [*node.iter_child_nodes()]
+            inner: tuple[str, ...] = ()
+            match node:
+                case nodes.Name() if node.ctx == "load":
+                    yield (node.name, *after), node.lineno, certain
+                case nodes.Name() | nodes.Macro():
+                    self.stored.add(node.name)
+                case nodes.Getattr():
+                    inner = (node.attr, *after)[:DEEPEST]
+                case nodes.Call() if isinstance(node.node, nodes.Getattr):
+                    self.check(node.node)
+                    children[0] = node.node.node
+                case nodes.If() | nodes.CondExpr() | nodes.Test():
+                    certain = False
+                case nodes.Filter() if node.name in ("default", "d"):
+                    certain = False
+            queue += [(child, inner, certain) for child in reversed(children)]
+
+    def check(self, node: nodes.Node) -> None:
+        """Report what no template can do."""
+        from jinja2 import nodes
+        from jinja2.filters import FILTERS
+        from jinja2.tests import TESTS
+
+        match node:
+            case nodes.Filter() if node.name not in FILTERS:
+                hint = suggest(node.name, FILTERS, "filters")
+                self.refuse(node, f"unknown filter {node.name!r}", node.name, hint)
+            case nodes.Test() if node.name not in TESTS:
+                hint = suggest(node.name, list(filter(str.isidentifier, TESTS)), "tests")
+                self.refuse(node, f"unknown test {node.name!r}", node.name, hint)
+            case nodes.Getattr() if node.attr.startswith("_"):
+                hint = "keys of mappings that begin with _ are read as name['_key']"
+                if PEER_KEY.fullmatch(node.attr):
+                    hint = "leave it out: a map collects the results themselves"
+                self.refuse(node, f"a template cannot read {node.attr!r}", node.attr, hint)
+            case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
+                self.refuse(node, "a prompt has no other files to read", "", "write the text here")
+
+    def refuse(self, node: nodes.Node, message: str, word: str, hint: str | None) -> None:
+        place = self.lines.place(node.lineno, word)
+        self.reader.error("graph.template", message, place, hint)
+
+
+class Lines:
+    """The lines of a template, to show a place in it: jinja2 knows the line alone."""
+
+    def __init__(self, text: Text) -> None:
+        self.text, self.whole = text, text.text
+        self.starts = [0, *(end.end() for end in _LINES.finditer(self.whole)), len(self.whole)]
+        self.reached: dict[int, int] = {}
+        """In each line, where the last word ended."""
+
+    def place(self, line: int, word: str = "") -> Span:
+        """The place of ``word``, else of the line. Words are searched near the last one, because a
+        line may have thousands."""
+        index = min(max(line, 1), len(self.starts) - 1) - 1
+        start, end = self.starts[index], self.starts[index + 1]
+        reached = self.reached.get(index, start)
+        window = max(start, reached - NEAR), min(end, reached + 10 * NEAR)
+        at = self.whole.find(word, *window) if word else -1
+        if at >= 0:
+            self.reached[index] = at + len(word)
+            return self.text.locate(at, at + len(word))
+        content = self.whole[start:end]
+        lead = len(content) - len(content.lstrip())
+        return self.text.locate(start + lead, start + max(lead, len(content.rstrip())))

@@ -1,0 +1,191 @@
+"""The program of the process that renders templates; jinja.py starts it.
+
+It reads a request from standard input, a line of JSON with ``text`` and ``values``, and answers
+with a line on standard output, ``{"text": …}`` or ``{"failed": …, "why": …, "line": …}``. It
+imports nothing of this package and nothing of the notebook, and has values that are JSON alone: an
+escape from the sandbox finds no tool, no key and no object of the kernel.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from functools import lru_cache
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+if __name__ == "__main__":
+    # Before jinja2 is imported. `-I` leaves out the user's own packages, where it may be; at the
+    # end of the path these folders hide no module of the standard library.
+    sys.path += sys.argv[4:]
+
+
+LONGEST_RENDERED = 1_000_000
+"""Characters of a rendered text."""
+
+
+class TooLong(Exception):
+    """The rendered text exceeds its limit."""
+
+
+class Missing(StrictUndefined):
+    """A name without a value: false where it is tested, an error where it is written or computed
+    with."""
+
+    __slots__ = ()
+
+    @property
+    def _undefined_message(self) -> str:
+        return self._undefined_hint or f"{self._undefined_name!r} has no value"
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __bool__(self) -> bool:  # type: ignore[override]
+        return False
+
+    def __eq__(self, other: object) -> bool:  # type: ignore[override]
+        return other is None or isinstance(other, Missing)
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(Missing)
+
+
+class Environment(ImmutableSandboxedEnvironment):
+    """Jinja2's sandbox, where a key of a mapping comes before a method of the same name."""
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        if isinstance(obj, dict) and attribute in obj:
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        return obj if isinstance(obj, Undefined) else super().getitem(obj, argument)
+
+    def method(self, obj: Any, name: str) -> Any:
+        """``obj.name`` where it is called: a method comes before a key."""
+        return super().getattr(obj, name)
+
+
+def written(value: Any) -> Any:
+    """``value``, if a prompt can contain it."""
+    if callable(value) and not isinstance(value, Undefined):
+        name = getattr(value, "__name__", "this")
+        raise TypeError(f"{name!r} is a method: write {name}()")
+    return value
+
+
+ENVIRONMENT = Environment(undefined=Missing, keep_trailing_newline=True, finalize=written)
+ENVIRONMENT.filters["__method"] = ENVIRONMENT.method
+# Jinja2's own sorts the keys and escapes < > & ', for web pages.
+ENVIRONMENT.filters["tojson"] = lambda value, indent=None: json.dumps(
+    value, ensure_ascii=False, indent=indent
+)
+
+
+@lru_cache(maxsize=32)
+def compiled(text: str) -> Template:
+    tree = ENVIRONMENT.parse(text)
+    for call in tree.find_all(nodes.Call):
+        if isinstance(call.node, nodes.Getattr):
+            name = nodes.Const(call.node.attr)
+            call.node = nodes.Filter(
+                call.node.node, "__method", [name], [], None, None, lineno=call.lineno
+            )
+    return ENVIRONMENT.from_string(tree)
+
+
+def answer(text: str, values: dict[str, Any]) -> dict[str, Any]:
+    """What the kernel gets."""
+    template: Template | None = None
+    try:
+        template = compiled(text)
+        return {"text": render(template, values)}
+    except Exception as error:  # of a filter, of an operation, of Python's compiler
+        why, message = failure(error)
+        return {"why": why, "failed": message[:200], "line": line_of(error, template)}
+
+
+def render(template: Template, values: dict[str, Any]) -> str:
+    parts, size = list[str](), 0
+    for part in template.root_render_func(template.new_context(values)):
+        size += len(part)
+        if size > LONGEST_RENDERED:
+            raise TooLong(f"makes a text of more than {LONGEST_RENDERED:,} characters")
+        parts.append(part)
+    return "".join(parts)
+
+
+def failure(error: Exception) -> tuple[str, str]:
+    match error:
+        case TooLong():
+            return "limit", str(error)
+        case MemoryError():
+            return "limit", "needs too much memory"
+        case RecursionError():
+            return "limit", "nests too deep"
+        case UndefinedError():
+            return "undefined", str(error.message)
+    return "failed", str(getattr(error, "message", error)) or type(error).__name__
+
+
+def line_of(error: Exception, template: Template | None) -> int:
+    """The line of the template in which ``error`` was raised."""
+    if template is None:
+        return error.lineno if isinstance(error, TemplateSyntaxError) else 1
+    line, trace = 1, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == "<template>":
+            line = template.get_corresponding_lineno(trace.tb_lineno)
+        trace = trace.tb_next
+    return line
+
+
+def limit_memory(size: int) -> None:
+    """Where the system has such a limit; elsewhere jinja.py watches the process."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def limit_time(seconds: int) -> None:
+    """The system ends this process after that much more time of the processor, also if the kernel,
+    which watches it, is gone."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
+        resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
+
+
+def end_with(parent: int) -> None:
+    """End with the kernel. A process that the kernel forked may hold the other end of standard
+    input, which then does not close."""
+    while os.getppid() == parent:
+        time.sleep(2)
+    os._exit(0)
+
+
+def main() -> None:
+    memory, seconds, parent = map(int, sys.argv[1:4])
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C in a terminal is for the kernel
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    limit_memory(memory)
+    for line in sys.stdin.buffer:
+        limit_time(seconds)
+        sys.stdout.buffer.write(json.dumps(answer(**json.loads(line))).encode() + b"\n")
+        sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

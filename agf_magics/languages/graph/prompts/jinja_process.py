@@ -1,0 +1,171 @@
+"""The one process of the kernel that renders templates (decision A20 says why there is one).
+
+A template is untrusted text, and Jinja2's sandbox bounds neither time nor memory: a short template
+can hold the interpreter for ever, in C code that nothing interrupts. So it is rendered by a process
+that can be killed. It is started with the first template and renders one at a time. If it takes too
+long or too much memory it is killed, that rendering fails, and the next one starts a new process.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, cast
+
+from ....compat.browser import IN_BROWSER
+
+PROGRAM = Path(__file__).with_name("jinja_child.py")
+RENDERING_SECONDS = 5
+"""Seconds that one rendering may take."""
+START_SECONDS = 60
+"""Seconds that the process may take to start, on a busy machine too."""
+MEMORY = 512 << 20
+"""Bytes of memory."""
+LONGEST_ANSWER = 16 << 20
+"""Bytes of an answer: a character takes up to twelve of them."""
+_INHERITED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""The environment of the process: no key or token of the kernel's."""
+
+
+class NoProcess(Exception):
+    """No process can be started here."""
+
+
+class Killed(Exception):
+    """The process was killed, or ended by itself; the text completes "the template …"."""
+
+
+class Renderer:
+    """Renders templates in a process of its own. Safe to use from several threads."""
+
+    def __init__(self, seconds: float = RENDERING_SECONDS, memory: int = MEMORY) -> None:
+        self.seconds, self.memory = seconds, memory
+        self.forget()
+
+    def forget(self) -> None:
+        """In a process that the kernel forked: its own renderer has another process."""
+        self.lock = threading.Lock()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def render(self, text: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer of the process; jinja_child.py has its form. Raises NoProcess, Killed."""
+        if IN_BROWSER:
+            # A page is a box of its own, and its person can close it (decision D59).
+            from .jinja_child import answer as answer_here
+
+            return answer_here(text, json.loads(json.dumps(values)))
+        line = json.dumps({"text": text, "values": values}).encode() + b"\n"
+        with self.lock:
+            try:
+                if self.process is None or self.process.poll() is not None:
+                    self.process = self._start()
+                    self._await_start(self.process)
+                return self._ask(self.process, line, self.seconds)
+            except BaseException:  # also ■: the answer would be read as that of the next request
+                self._end()
+                raise
+
+    def close(self) -> None:
+        """End the process; the next template starts another one."""
+        with self.lock:
+            self._end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        import jinja2
+        import markupsafe
+
+        packages = [cast("str", package.__file__) for package in (jinja2, markupsafe)]
+        folders = [str(Path(file).parents[1]) for file in packages]
+        limits = [str(self.memory), str(int(self.seconds)), str(os.getpid())]
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", PROGRAM, *limits, *folders],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=PROGRAM.parent,
+                env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+            )
+        except (OSError, ValueError) as error:  # a browser has none, a sandbox may refuse it
+            raise NoProcess(str(error)) from error
+
+    def _await_start(self, process: subprocess.Popen[bytes]) -> None:
+        """An empty template: what the first rendering costs more is not counted as its own time."""
+        try:
+            self._ask(process, b'{"text": "", "values": {}}\n', START_SECONDS)
+        except Killed as error:
+            raise NoProcess("it ended when it started") from error
+
+    def _ask(self, process: subprocess.Popen[bytes], line: bytes, seconds: float) -> dict[str, Any]:
+        watch = _Watch(process, seconds, self.memory)
+        requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        try:
+            requests.write(line)
+            requests.flush()
+            answer = answers.readline(LONGEST_ANSWER)
+        except OSError:
+            answer = b""
+        finally:
+            watch.done.set()
+        if not answer.endswith(b"\n"):
+            raise Killed(watch.reason or "used too much time or memory: its process ended")
+        return cast("dict[str, Any]", json.loads(answer))
+
+    def _end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            process.kill()
+            with contextlib.suppress(OSError):
+                process.communicate()
+
+
+class _Watch:
+    """Kills a process that takes too long or too much memory, so that whoever reads from it goes
+    on."""
+
+    def __init__(self, process: subprocess.Popen[bytes], seconds: float, memory: int) -> None:
+        self.process, self.memory, self.until = process, memory, time.monotonic() + seconds
+        self.limit, self.reason, self.done = seconds, "", threading.Event()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while not self.done.wait(min(0.25, max(self.until - time.monotonic(), 0.01))):
+            if time.monotonic() > self.until:
+                self.reason = f"takes longer than {self.limit:g} s"
+            elif memory_of(self.process.pid) > self.memory:
+                self.reason = f"needs more than {self.memory >> 20} MB of memory"
+            if self.reason:
+                self.process.kill()
+                return
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of memory that a process has, as a program of the system says; 0 if it does not.
+
+    Linux has a limit that the process sets itself; macOS and Windows have none.
+    """
+    windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
+    command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=False
+        ).stdout
+        # The last column of tasklist is "12,345 K".
+        return int("".join(filter(str.isdigit, said.rpartition(',"')[2])) or 0) << 10
+    return 0
+
+
+RENDERER = Renderer()
+"""One for the whole process, whatever registry a run has: a child process costs 20 MB."""
+
+atexit.register(RENDERER.close)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=RENDERER.forget)

@@ -1,0 +1,242 @@
+"""``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions
+Y12, Y12′, A16).
+
+A name such as ``review`` or ``loop/review`` leads to a file; `places` has the order in which
+folders are searched.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
+from ....text.suggestions import join_hints, suggest
+from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten, shown
+from ....text.yaml.reader import documents
+from ...documents import Key
+from ..expressions.reading import NotBuilt, Reader
+from ..takes import PROMPT
+from ..words import PROMPT_FILE, PROMPT_MODEL
+from .answer_schema import read_output_schema, read_schema
+from .jinja import SYNTAX as jinja_SYNTAX
+from .jinja import JinjaPrompt, read_jinja
+from .slots import Prompt, Slot, read_text, split_slots
+
+_NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
+_FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
+_LARGEST = 1_000_000
+MOST_FILES = 1_000
+"""Files of a folder that are compared with a name that leads to none."""
+
+Filled = Prompt | JinjaPrompt
+
+
+class Folders(NamedTuple):
+    """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
+
+    prompts_dir: str = ""
+    relative: bool = False
+
+
+class Prompts(NamedTuple):
+    """What a node asks."""
+
+    user: Filled
+    system: Filled | None
+    span: Span
+    schema: Mapping[str, Any] | None = None
+    """The JSON Schema of the answer."""
+    model: Mapping[str, Any] = {}
+    """``provider``, ``model``, ``temperature``, ``max_tokens``, as far as the prompt has them."""
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return (*(self.system.slots if self.system is not None else ()), *self.user.slots)
+
+
+def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prompts:
+    """The prompt of a node of that kind."""
+    if isinstance(node, Fields):
+        return _from_fields(reader, node, kind)
+    if not is_text(node):
+        reader.wrong_type(node, Key("prompt", PROMPT))
+        raise NotBuilt
+    if not node.text.strip():
+        hint = 'prompt: "Summarize {text}"'
+        reader.refuse("graph.empty-prompt", "the prompt is empty", node.span, hint)
+    if _NAME.fullmatch(node.text) or _FILE.fullmatch(node.text):
+        path = _find(reader, node, folders)
+        if path is not None:
+            return _from_file(reader, node, path, kind)
+    return Prompts(read_part(reader, node, kind), None, node.span)
+
+
+def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> Filled:
+    """A text of a prompt: a Jinja2 template as a whole, or a text with slots; after an error one
+    without slots."""
+    if jinja_SYNTAX.search(text.text) is None:
+        return read_text(reader, text)._replace(joins=in_file)
+    slotted = Prompt(split_slots(text.text, text), text.locate(0, len(text.text)), in_file)
+    if slotted.slots:
+        single = slotted.slots[0]
+        doubled = f"{{{{ {single.text.strip('{} ')} }}}}"
+        # As YAMLGraph reads the prompts of its agents.
+        if kind == "agent" and "{%" not in text.text:
+            message = (
+                f"{single.text} is replaced, and doubled braces stay text: a prompt has one of the "
+                f"two syntaxes"
+            )
+            hint = f"write {single.text} for each variable, or {doubled}"
+            reader.warn("graph.prompt-mixed", message, single.span, hint)
+            return slotted
+        message = f"{single.text} stays text: the prompt is a Jinja2 template"
+        reader.warn("graph.prompt-mixed", message, single.span, f"write {doubled}")
+    return read_jinja(reader, text) or slotted
+
+
+def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False) -> Prompts:
+    for name in sorted(node.fields.keys() - PROMPT_FILE.keys.keys()):
+        hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
+        reader.warn(
+            "graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint
+        )
+    texts: dict[str, Filled] = {}
+    for name in ("system", "user"):
+        text = node.fields.get(name)
+        if is_text(text):
+            texts[name] = read_part(reader, text, kind, in_file)
+        elif text is not None or name == "user":
+            span = text.span if text is not None else node.span
+            hint = 'prompt: {user: "Summarize {text}"}'
+            reader.error(
+                "graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint
+            )
+    model = {
+        key.name: key.takes.read(reader, node.fields[key.name], key)
+        for key in PROMPT_MODEL
+        if key.name in node.fields and not _is_block(reader, node.fields[key.name], key)
+    }
+    schema = _schema(reader, node)
+    if "user" not in texts:
+        raise NotBuilt
+    return Prompts(texts["user"], texts.get("system"), node.span, schema, model)
+
+
+def _is_block(reader: Reader, node: Node, key: Key) -> bool:
+    """``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not read
+    (decision Y18)."""
+    if key.name != "model" or not isinstance(node, Fields):
+        return False
+    provider, name = node.text_at("provider") or "NAME", node.text_at("name") or "NAME"
+    hint = f"write provider: {provider}, model: {name} as keys of the prompt to select one"
+    reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
+    return True
+
+
+def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
+    held, written = node.fields.get("schema"), node.fields.get("output_schema")
+    if held is not None and written is not None:
+        hint = "keep one of them: schema lists fields, output_schema is a JSON Schema"
+        message = "a prompt cannot have both schema and output_schema"
+        reader.refuse("graph.prompt-schema", message, node.keys["output_schema"].span, hint)
+    if written is not None:
+        return read_output_schema(reader, written)
+    return read_schema(reader, held) if held is not None else None
+
+
+def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
+    """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is
+    ours.
+
+    ``own``: the folder of the graph; ``working``: the current folder.
+    """
+    bases = [own, working] if folders.relative else [working]
+    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
+    searched += [*bases[:-1], working / "prompts", own / "prompts"]
+    if name.endswith(_ENDINGS):
+        return [own / name, *(folder / name for folder in searched if _NAME.fullmatch(name))]
+    head, _, tail = name.rpartition("/")
+    stems = [*(folder / name for folder in searched), working / head / "prompts" / tail]
+    return [Path(f"{stem}{ending}") for stem in stems for ending in (".yaml", ".yml")]
+
+
+_ENDINGS = (".yaml", ".yml", ".txt", ".md")
+
+
+def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
+    """The file that the name leads to; None: the name is the prompt itself."""
+    working, own = Path.cwd().resolve(), source_folder(node.span.source.name)
+    root = working if own.is_relative_to(working) else own
+    tried = dict[str, None]()
+    for path in places(node.text, own, working, folders):
+        try:
+            resolved = path.resolve()
+            if resolved.is_relative_to(root):
+                if resolved.is_file():
+                    return resolved
+                tried[_shown(resolved, root)] = None
+        except UNUSABLE as error:
+            tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
+    near = _near(node.text, root, tried)
+    if "/" not in node.text and not _FILE.fullmatch(node.text):
+        message = f"{shorten(node.text)!r} is sent as the prompt itself"
+        files = " or ".join(list(tried)[:4:2])
+        hint = join_hints(near, f"a prompt file is {files}; a prompt of several words is text")
+        reader.warn("graph.prompt-word", message, node.span, hint)
+        return None
+    if not tried:
+        message = f"{shorten(node.text)!r} is outside the folder"
+        reader.refuse(
+            "graph.prompt-file", message, node.span, "move the prompt file next to the graph"
+        )
+    message = f"cannot find the prompt file {shorten(node.text)!r}"
+    whole = node.text.endswith(_ENDINGS)
+    files = ", ".join(tried) if whole else f"{', '.join([*tried][::2])}, and the same with .yml"
+    hint = join_hints(near, f"searched: {files}")
+    reader.refuse("graph.prompt-file", message, node.span, hint)
+
+
+def _near(name: str, root: Path, tried: Iterable[str]) -> str | None:
+    """The hint of the prompt file that the name may mean, in the folders that were searched."""
+    folders = dict.fromkeys((root / file).parent for file in tried)
+    files = (file for folder in folders for file in islice(folder.glob("*.*"), MOST_FILES))
+    head, slash, last = name.rpartition("/")
+    named = last.endswith(_ENDINGS)
+    names = {
+        f"{head}{slash}{file.name if named else file.stem}"
+        for file in files
+        if file.suffix in _ENDINGS
+    }
+    return suggest(name, sorted(names))
+
+
+def _shown(path: Path, root: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
+    working = Path.cwd().resolve()
+    name = _shown(path, working) if path.is_relative_to(working) else node.text
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError(f"it has more than {_LARGEST:,} bytes")
+        source = Source(name, path.read_bytes().decode("utf-8"))
+    except UNUSABLE as error:
+        message = f"cannot read {shorten(name)!r}: {path_error_reason(error)}"
+        reader.refuse("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
+    if path.suffix in (".txt", ".md"):
+        return Prompts(read_part(reader, source.span(), kind, in_file=True), None, node.span)
+    before = reader.error_count
+    read = documents(source, reader.problems)
+    if reader.error_count > before:
+        raise NotBuilt
+    match read:
+        case (Fields() as whole,):
+            return _from_fields(reader, whole, kind, in_file=True)._replace(span=node.span)
+    what = shown(read[0]) if read else "an empty file"
+    message = f"{name!r} must hold a mapping with user and system, got {what}"
+    reader.refuse("graph.prompt-shape", message, node.span, "user: Summarize {text}")

@@ -1,0 +1,119 @@
+"""Texts with slots: ``{name}`` is a variable, ``{state.name}`` a key of the state; every other
+brace is text.
+
+Prompts (prompts.py), commands and questions consist of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ....text.diagnostics import Diagnostic, StepError
+from ....text.source import Span, Text
+from ....text.suggestions import suggest
+from ....values.value import Value
+from ...scan import MISSING
+from ..expressions.operations import CANNOT, describe, find, format_value, value_failed
+from ..expressions.reading import Reader
+
+_SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
+
+
+class Slot(NamedTuple):
+    """Braces with a path in them."""
+
+    text: str
+    names: tuple[str, ...]
+    in_state: bool
+    span: Span
+    certain: bool = True
+    """Whether the text needs a value for it."""
+
+
+class Prompt(NamedTuple):
+    """A text with slots."""
+
+    parts: tuple[str | Slot, ...]
+    span: Span
+    joins: bool = False
+    """Whether a list is written as its elements with commas between them, as in a prompt file."""
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Slot))
+
+    def fill(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool = False
+    ) -> str:
+        """The text. A slot without a value stays as it is, or, if the text must be ``complete``, is
+        a StepError."""
+        try:
+            return "".join(
+                [
+                    part
+                    if isinstance(part, str)
+                    else self.fill_slot(part, state, variables, complete)
+                    for part in self.parts
+                ]
+            )
+        except CANNOT as error:
+            raise value_failed("the text", self.span, error) from error
+
+    def fill_slot(
+        self, slot: Slot, state: Mapping[str, Value], variables: Mapping[str, Value], complete: bool
+    ) -> str:
+        value = find(state if slot.in_state else variables, slot.names)
+        if type(value) is list and self.joins:
+            format_value(value)  # its parts are counted
+            return ", ".join(map(format_value, value))
+        if value is not MISSING and value is not None:
+            return format_value(value)
+        if not complete:
+            return slot.text
+        raise no_value(
+            slot.names,
+            slot.span,
+            state if slot.in_state or variables is state else variables,
+            state,
+        )
+
+
+def no_value(
+    names: tuple[str, ...], span: Span, held: Mapping[str, Value], state: Mapping[str, Value]
+) -> StepError:
+    """A placeholder in a text for a tool, a command or a person has no value (decision Y13)."""
+    where = "keys of the state" if held is state else "variables"
+    hint = suggest(names[0], held, where) or f"there are no {where}"
+    if names[0] in held:
+        hint = f"{names[0]!r} is {describe(held[names[0]])}"
+    return StepError(Diagnostic("graph.no-value", f"{'.'.join(names)!r} has no value", span, hint))
+
+
+def read_text(reader: Reader, text: Text) -> Prompt:
+    """A text with slots; a warning for everything in it that only looks like one."""
+    parts, at = split_slots(text.text, text), 0
+    plain = reader.check_jinja(text, text.text)
+    for part in parts:
+        size = len(part if isinstance(part, str) else part.text)
+        if isinstance(part, str):
+            reader.check_text(text, plain[at : at + size], at, prompt=True)
+        at += size
+    return Prompt(parts, text.locate(0, len(text.text)))
+
+
+def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
+    """The parts of a text."""
+    parts, end = list[str | Slot](), 0
+    for found in _SLOT.finditer(source):
+        names = tuple(found[1].split("."))
+        in_state = names[0] == "state" and len(names) > 1
+        if between := source[end : found.start()]:
+            parts.append(between)
+        span = text.locate(found.start(1), found.end(1))
+        parts.append(Slot(found[0], names[1:] if in_state else names, in_state, span))
+        end = found.end()
+    if rest := source[end:]:
+        parts.append(rest)
+    return tuple(parts)

@@ -1,0 +1,179 @@
+"""Text that looks like an expression but is text (decision P21): the warnings that say what to
+write.
+
+Only text that uses a name of its place is reported. Everything else stays silent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.source import Source, Text
+from . import r1
+from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, nested, spelling
+from .scope import Scope
+
+LONGEST = 1_000
+"""Characters of a text that is compared with expressions."""
+
+_WORD = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*", re.ASCII)
+_FILE = re.compile(
+    r"[\w./ -]{1,500}\.(?i:png|jpe?g|gif|webp|svg|pdf|txt|md|rst|html?|xml|csv|tsv|xlsx?|parquet|jsonl?"
+    r"|ya?ml|toml|ini|log|db|sqlite|zip|gz|py|ipynb|docx?|pptx?|mp3|mp4|wav)"
+)
+_ANY_BRACES = re.compile(r"\{\{?([^{}]*)\}\}?")
+_SIGN = re.compile(
+    r"\s*(?:\$\{?(?:\{\s*)?|\{\{\s*)(?:(?:ctx|inputs?|vars|params|env)\.)?([A-Za-z_]\w*)((?:\.\w+)*)"
+    r"\s*\}{0,2}\s*",
+    re.ASCII,
+)
+"""A variable in the notation of a shell, of GitHub Actions or of Jinja."""
+_TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
+_STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
+CODE = "pipeline.literal-path"
+
+
+class Lookalike(NamedTuple):
+    """The expression that a text looks like."""
+
+    expression: str
+    reason: str
+    """Why it is text."""
+
+
+def lookalike(text: str, scope: Scope) -> Lookalike | None:
+    """The expression that ``text`` looks like at a place with these names."""
+    if len(text) > LONGEST:
+        return None
+    if tagged := _TAGGED.fullmatch(text):
+        written = text[: len(text) - len(tagged[1])].strip()
+        quoted = "the quotes make it text" if written == "!expr" else "the tag is written !expr"
+        return Lookalike(tagged[1], quoted)
+    if _has_hole(text, scope):
+        return Lookalike(concatenation(text), "only a prompt replaces braces")
+    if sign := _SIGN.fullmatch(text):
+        path = ".".join(scope.path(sign[1])) + sign[2]
+        return Lookalike(path, "an argument has no $ and no {{ }}")
+    if any(map(scope.knows, _WORD.findall(text))) and _is_expression(text, scope):
+        return Lookalike(text.strip(), "it has no !expr")
+    return None
+
+
+def _has_hole(text: str, scope: Scope) -> bool:
+    """Whether there are braces around a name of this place."""
+    return any(
+        (name := _WORD.match(found[1].strip())) and scope.knows(name[0])
+        for found in _ANY_BRACES.finditer(text)
+    )
+
+
+def is_file_name(text: str, scope: Scope) -> bool:
+    """Whether it is the name of a file: ``totals.json`` is one also where there is a store
+    ``totals``, and ``item.json`` is none."""
+    return bool(_FILE.fullmatch(text)) and text.partition(".")[0] not in scope.names.roots
+
+
+def _is_path(text: str, scope: Scope) -> bool:
+    """Whether it is a dotted path whose first name is known."""
+    path = "." in text and bool(_DOTTED.fullmatch(text)) and not is_file_name(text, scope)
+    return path and scope.knows(text.partition(".")[0])
+
+
+def _is_expression(text: str, scope: Scope) -> bool:
+    """Whether it can be parsed, and all that it reads is known."""
+    try:
+        node = r1.parse(Source("", text).span(), scope.names).node
+    except DefinitionError:
+        return False
+    paths = [
+        part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
+    ]
+    is_file = isinstance(node, Path) and is_file_name(text, scope)
+    return bool(paths) and not is_file and all(scope.knows(path.parts[0]) for path in paths)
+
+
+def tagged(expression: str) -> str:
+    """The expression as a YAML value with its tag.
+
+    >>> tagged("ctx.n + 1"), tagged("'Hi ' + ctx.name")
+    ('!expr ctx.n + 1', '!expr "\\'Hi \\' + ctx.name"')
+    """
+    if _PLAIN.fullmatch(expression):
+        return f"!expr {expression}"
+    doubled = expression.replace("'", "''")
+    return f'!expr "{expression}"' if '"' not in expression else f"!expr '{doubled}'"
+
+
+def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
+    for part in nested(node):
+        match part:
+            case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(
+                name
+            ) and not scope.knows(name):
+                place = text.locate(at, at + len(name))
+                yield Diagnostic("r1.operator", f"there is no {name!r}", place, spelling(name))
+            case Lit(at=at, value=str() as value) if _has_hole(value, scope) or _is_path(
+                value, scope
+            ):
+                reason, meant = "it is in quotes", value
+                if "{" in value:
+                    reason, meant = "only a prompt replaces braces", concatenation(value)
+                place = text.locate(at, at + len(value) + 2)
+                message = f"{value!r} is text: {reason}"
+                yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
+            case Arithmetic():
+                yield from _hyphenated(part, text, scope)
+
+
+def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """``my-total`` where a store has that name: the expression subtracts."""
+    if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
+        return
+    for operation in node.rest:
+        end = (
+            operation.operand.end
+            if operation.op == "-" and isinstance(operation.operand, Path)
+            else 0
+        )
+        name = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        if name in scope.stores:
+            message = f"'-' subtracts here, so this does not read the store {name!r}"
+            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {name!r})"
+            yield Diagnostic("pipeline.store-name", message, text.locate(node.first.at, end), hint)
+
+
+def in_prompt(text: Text, scope: Scope) -> Iterator[Diagnostic]:
+    """The syntax of other templates in a prompt, and a prompt that is an expression alone."""
+    source = text.text
+    for braces in _ANY_BRACES.finditer(source):
+        inner = braces[1].strip()
+        doubled = (
+            braces[0].startswith("{{") and braces[0].endswith("}}") and _has_hole(braces[0], scope)
+        )
+        if doubled:
+            message, hint = f"{braces[0]} keeps one pair of its braces", f"write: {{{inner}}}"
+            yield _warning(message, text, braces.start(), braces.end(), hint)
+        elif inner in scope.stores and not _DOTTED.fullmatch(inner):
+            plain = re.sub(r"\W", "_", inner)
+            message = f"{braces[0]} stays text: braces hold a path"
+            yield _warning(message, text, braces.start(), braces.end(), f"call the store {plain}")
+    if statement := _STATEMENT.search(source):
+        hint = "compute the text in a transform before, name its output, and write {NAME} here"
+        message = f"{statement[0]} stays text: a prompt has no statements"
+        yield _warning(message, text, statement.start(), statement.end(), hint)
+    alone = source.strip()
+    if _is_path(alone, scope):
+        message, hint = f"the prompt is the text {alone!r}", f"write: {{{alone}}}"
+        yield Diagnostic(CODE, message, text.locate(0, len(source)), hint, "warning")
+
+
+def _warning(message: str, text: Text, start: int, end: int, hint: str) -> Diagnostic:
+    return Diagnostic(
+        "pipeline.template-expression", message, text.locate(start, end), hint, "warning"
+    )

@@ -1,0 +1,271 @@
+"""The shape of an R1 expression's value before a run, and operands that can never fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ....schemas import shapes
+from ....schemas.shapes import (
+    BOOL,
+    NUMBER,
+    TEXT,
+    Look,
+    PathFault,
+    Shape,
+    descend,
+    either,
+    list_of,
+    part_that_is,
+)
+from ....text.diagnostics import Diagnostic
+from ....text.source import Span
+from ....text.suggestions import suggest
+from ....values.value import equal
+from .nodes import (
+    Arithmetic,
+    Call,
+    Compare,
+    Each,
+    Fields,
+    Get,
+    Items,
+    Lit,
+    Logic,
+    Minus,
+    Node,
+    Not,
+    Operation,
+    Path,
+)
+
+KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
+RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
+"""The shape of the value of a function, and of the elements of its list."""
+ORDERED = ("number", "text")
+NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
+
+
+class Split(NamedTuple):
+    """The shapes of a value that is true and of one that is false: `and` and `or` select one."""
+
+    yes: tuple[Shape | None, ...]
+    no: tuple[Shape | None, ...]
+
+
+class Inference:
+    """One expression."""
+
+    def __init__(
+        self,
+        locate: Callable[[int, int], Span],
+        look: Look,
+        found: list[Diagnostic],
+        repeated: bool,
+    ) -> None:
+        self.locate, self.look, self.found, self.repeated = locate, look, found, repeated
+        self.params: list[Shape | None] = []
+        """The shape of the parameter of each lambda around."""
+
+    def shape(self, node: Node, certain: bool) -> Shape | None:
+        """``certain``: whether ``node`` is evaluated whenever the expression is."""
+        return SHAPES[type(node)](self, node, certain or self.repeated)
+
+    def error(
+        self, message: str, at: int, width: int, certain: bool, hint: str | None = None
+    ) -> None:
+        place = self.locate(at, at + width)
+        self.found.append(
+            Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
+        )
+
+    def need(
+        self, kind: str, shape: Shape | None, what: str, at: int, width: int, certain: bool
+    ) -> None:
+        """Report a value that is certainly not of the kind that ``what`` says is needed."""
+        if kind not in kinds_of(shape):
+            self.error(f"{what}, not {shape}", at, width, certain)
+
+    def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
+        if fault is not None:
+            self.found.append(fault.told(self.locate(at, end), certain))
+
+    def literal(self, node: Lit, certain: bool) -> Shape | None:
+        return shapes.literal(node.value)
+
+    def path(self, node: Path, certain: bool) -> Shape | None:
+        first = node.read[0]
+        if isinstance(first, int):
+            shape, fault = descend(self.params[first], node.parts[1:])
+        else:
+            shape, fault = self.look(node.read)  # type: ignore[arg-type]  # without a parameter it is all names
+        self.fault(fault, node.at, node.end, certain)
+        return shape
+
+    def items(self, node: Items, certain: bool) -> Shape | None:
+        return list_of(either([self.shape(item, certain) for item in node.items]))
+
+    def fields(self, node: Fields, certain: bool) -> Shape | None:
+        fields = {key: self.shape(value, certain) for key, value in node.fields}
+        return Shape(frozenset({"object"}), fields=fields, closed=True)
+
+    def inverted(self, node: Not, certain: bool) -> Shape | None:
+        self.shape(node.operand, certain)
+        return BOOL
+
+    def minus(self, node: Minus, certain: bool) -> Shape | None:
+        shape = self.shape(node.operand, certain)
+        self.need("number", shape, "'-' needs a number", node.at, 1, certain)
+        return NUMBER
+
+    def choice(self, node: Logic, certain: bool) -> Shape | None:
+        split = self.split(node, certain)
+        return either((*split.yes, *split.no))
+
+    def split(self, node: Node, certain: bool) -> Split:
+        if isinstance(node, Logic):
+            left = self.split(node.parts[0], certain)
+            for part in node.parts[1:]:
+                right = self.split(part, False)
+                if node.op == "and" and left.yes:
+                    left = Split(right.yes, (*left.no, *right.no))
+                elif node.op == "or" and left.no:
+                    left = Split((*left.yes, *right.yes), right.no)
+            return left
+        shape = self.shape(node, certain)
+        if shape is None:
+            return Split((None,), (None,))
+        yes, no = part_that_is(True, shape), part_that_is(False, shape)
+        return Split((yes,) if yes else (), (no,) if no else ())
+
+    def compare(self, node: Compare, certain: bool) -> Shape | None:
+        left, right = self.shape(node.left, certain), self.shape(node.right, certain)
+        if left is None or right is None:
+            return BOOL
+        if node.op not in ("==", "!="):
+            if (left.kinds & right.kinds).isdisjoint(ORDERED):
+                message = f"{node.op!r} needs {NEEDS['<']}, not {left} and {right}"
+                self.error(message, node.at, len(node.op), certain)
+        elif not _can_equal(left, right):
+            words = [
+                value
+                for shape in (left, right)
+                for value in shape.values or ()
+                if isinstance(value, str)
+            ]
+            hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
+            message = f"{_shown(left)} never equals {_shown(right)}"
+            place = self.locate(node.at, node.at + 2)
+            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
+        return BOOL
+
+    def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
+        left = self.shape(node.first, certain)
+        for operation in node.rest:
+            left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
+        return left
+
+    def operation(
+        self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
+    ) -> Shape | None:
+        works = [kind for kind in KINDS[node.op] if kind in kinds_of(left) & kinds_of(right)]
+        if not works:
+            given = f"{left or 'something'} and {right or 'something'}"
+            needs = NEEDS.get(node.op, "two numbers")
+            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+        if len(works) != 1:
+            return None
+        if works == ["list"]:
+            return list_of(either([left.of if left else None, right.of if right else None]))
+        return NUMBER if works == ["number"] else TEXT
+
+    def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
+        """The shape of the elements of a combinator's list."""
+        self.need("list", shape, f"{node.name} needs a list", node.at, len(node.name), certain)
+        return shape and shape.of
+
+    def each(self, node: Each, certain: bool) -> Shape | None:
+        base = self.shape(node.base, certain)
+        element = self.elements(base, node, certain)
+        self.params.append(element)
+        body = self.shape(node.body, False)
+        self.params.pop()
+        if node.name == "map":
+            return list_of(body)
+        if node.name == "find":
+            return either([element, shapes.literal(None)])
+        return list_of(element) if node.name == "filter" else BOOL
+
+    def call(self, node: Call, certain: bool) -> Shape | None:
+        if node.name == "text":
+            self.shape(node.args[0], certain)
+            return TEXT
+        if node.name == "parse_json":
+            text = self.shape(node.args[0], certain)
+            self.need("text", text, "parse_json needs a text", node.at, len(node.name), certain)
+            return None
+        element = self.elements(self.shape(node.args[0], certain), node, certain)
+        result, wanted = RETURNS[node.name]
+        if wanted and wanted not in kinds_of(element):
+            # An empty list is fine, so this is never certain.
+            message = f"{node.name} needs a list of {wanted}s, not of {element}"
+            self.error(message, node.at, len(node.name), False)
+        for arg in node.args[1:]:
+            separator = self.shape(arg, certain)
+            self.need("text", separator, "the separator of join is a text", node.at, 4, certain)
+        return result
+
+    def get(self, node: Get, certain: bool) -> Shape | None:
+        default = (
+            shapes.literal(None) if node.default is None else self.shape(node.default, certain)
+        )
+        keys = tuple(node.key.split("."))
+        if isinstance(node.base, Path) and not isinstance(node.base.read[0], int):
+            shape, fault = self.look((*map(str, node.base.read), *keys))
+        else:
+            shape, fault = descend(self.shape(node.base, certain), keys)
+        if fault is not None and fault.name not in fault.within.optional:
+            # get is for a field that may be absent
+            self.fault(fault, *node.key_at, False)
+        return either([shape, default])
+
+
+def kinds_of(shape: Shape | None) -> frozenset[str]:
+    """The kinds of a value that an operator may take."""
+    return frozenset(KINDS["+"]) if shape is None else shape.kinds
+
+
+def _can_equal(left: Shape, right: Shape) -> bool:
+    if left.values is not None and right.values is not None:
+        return any(equal(a, b) for a in left.values for b in right.values)
+    return not _comparable(left).isdisjoint(_comparable(right))
+
+
+def _comparable(shape: Shape) -> frozenset[str]:
+    """true equals 1 (decision P17)."""
+    return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
+
+
+def _shown(shape: Shape) -> str:
+    if shape.values is None or len(shape.values) > 5 or shape == BOOL:
+        return str(shape)
+    return " or ".join(
+        repr(value) if isinstance(value, str) else json.dumps(value) for value in shape.values
+    )
+
+
+SHAPES: Mapping[type, Callable[[Inference, Any, bool], Shape | None]] = {
+    Lit: Inference.literal,
+    Path: Inference.path,
+    Items: Inference.items,
+    Fields: Inference.fields,
+    Not: Inference.inverted,
+    Minus: Inference.minus,
+    Logic: Inference.choice,
+    Compare: Inference.compare,
+    Arithmetic: Inference.arithmetic,
+    Each: Inference.each,
+    Call: Inference.call,
+    Get: Inference.get,
+}

@@ -1,0 +1,136 @@
+"""Prompt templates: text in which ``{ctx.dotted.path}`` is replaced; every other brace stays text
+(decision P3).
+
+A brace is replaced if it holds a path whose first name is known. The loader does not know the
+input, so a name that it does not know is looked up among the stores when the prompt is made. It is
+warned about, because it may be misspelt.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ...flow.frame import Frame, Ref
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span, Text
+from ...text.suggestions import suggest
+from . import r1
+from .lookalikes import _is_expression
+from .r1 import R1
+from .r1.closures import text_form
+from .r1.nodes import COMBINATORS, KEYWORDS
+from .scope import Scope
+
+_BRACES = re.compile(r"\{([^{}]*)\}")
+_B, _NAME = r"[ \t\r\n]*+", "[A-Za-z_][A-Za-z0-9_]*+"
+_PATH = re.compile(rf"{_B}(({_NAME})(?:{_B}\.{_B}{_NAME})*){_B}")
+
+
+@dataclass(slots=True, eq=False)
+class Template:
+    """A prompt. An Expr that gives text."""
+
+    span: Span
+    parts: tuple[str | _Hole, ...]
+    warnings: tuple[Diagnostic, ...]
+
+    def evaluate(self, frame: Frame) -> str:
+        return "".join([part if isinstance(part, str) else part.fill(frame) for part in self.parts])
+
+    @property
+    def holes(self) -> list[_Hole]:
+        return [part for part in self.parts if isinstance(part, _Hole)]
+
+    def reads(self) -> tuple[Ref, ...]:
+        """In the order of the text; a name that the loader did not know is not certain."""
+        return tuple(
+            ref if hole.known else ref._replace(certain=False, optional=True)
+            for hole in self.holes
+            for ref in hole.path.reads()
+        )
+
+
+class _Hole(NamedTuple):
+    """A brace with a path in it."""
+
+    path: R1
+    written: str
+    known: bool
+    store: str
+    """Its first name, which may be a store."""
+
+    def fill(self, frame: Frame) -> str:
+        if not self.known and self.store not in frame["ctx"]:
+            return self.written
+        try:
+            value = self.path.evaluate(frame)
+        except StepError as error:
+            hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
+            raise StepError(replace(error.diagnostic, hint=hint)) from None
+        return _shown(value, self.path)
+
+
+class _Inside(NamedTuple):
+    """The part of a text between two braces, as a Text."""
+
+    outer: Text
+    start: int
+    text: str
+
+    def locate(self, start: int, end: int) -> Span:
+        return self.outer.locate(self.start + start, self.start + end)
+
+
+def parse_template(text: Text, scope: Scope) -> Template:
+    """The template of ``text``. Every text is a template."""
+    source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
+    choices: list[str] = []
+    for found in _BRACES.finditer(source):
+        path = _PATH.match(found[1])
+        if path is None or path[2] in KEYWORDS:
+            continue
+        first, known = path[2], scope.knows(path[2])
+        if path.end() == len(found[1]):
+            inner = _Inside(text, found.start(1) + path.start(1), path[1])
+            parts += [
+                source[end : found.start()],
+                _Hole(r1.parse(inner, scope.names), found[0], known, first),
+            ]
+            end = found.end()
+            if not known:
+                choices = choices or [
+                    *sorted(scope.names.roots),
+                    *sorted(scope.names.hidden),
+                    *sorted(scope.stores),
+                ]
+                near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
+                message = (
+                    f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
+                )
+                place, hint = inner.locate(0, len(first)), " ".join(filter(None, (near, given)))
+                warnings.append(
+                    Diagnostic("pipeline.template-name", message, place, hint, "warning")
+                )
+        elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+            place = text.locate(found.start(), found.end())
+            where = "a transform" if _is_expression(found[1], scope) else "a tool"
+            hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
+            message = f"{found[0]} stays text: braces hold a path"
+            warnings.append(
+                Diagnostic("pipeline.template-expression", message, place, hint, "warning")
+            )
+    parts.append(source[end:])
+    return Template(
+        text.locate(0, len(source)), tuple(part for part in parts if part), tuple(warnings)
+    )
+
+
+def _shown(value: Any, path: R1) -> str:
+    try:
+        return text_form(value)
+    except ValueError as problem:
+        message = f"{path.text!r} {problem}"
+    hint = "turn it into text in a tool first"
+    raise StepError(Diagnostic("pipeline.template-value", message, path.span, hint))

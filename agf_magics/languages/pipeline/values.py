@@ -1,0 +1,217 @@
+"""The sources of a pipeline's values besides R1 expressions, the shapes of all of them, and the targets
+of its results.
+
+The frame of a pipeline is ``{"ctx": stores, "pipe": value}``, with ``item`` and ``acc`` inside a
+fan-out or a fold.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ...flow.expressions import Constant, NamedArguments, Stored
+from ...flow.frame import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
+from ...flow.steps import named_values
+from ...schemas.shapes import TEXT, Look, Shape, either, list_of, literal
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...values.value import ATOMS, Value, is_json, type_name
+from ..scan import MISSING, descend
+from .r1 import R1
+from .r1.infer import Inference, kinds_of
+from .r1.nodes import STORES
+from .template import Template
+
+
+@dataclass(slots=True, eq=False)
+class Named:
+    """A value by its place in the frame: the incoming pipe, or a name listed in ``pass``."""
+
+    span: Span
+    path: tuple[str, ...]
+
+    def evaluate(self, frame: Frame) -> Value:
+        value = descend(frame, self.path)
+        if value is not MISSING:
+            return value
+        hint = f"the stores here are {', '.join(frame['ctx']) or 'none'}"
+        message = f"cannot pass {self.path[-1]!r}: no store has this name"
+        failure = StepError(Diagnostic("pipeline.pass", message, self.span, hint))
+        failure.is_unknown_name = True
+        raise failure
+
+    def reads(self) -> tuple[Ref, ...]:
+        return (Ref(self.path, self.span),)
+
+
+@dataclass(slots=True, eq=False)
+class Command:
+    """A shell step's expression: its value must be what P8 allows."""
+
+    span: Span
+    expr: Expr
+
+    def evaluate(self, frame: Frame) -> Value:
+        value = self.expr.evaluate(frame)
+        if type(value) is list and value and all(type(word) is str for word in value):
+            return value
+        found = type_name(value) if value != [] else "[]"
+        if type(value) is list and value:
+            found += f" with {type_name(next(word for word in value if type(word) is not str))}"
+        hint = "one text per word: ['ls', '-l', ctx.folder]"
+        raise StepError(
+            Diagnostic(
+                "pipeline.command", f"a command is a list of texts, not {found}", self.span, hint
+            )
+        )
+
+    def reads(self) -> tuple[Ref, ...]:
+        return self.expr.reads()
+
+
+@dataclass(slots=True, eq=False)
+class Attached:
+    """The expressions of ``attach``: a list of their values."""
+
+    span: Span
+    exprs: tuple[Expr, ...]
+
+    def evaluate(self, frame: Frame) -> Value:
+        return [expr.evaluate(frame) for expr in self.exprs]
+
+    def reads(self) -> tuple[Ref, ...]:
+        return tuple(ref for expr in self.exprs for ref in expr.reads())
+
+
+_PIPE = (Ref(("pipe",)),)
+
+
+def store_target(name: str, span: Span | None, pipe: bool) -> Stored:
+    """Stores a value under a name in ``ctx``, and passes it on as the pipe at the top level."""
+
+    def write(frame: Frame, value: Value) -> Frame:
+        stored = {**frame, "ctx": {**frame["ctx"], name: value}}
+        return {**stored, "pipe": value} if pipe else stored
+
+    store = Ref((*STORES, name), span)
+    return Stored(write, (store, *_PIPE) if pipe else (store,))
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """The frame of a ``collect``: no item, and the results without the dropped ones as its pipe.
+
+    Also which elements are missing, as `ERRORS`, so that the rows of two runs can be matched; or
+    which branches, as `BRANCH_ERRORS`. The failures are kept only where it reads them.
+    """
+
+    def join(self, frame: Frame, ran: FanOutResult) -> Frame:
+        failed = {i: error.diagnostic.message for i, error in sorted(ran.failures.items())}
+        if ran.names is None:
+            pipe = [value for value in ran.values if value is not DROPPED]
+            errors = [{"index": i, "error": message} for i, message in failed.items()]
+            return {"ctx": frame["ctx"], "pipe": pipe, ERRORS: errors}
+        ended = zip(ran.names, ran.values, strict=True)
+        return {
+            "ctx": frame["ctx"],
+            "pipe": {name: value for name, value in ended if value is not DROPPED},
+            BRANCH_ERRORS: {ran.names[i]: message for i, message in failed.items()},
+        }
+
+    def writes(self) -> tuple[Ref, ...]:
+        return (*_PIPE, Ref((ERRORS,)), Ref((BRANCH_ERRORS,)))
+
+
+PIPE = Stored(lambda frame, value: {**frame, "pipe": value}, _PIPE)
+"""Passes a step's value to the next step."""
+ITEM = Stored(lambda frame, value: {**frame, "item": value}, (Ref(("item",)),))
+ACC = Stored(lambda frame, value: {**frame, "acc": value}, (Ref(("acc",)),))
+ERRORS = "__errors__"
+"""In the ``collect`` of a ``for_each``: the index and the error of each element that was
+dropped."""
+BRANCH_ERRORS = "__branch_errors__"
+"""In the ``collect`` of a ``parallel``: the errors of the branches that were dropped, by name."""
+
+
+def labels(value: Any) -> tuple[str, ...]:
+    """The labels that select a value (decision P5): its text in Python, then in JSON.
+
+    >>> labels("a"), labels(True), labels(None), labels(1.0), labels({"k": [1, "x"]})
+    (('a',), ('True', 'true'), ('None', 'null'), ('1.0',), ("{'k': [1, 'x']}", '{"k":[1,"x"]}'))
+    """
+    kind = type(value)
+    if kind is str:
+        return (value,)
+    if kind not in (*ATOMS, list, dict):
+        return (type_name(value),)  # opaque
+    try:
+        text = str(value)
+    except Exception:  # a number of too many digits, or an object inside without a text
+        return (type_name(value),)
+    if not is_json(value):
+        return (text,)
+    return tuple(
+        dict.fromkeys((text, json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+    )
+
+
+def start(given: FlowInput) -> Frame:
+    """The frame of the first step: the names of the input are its stores."""
+    message, hint = (
+        "a pipeline's input is a mapping of names to values",
+        "its names become the stores: ctx.name",
+    )
+    stores = named_values(given, "pipeline.input", message, hint)
+    return {"ctx": dict(stores), "pipe": given.pipe}
+
+
+def end(frame: Frame) -> FlowResult:
+    return FlowResult(frame["pipe"], frame["ctx"])
+
+
+def infer(
+    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
+) -> Shape | None:
+    """The shape of the value of ``read``; certain errors are added to ``found``.
+
+    ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
+    evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
+    """
+
+    def inside(part: Expr | Args) -> Shape | None:
+        return infer(part, look, found, repeated)
+
+    match read:
+        case R1():
+            return Inference(read.locate, look, found, repeated).shape(read.node, True)
+        case Constant():
+            return literal(read.value)
+        case Template():
+            for hole in read.holes:
+                inside(hole.path)
+            return TEXT
+        case Command():
+            inside(read.expr)
+            return list_of(TEXT)
+        case Attached():
+            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
+        case Named():
+            return look(read.path)[0]
+        case NamedArguments():
+            for _, expr in read.values:
+                inside(expr)
+    return None
+
+
+def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
+    """The shape of an attachment; a number, an object, null or true is certainly none."""
+    if kinds_of(shape).isdisjoint(("text", "list")):
+        hint = "give the path of a file as text"
+        found.append(
+            Diagnostic(
+                "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
+            )
+        )
+    return shape

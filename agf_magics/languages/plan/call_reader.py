@@ -1,0 +1,200 @@
+"""Reads one call of a plan's document: the keys that begin with an underscore, and its
+arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...flow.expressions import Constant
+from ...flow.frame import Name
+from ...schemas.json_schema import judge
+from ...schemas.patterns import SYNTAX
+from ...schemas.violations import describe
+from ...text.diagnostics import DefinitionError
+from ...text.source import Span, Text
+from ...text.suggestions import misspelled_names, suggest
+from ...text.yaml.nodes import Fields, Items, Node, is_text, plain
+from ...values.value import Value
+from ..documents import is_nothing
+from .calls import Background, Call, Output
+from .log.destinations import Alternatives, parse_output
+from .log.reference import KIND, canonical
+from .templates import Reader
+from .words import CALL
+
+
+class _CallReader:
+    """The reading of one call."""
+
+    def __init__(self, reader: Reader, index: int, node: Fields) -> None:
+        self.reader, self.index, self.node = reader, index, node
+        self.error = reader.error
+
+    def call(self) -> Call | None:
+        node, reader = self.node, self.reader
+        given = reader.fields(CALL, node, node.span)
+        delegate: Name | None = given.get("_delegate")
+        activity: str | None = given.get("_activity")
+        tool: Name | None = given.get("_tool") or delegate
+        if tool is None:
+            self.no_tool()
+            return None
+        schema = reader.tools.get(tool.text)
+        written: Node | None = given.get("_outputPath")
+        path, alternatives = self.path(written, schema)
+        authored = {key: reader.authored(value) for key, value in node.fields.items()}
+        if path is not None:
+            authored["_outputPath"] = path
+        instance, shared = given.get("_instance", (None, False))
+        for name in node.fields:
+            if "_tool" not in node.inner(name).fields:
+                continue
+            message = f"{name!r} is passed as an object: a call in an argument is not made"
+            hint = (
+                f"make it one of calls:, with _outputPath: {reader.sign}state.x, and pass "
+                f"{reader.sign}state.x here"
+            )
+            reader.warn("plan.literal-reference", message, node.keys[name].span, hint)
+        return Call(
+            index=self.index,
+            id=f"calls[{self.index}]",
+            tool=delegate or (Name(activity, node.fields["_activity"].span) if activity else tool),
+            authored=authored,
+            given=tuple(
+                (name, node.keys[name].span, reader.template(value))
+                for name, value in node.fields.items()
+                if not name.startswith("_")
+            ),
+            output=Output(alternatives, given.get("_outputMethod"), written and written.span),
+            instance=instance,
+            shared=shared,
+            latent=self.latent(given, tool, activity, schema),
+            delegate=delegate is not None,
+            background=Background(schema or {}, self.scopes(given)),
+        )
+
+    def no_tool(self) -> None:
+        node = self.node
+        unknown = [
+            name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys
+        ]
+        if "_tool" not in node.fields and "_tool" not in misspelled_names(unknown, CALL.keys):
+            slip = node.keys.get("tool")
+            named = node.text_at("tool")
+            hint = f"write _tool: {named}" if named else "add _tool: NAME"
+            path = node.text_at("output")
+            hint += f", _outputPath: {path}" if self.reader.begins(path) == "reference" else ""
+            self.error(
+                "plan.bad-call", "a call needs '_tool'", slip.span if slip else node.span, hint
+            )
+
+    def latent(
+        self,
+        given: Mapping[str, Any],
+        tool: Name,
+        activity: str | None,
+        schema: Mapping[str, Value] | None,
+    ) -> Constant | None:
+        """The answer of the document, if the call is latent: never executed (decision C3)."""
+        answer = self.node.keys.get("_output")
+        declared = activity == "" or (activity is None and tool.text in self.reader.latent)
+        if declared and answer is None:
+            span = self.node.keys["_activity"].span if activity == "" else tool.span
+            message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
+            self.error("plan.no-activity", message, span, "write its answer: _output: …")
+        if declared or (answer is not None and schema is not None and activity is None):
+            return Constant(self.node.span, given.get("_output"))
+        if answer is not None:
+            message = (
+                f"'_output' is the answer of a latent tool, but {tool.text!r} is not "
+                f"declared latent"
+            )
+            path = (
+                f"to store the result of the tool, write _outputPath: {self.reader.sign}state.NAME"
+            )
+            self.error(
+                "plan.no-activity",
+                message,
+                answer.span,
+                f"{path}; to declare it: tools: {{{tool.text}: {{}}}}",
+            )
+        return None
+
+    def scopes(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        if "_scopes" in given and "_delegate" in self.node.fields:
+            message = (
+                "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
+            )
+            hint = f"pass the values as arguments, for example state: {self.reader.sign}state"
+            self.error("plan.bad-call", message, self.node.keys["_scopes"].span, hint)
+        return given.get("_scopes") or ()
+
+    def path(
+        self, value: Node | None, schema: Mapping[str, Value] | None
+    ) -> tuple[str | None, Alternatives]:
+        """The output path with † for $, and its alternatives."""
+        rule = _path_rule(schema)
+        text: Text
+        if value is None or is_nothing(value):
+            if not isinstance(rule.get("const"), str):
+                return None, ()
+            text = _Prescribed(rule["const"], self.node.span)
+        elif is_text(value) and not value.is_expr:
+            text = value
+        else:
+            hint = f"for example {self.reader.sign}state.result"
+            if isinstance(value, Items):
+                hint = f"write _outputPath: {' && '.join(map(str, plain(value)))}"
+            self.reader.wrong_type(value, CALL.keys["_outputPath"], hint)
+            return None, ()
+        try:
+            alternatives = parse_output(text, self.reader.sign)
+            path = canonical(text)
+        except DefinitionError as error:
+            self.reader.problems.extend(error.diagnostics)
+            return None, ()
+        if text is value:
+            self.check_allowed(path, rule, value.span)
+        return path, alternatives
+
+    def check_allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
+        """Check a path against its JSON Schema, which the tool's schema contains."""
+        for violation in judge(rule)(path)[:1]:
+            code, hint = "plan.forbidden-path", suggest(path, rule.get("enum", ()), "its paths")
+            if "const" in rule:
+                hint = f"write _outputPath: {rule['const']}"
+            if violation.keyword == "unusable":  # the schema of a tool message
+                code, hint = "plan.bad-pattern", SYNTAX
+            self.error(code, f"the output path of this tool {describe(violation)}", span, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Prescribed:
+    """A path that the tool's schema gives; its errors point at the call."""
+
+    text: str
+    span: Span
+
+    def locate(self, start: int, end: int) -> Span:
+        return self.span
+
+
+def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:
+    """The rules of a tool's schema for ``_outputPath``: among its properties, or at the top."""
+    properties = (schema or {}).get("properties", schema or {})
+    rule = properties.get("_outputPath") if isinstance(properties, dict) else None
+    return rule if isinstance(rule, dict) else {}
+
+
+_FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
+_WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
+
+
+def _written(document: Fields) -> frozenset[str]:
+    """The kinds in the output paths of calls that are not read yet."""
+    paths = (call.text_at("_outputPath") for call in document.entries("calls"))
+    return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

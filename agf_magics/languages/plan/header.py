@@ -1,0 +1,120 @@
+"""The text of a planner's cell: a plan without its calls, which a model writes, and the task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from ...text.diagnostics import Diagnostics
+from ...text.source import Source
+from ...text.yaml.nodes import Fields, Node
+from ...text.yaml.reader import Bounds
+from ...values.value import Value
+from ..documents import (
+    ANYTHING,
+    NAME,
+    Finding,
+    Key,
+    Takes,
+    kind,
+    kind_schema,
+    mapping_of,
+    one_document,
+    said,
+)
+from .document import DocumentReader
+from .log.reference import sign_of
+from .templates import Reader
+from .words import PLAN, SCHEMA
+
+OF_THE_MODEL: Final = ("calls", "output")
+"""The keys of a plan that the model writes."""
+
+
+def _input(reader: Reader, node: Node, key: Key) -> Mapping[str, Value]:
+    return {
+        name.text: ANYTHING.read(reader, value, key)
+        for name, value in reader.entries(reader.mapping(node, key))
+    }
+
+
+INPUT: Final = Takes("a mapping of names to values", "{fruit: fig}", mapping_of({}), _input)
+TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs cost?")
+HEADER: Final = kind(
+    "a planner",
+    "A planner: a task and the first values of its context.",
+    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    *(
+        key._replace(takes=INPUT) if name == "input" else key
+        for name, key in PLAN.keys.items()
+        if name not in (*OF_THE_MODEL, "mode", "ordered")
+    ),
+)
+HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEMA["$defs"]}
+"""JSON Schema of a header."""
+
+
+_NO_HEADER = Finding(
+    "plan.document-shape",
+    "the cell of a planner must be a mapping with 'task'",
+    HEADER.keys["task"].example,
+)
+_TWO_HEADERS = Finding(
+    "plan.two-plans", "one planner per cell", "define the other one in its own cell"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a person writes for a planner."""
+
+    task: str
+    name: str
+    context: str
+    messages: tuple[Mapping[str, Value], ...]
+    """The first messages of the context, without the input."""
+    input: Mapping[str, Value]
+    tools: Mapping[str, Mapping[str, Value]]
+    """The declared tools: latent ones, and prescribed output paths."""
+    confirm: bool | tuple[str, ...]
+
+
+class HeaderReader(DocumentReader):
+    """Reads a header."""
+
+    advice: ClassVar[Mapping[str, str]] = {
+        **DocumentReader.advice,
+        **dict.fromkeys(
+            OF_THE_MODEL, "the model writes it: remove it, or define the plan without --planner"
+        ),
+    }
+
+    def header(self, node: Fields) -> Header:
+        """As much of a header as can be read."""
+        given = self.fields(HEADER, node, node.head)
+        values = given.pop("input", {})  # which may have secrets: no message has them
+        confirm = given.get("confirm")
+        return Header(
+            task=said(given, "task"),
+            name=said(given, "name"),
+            context=said(given, "context"),
+            messages=self.messages(given, node),
+            input=values,
+            tools=given.get("tools", {}),
+            confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
+        )
+
+
+def load_header(source: Source, problems: Diagnostics, bounds: Bounds) -> Header | None:
+    """The header in a text. Errors are added to ``problems``; None if there is one."""
+    before = problems.error_count
+    first = one_document(source, problems, bounds, _NO_HEADER, _TWO_HEADERS)
+    if first is None:
+        return None
+    if not isinstance(first, Fields):
+        problems.error(_NO_HEADER.code, _NO_HEADER.message, first.span, _NO_HEADER.hint)
+        return None
+    reader = HeaderReader(problems, sign_of(source.text))
+    header = reader.header(first)
+    return header if problems.error_count == before else None

@@ -1,0 +1,98 @@
+"""A log as text, one message per line. A value that is not JSON is written as its type and repr,
+and is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from ....text.diagnostics import DefinitionError, Diagnostic
+from ....text.source import Source
+from ....values.value import DEEPEST, LARGEST, Value, copy_parts, is_json
+
+MARK: Final = "$opaque"
+_MARKS = re.compile(r"\$++opaque")
+_LONGEST: Final = 200
+"""The most characters of a repr that are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The placeholder of a value that text cannot contain. Reading it is an error."""
+
+    type: str
+    repr: str
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.repr}"
+
+
+def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
+    """Format each message as a line of JSON."""
+    for message in messages:
+        yield json.dumps(_encoded(message), ensure_ascii=False)
+
+
+def parse_lines(source: Source) -> list[dict[str, Value]]:
+    """Parse such a text. Raises DefinitionError for a line that is not a message."""
+    messages, start = [], 0
+    for line in source.text.split("\n"):
+        if line.strip():
+            try:
+                # A value of a message may have the deepest nesting itself.
+                message = _decoded(copy_parts(json.loads(line), DEEPEST + 20, [LARGEST]))
+            except (ValueError, RecursionError) as error:
+                _refuse(source, start, line, f"this line is not JSON: {error}")
+            if not isinstance(message, dict):
+                _refuse(source, start, line, "a line must be a message: {…}")
+            messages.append(message)
+        start += len(line) + 1
+    return messages
+
+
+def lost_in(value: Value) -> Lost | None:
+    """The first value in it that was lost when the log was saved as text."""
+    if isinstance(value, Lost):
+        return value
+    parts = value.values() if type(value) is dict else value if type(value) is list else ()
+    return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {
+            "$" + key if _MARKS.fullmatch(key) else key: _encoded(part)
+            for key, part in value.items()
+        }
+    if type(value) is list:
+        return [_encoded(part) for part in value]
+    if is_json(value):
+        return value
+    if isinstance(value, Lost):
+        return {MARK: {"type": value.type, "repr": value.repr}}
+    try:
+        text = repr(value)[:_LONGEST]
+    except Exception:  # a user's class
+        text = ""
+    return {MARK: {"type": type(value).__name__, "repr": text}}
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    held = value.get(MARK)
+    if len(value) == 1 and isinstance(held, dict):
+        return Lost(str(held.get("type", "")), str(held.get("repr", "")))
+    return {
+        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part) for key, part in value.items()
+    }
+
+
+def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:
+    raise DefinitionError(Diagnostic("plan.lines", message, source.span(start, start + len(line))))

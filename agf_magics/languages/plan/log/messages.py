@@ -1,0 +1,243 @@
+"""The content of a message: its kind, its instance and what it writes.
+
+Messages are plain JSON objects, as a context contains them. Only messages with data take part in
+reading. A message that no call wrote patches the kind leaf by leaf; one that a call wrote has an
+output path, which says what it sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from ....text.diagnostics import DefinitionError
+from ....text.source import Source
+from ....values.value import DEEPEST, Value
+from ...scan import MISSING, descend
+from .destinations import Alternatives, parse_output
+
+METHODS: Final = ("set", "merge", "assign", "push", "concat")
+METHOD_SLIPS: Final[Mapping[str, str]] = {
+    "append": "push",
+    "extend": "concat",
+    "replace": "set",
+    "update": "assign",
+}
+"""Words of Python for the methods."""
+PATCH: Final = "patch"
+"""The method of a leaf of a plain message: like ``set``, but it also replaces a list on its way."""
+COVERING: Final = frozenset({"set", PATCH})
+"""The methods that replace everything older at the path and below."""
+SEEKING: Final = {"push": "seek push", "concat": "seek concat"}
+"""The methods of a message without a path: its place is decided when it is read."""
+SOUGHT: Final = frozenset(SEEKING.values())
+
+HIDDEN: Final = ("_call", "_date", "_outputMethod")
+"""The fields of a message that a model does not see."""
+
+_INLINE: Final = ("state", "input")
+_TYPES: Final = (*_INLINE, "output", "error")
+_NOT_DATA: Final = frozenset({"type", "kind", "role", "schema", "description"})
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message that a tool returns in place of a value."""
+
+    data: Value
+    """The value. Required."""
+    kind: str | None = None
+    """None: the kind that the call's output path declares."""
+    method: str | None = None
+    """``set``, ``merge``, ``assign``, ``push``, ``concat``; None: the call's."""
+
+    @property
+    def content(self) -> dict[str, Value]:
+        kind = {"kind": self.kind} if self.kind is not None else {}
+        method = {"_outputMethod": self.method} if self.method is not None else {}
+        return {"type": "data", **kind, "data": self.data, **method}
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A value for one of the alternatives of a call's output path: see `branch`."""
+
+    which: int | str
+    value: Value
+
+
+def branch(which: int | str, value: Value) -> Branch:
+    """Return a value that a tool returns to select an alternative of its ``_outputPath``.
+
+    Parameters:
+
+    - ``which``: the number of the alternative, counted from 0, or its text. Required.
+    - ``value``: the value to write there. Required.
+
+    >>> branch("†state.error", {"code": "closed"})
+    Branch(which='†state.error', value={'code': 'closed'})
+    """
+    if isinstance(which, bool) or not isinstance(which, int | str):
+        raise TypeError(f"an alternative is a number or a path, not {which!r}")
+    return Branch(which, value)
+
+
+class Writing(NamedTuple):
+    """One write of a message, within its kind and instance."""
+
+    path: tuple[str, ...]
+    method: str
+    value: Value
+
+
+class Content(NamedTuple):
+    """What a message with data says."""
+
+    kind: str
+    instance: str | None
+    writings: tuple[Writing, ...]
+
+
+def read_content(message: Mapping[str, Any]) -> Content | None:
+    """The content of a message; None: it has no data."""
+    content = message.get("content")
+    inner = content if isinstance(content, dict) and "type" in content else message
+    found = _payload(inner)
+    if found is None:
+        return None
+    kind, payload = found
+    instance = inner.get("_instance", message.get("_instance"))
+    method = inner.get("_outputMethod", message.get("_outputMethod")) or "set"
+    call = inner.get("_call", message.get("_call"))
+    path = call.get("_outputPath") if isinstance(call, dict) else None
+    written = _written(kind, payload, path) if isinstance(path, str) else []
+    if written:
+        addressed = [Writing(where, str(method), value) for where, value in written]
+        rest = payload
+        for where, _ in written:
+            rest = _without(rest, where)
+        writings = [*(_plain(kind, rest, "set") if rest is not MISSING else ()), *addressed]
+    else:
+        writings = list(_plain(kind, payload, str(method)))
+    return Content(
+        kind, instance if isinstance(instance, str) and instance else None, tuple(writings)
+    )
+
+
+def plain_message(kind: str, data: Value, instance: str | None = None) -> dict[str, Value]:
+    """A message that no call wrote."""
+    kinds = {"kind": kind} if kind != "data" else {}
+    instances = {"_instance": instance} if instance is not None else {}
+    return {"type": "data", **kinds, **instances, "data": data}
+
+
+def as_message(returned: Value) -> dict[str, Value] | None:
+    """The message that a tool returned; None: it returned a value."""
+    if isinstance(returned, Message):
+        return returned.content
+    is_data = type(returned) is dict and returned.get("type") == "data"
+    return returned if is_data and _payload(returned) is not None else None
+
+
+def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
+    """A message as a model sees it."""
+    return {key: value for key, value in message.items() if key not in hidden}
+
+
+def kind_of(message: Mapping[str, Any]) -> str | None:
+    """The kind of a message; None: it has no data."""
+    found = read_content(message)
+    return found.kind if found else None
+
+
+def inline(message: Mapping[str, Any]) -> dict[str, Value]:
+    """The data of a message that has its fields directly in it."""
+    return {
+        key: value
+        for key, value in message.items()
+        if key not in _NOT_DATA and not key.startswith("_")
+    }
+
+
+def nested(path: tuple[str, ...], value: Value) -> Value:
+    """``value`` under ``path``: ``{"p1": {"p2": value}}``."""
+    for segment in reversed(path):
+        value = {segment: value}
+    return value
+
+
+@lru_cache(maxsize=4096)
+def _alternatives(path: str) -> Alternatives:
+    """The alternatives of the output path in a message's call; none if it is invalid."""
+    try:
+        return parse_output(Source("<path>", path).span())
+    except DefinitionError:
+        return ()
+
+
+def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
+    kind = message.get("type")
+    if kind == "data":
+        named = message.get("kind", "data")
+        return (
+            (named, message["data"])
+            if "data" in message and isinstance(named, str) and named
+            else None
+        )
+    if kind not in _TYPES:
+        return None
+    if kind in message:
+        return kind, message[kind]
+    if kind not in _INLINE:
+        return None
+    found = inline(message)
+    return (kind, found) if found else None
+
+
+def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
+    """The destinations that the payload contains, of the first alternative of which it contains
+    any."""
+    for destinations in _alternatives(path):
+        found = [
+            (one.path, value)
+            for one in destinations
+            if one.kind == kind and (value := descend(payload, one.path)) is not MISSING
+        ]
+        if found:
+            return found
+    return []
+
+
+def _without(payload: Value, path: tuple[str, ...]) -> Value:
+    """``payload`` without the value at ``path``; MISSING: nothing is left."""
+    if payload is MISSING or not path:
+        return MISSING
+    rest = dict(payload)
+    inner = _without(rest.pop(path[0]), path[1:])
+    if inner is not MISSING:
+        rest[path[0]] = inner
+    return rest or MISSING
+
+
+def _plain(kind: str, payload: Value, method: str) -> Iterator[Writing]:
+    """The writes of a message without a path."""
+    if kind == "error":  # errors are not merged with each other
+        yield Writing((), "set", payload)
+    elif method in ("set", "merge"):
+        yield from _leaves((), payload)
+    else:
+        yield Writing((), SEEKING.get(method, method), payload)
+
+
+def _leaves(path: tuple[str, ...], payload: Value) -> Iterator[Writing]:
+    """A deep patch as its leaves, each of which replaces the earlier value. An empty object ensures
+    that one exists."""
+    if type(payload) is not dict or len(path) >= DEEPEST:
+        yield Writing(path, PATCH, payload)
+    elif not payload:
+        yield Writing(path, "merge", payload)
+    else:
+        for key, value in payload.items():
+            yield from _leaves((*path, key), value)

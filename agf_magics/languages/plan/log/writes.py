@@ -1,0 +1,147 @@
+"""A tree of paths, each with the numbers of the writes at it.
+
+The value after a sequence of writes.
+
+Values in a log are shared and never changed. A replay copies each container once before it changes
+it, so ten thousand pushes are ten thousand appends to one list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from ....values.value import Value, type_name
+from ...scan import MISSING, descend
+from .messages import METHODS, PATCH, SEEKING, Writing
+from .reference import Reference, is_index
+
+GAP = 10_000
+"""The most elements that a write after the end of a list may leave empty."""
+
+
+class Conflict(Exception):
+    """A write cannot be applied to the value at its place."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def replay(writings: Iterable[Writing]) -> Value:
+    """The value of the whole kind after ``writings``, or MISSING. Raises Conflict."""
+    tree, apply = MISSING, _Replay()
+    for writing in writings:
+        tree = apply.write(tree, writing, 0)
+    return tree
+
+
+def find(value: Value, path: tuple[str, ...]) -> Value:
+    """The value at ``path`` of ``value``, or MISSING. A part of the path may be the index of a
+    list."""
+    return descend(value, path, _element)
+
+
+def _element(value: Value, segment: str) -> Value:
+    if type(value) is list and is_index(segment) and int(segment) < len(value):
+        return value[int(segment)]
+    return MISSING
+
+
+class _Replay:
+    def __init__(self) -> None:
+        self.own: dict[int, Any] = {}
+        """The containers made here, by identity. Holding them keeps their identities unique."""
+
+    def write(self, value: Value, writing: Writing, depth: int) -> Value:
+        """``value``, which is ``depth`` segments down the path, after the write."""
+        if depth == len(writing.path):
+            return self.effect(value, writing)
+        segment = writing.path[depth]
+        if type(value) is list and is_index(segment) and writing.method != PATCH:
+            return self.element(value, int(segment), writing, depth)
+        fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
+        fields[segment] = self.write(fields.get(segment, MISSING), writing, depth + 1)
+        return fields
+
+    def element(self, value: list[Value], index: int, writing: Writing, depth: int) -> Value:
+        if index - len(value) > GAP:
+            raise Conflict(
+                "plan.type-conflict",
+                f"writing element {index} of a list of {len(value)} elements leaves too many empty",
+            )
+        items: list[Value] = self.own_copy(value)
+        items.extend([None] * (index - len(items)))
+        before = items[index] if index < len(items) else MISSING
+        items[index : index + 1] = [self.write(before, writing, depth + 1)]
+        return items
+
+    def effect(self, value: Value, writing: Writing) -> Value:
+        method, given = writing.method, writing.value
+        if method in EFFECTS:
+            return EFFECTS[method](self, value, given, writing.path)
+        raise Conflict(
+            "plan.unknown-method",
+            f"unknown method {method!r} in a message; use {', '.join(METHODS)}",
+        )
+
+    def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
+        if type(value) is not dict or type(given) is not dict:
+            return given
+        fields = self.own_copy(value)
+        for key, inner in given.items():
+            fields[key] = self.merge(fields[key], inner, path) if key in fields else inner
+        return fields
+
+    def assign(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
+        if type(value) is not dict or type(given) is not dict:
+            return given
+        fields = self.own_copy(value)
+        fields.update(given)
+        return fields
+
+    def concat(
+        self, value: Value, given: Value, path: tuple[str, ...], action: str = "concatenate to"
+    ) -> Value:
+        if value is MISSING or value is None:
+            return given if type(given) in (list, str) else self.owned([given])
+        if type(value) is str and type(given) is str:
+            return value + given
+        if type(value) is not list:
+            where = str(Reference("", path))[1:].lstrip(".") or "it"
+            message = f"cannot {action} {where}: it is {type_name(value)}, not a list"
+            raise Conflict("plan.type-conflict", message)
+        items: list[Value] = self.own_copy(value)
+        items.extend(given if type(given) is list else [given])
+        return items
+
+    def seek(self, value: Value, given: Value, path: tuple[str, ...], method: str) -> Value:
+        """A push or concat without a path: follow the payload to the first list."""
+        if type(value) is list or type(given) is not dict:
+            return EFFECTS[method](self, value, given, path)
+        fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
+        for key, inner in given.items():
+            fields[key] = self.seek(fields.get(key, MISSING), inner, (*path, key), method)
+        return fields
+
+    def own_copy(self, value: Any) -> Any:
+        return value if id(value) in self.own else self.owned(value.copy())
+
+    def owned(self, made: Any) -> Any:
+        self.own[id(made)] = made
+        return made
+
+
+Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]
+
+EFFECTS: dict[str, Effect] = {
+    "set": lambda replay, value, given, path: given,
+    PATCH: lambda replay, value, given, path: given,
+    "merge": _Replay.merge,
+    "assign": _Replay.assign,
+    "push": lambda replay, value, given, path: replay.concat(value, [given], path, "push to"),
+    "concat": _Replay.concat,
+    SEEKING["push"]: lambda replay, value, given, path: replay.seek(value, given, path, "push"),
+    SEEKING["concat"]: lambda replay, value, given, path: replay.seek(value, given, path, "concat"),
+}
+"""The effect of each method on the value at its path."""

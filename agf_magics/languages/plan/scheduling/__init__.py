@@ -1,0 +1,1 @@
+"""Which call of a plan runs when, and when its result is stored."""

@@ -1,0 +1,209 @@
+"""The dependencies between calls: from what they read and write, in the context before the first
+call.
+
+An operand waits for the calls before its own in the list that write what it reads. If there are
+none, it waits for nothing if its value exists already, else for the calls after its own. So a call
+can revise a draft in place, and the list can be in any order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from typing import Literal, NamedTuple
+
+from ....flow.frame import Node
+from ....schemas.schema import first_cycle
+from ....text.diagnostics import DefinitionError, Diagnostic, StepError
+from ....values.value import Value
+from ...scan import MISSING
+from ..calls import Call
+from ..log.log import Log
+from ..log.paths import NO_PATHS, Paths
+from ..log.reference import EVERY, Reference, references
+
+Verdict = Literal["go", "wait", "never"]
+"""Of a reference: its value exists, may still be written, will not be written."""
+
+
+MOST_PAIRS, MOST_PAIRS_PER_TURN = 300_000, 300
+"""Pairs of a turn and one that writes what it reads, of a plan: 500 calls that revise one draft take
+a second."""
+
+
+class Turn(NamedTuple):
+    """One execution of a call: for an instance, or for the whole plan."""
+
+    call: Call
+    instance: str | None
+    number: int | None = None
+    """The number of the instance that the plan is repeated for; None: the call is made once."""
+
+
+class Dependency(NamedTuple):
+    """The turns that a reference depends on, by their numbers."""
+
+    awaited: tuple[int, ...]
+    """The last one first: it most likely ends last, so a look at the first one tells to wait."""
+    writers: tuple[int, ...]
+    """The other turns that write what it reads. All are awaited, or those that are listed earlier,
+    or none."""
+
+
+def _too_many(turn: Turn, reference: Reference, most: int) -> Diagnostic:
+    message = (
+        f"the calls depend on each other in more than {most:,} ways: too many of them read "
+        f"what too many others write"
+    )
+    hint = "give the results places of their own, or make the calls in several plans"
+    return Diagnostic(
+        "plan.too-many-dependencies", message, reference.span or turn.call.tool.span, hint
+    )
+
+
+class Dependencies:
+    """The dependencies between the turns of a plan in a context, which are known by their numbers.
+    They do not change, and runs in whose contexts `fits` holds share them."""
+
+    def __init__(self, turns: Sequence[Turn], log: Log) -> None:
+        self.turns = turns
+        self.log = log
+        self.nodes = tuple(Node(turn.call.id, turn.number) for turn in turns)
+        self.layers = layers_of(turns, range(len(turns)))
+        self.needs: list[dict[Reference, Dependency]] = []
+        self.assumed: list[tuple[int, Reference, bool]] = []
+        """The references whose existence in the log decides a dependency."""
+        self.after: list[set[int]] = [set() for _ in turns]
+        """The turns that each turn waits for."""
+        self.feeds: list[list[tuple[int, Dependency]]] = [[] for _ in turns]
+        """The turns that read what each turn writes, in order, with their dependency on it."""
+        pairs, most = 0, max(MOST_PAIRS, MOST_PAIRS_PER_TURN * len(turns))
+        for number, turn in enumerate(turns):
+            read = dict.fromkeys(chain.from_iterable(map(references, turn.call.expressions)))
+            self.needs.append({ref: self.need(number, ref) for ref in read})
+            pairs += sum(len(need.writers) for need in self.needs[number].values())
+            if pairs > most:
+                raise DefinitionError(_too_many(turn, next(iter(read)), most))
+            for need in self.needs[number].values():
+                self.after[number].update(need.awaited)
+                for writer in need.writers:
+                    self.feeds[writer].append((number, need))
+
+    def wires(self) -> Iterator[tuple[int, int, str]]:
+        """Each reference with its writer (-1: the value exists before the first call) and its
+        reader."""
+        for number, needs in enumerate(self.needs):
+            for reference, need in needs.items():
+                for writer in need.awaited or (() if need.writers else (-1,)):
+                    yield writer, number, str(reference)
+
+    def need(self, number: int, reference: Reference) -> Dependency:
+        turn = self.turns[number]
+        overlapping = (layer.overlapping(reference.path) for layer in self.visible(reference, turn))
+        writers = tuple(sorted(set(chain.from_iterable(overlapping)) - {number}))
+        listed = bisect_left(self.turns, turn.call.index, key=lambda turn: turn.call.index)
+        awaited = writers[: bisect_left(writers, listed)][::-1]
+        if writers and not awaited:
+            is_there = exists(reference, self.log, turn.instance)
+            self.assumed.append((number, reference, is_there))
+            awaited = () if is_there else writers
+        return Dependency(awaited, writers)
+
+    def fits(self, log: Log) -> bool:
+        """Whether the dependencies are the same in ``log``."""
+        return all(
+            exists(reference, log, self.turns[number].instance) is is_there
+            for number, reference, is_there in self.assumed
+        )
+
+    def visible(self, reference: Reference, turn: Turn) -> list[Paths]:
+        """The layers of the kind that the reader sees."""
+        if reference.instance == EVERY:
+            return [layer for (kind, _), layer in self.layers.items() if kind == reference.kind]
+        owners = dict.fromkeys((None, reference.instance or turn.instance))
+        return [self.layers.get((reference.kind, owner), NO_PATHS) for owner in owners]
+
+    def follows(self, number: int, other: int) -> bool:
+        """Whether ``number`` waits for ``other``, directly or not."""
+        waiting, before = [number], set[int]()
+        for each in waiting:  # grows
+            waiting += self.after[each] - before
+            before |= self.after[each]
+        return other in before
+
+    @cached_property
+    def ranks(self) -> Mapping[int, int]:
+        """The order of the list, but a turn that waits for a later one follows it. Requires that
+        there is no cycle."""
+        ranks: dict[int, int] = {}
+        waiting = [*reversed(range(len(self.turns)))]
+        while waiting:
+            before = self.after[waiting[-1]] - ranks.keys()
+            if before:
+                waiting += sorted(before, reverse=True)
+            else:
+                ranks.setdefault(waiting.pop(), len(ranks))
+        return ranks
+
+    @cached_property
+    def cycle(self) -> list[int] | None:
+        """Turns that wait for each other, with the first one again at the end."""
+        return first_cycle(dict(enumerate(map(sorted, self.after))))
+
+
+def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies) -> Dependencies:
+    """The dependencies of calls in a context. If the context has instances of state or input and no
+    call names its own, each call is made once per instance.
+
+    ``known``: the dependencies without instances, from loading: finding them again takes a tenth of
+    a run.
+    """
+    layers = set(log.layers)
+    spread = [
+        instance
+        for instance in log.instances
+        if not layers.isdisjoint((("state", instance), ("input", instance)))
+    ]
+    if not spread or any(call.instance is not None for call in calls):
+        if known.fits(log):
+            return known
+        return Dependencies([Turn(call, call.instance) for call in calls], log)
+    found: list[Turn] = []
+    for call in calls:
+        if call.shared:
+            found.append(Turn(call, call.instance))
+        else:
+            found += [Turn(call, instance, number) for number, instance in enumerate(spread)]
+    return Dependencies(found, log)
+
+
+def exists(reference: Reference, log: Log, instance: str | None) -> bool:
+    """Whether a value exists. One that cannot be read exists, and fails its reader."""
+    try:
+        value: Value = log.read(reference, instance)
+    except StepError:
+        return True
+    return value is not MISSING
+
+
+Layers = dict[tuple[str, str | None], Paths]
+"""The turns that write each path, by the kind and the instance."""
+
+
+def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
+    layers: Layers = {}
+    for number in numbers:
+        for kind, path in turns[number].call.output.destinations:
+            layers.setdefault((kind, turns[number].instance), Paths()).add(path, number)
+    return layers
+
+
+def overlapping(turn: Turn, layers: Layers) -> set[int]:
+    """The turns in ``layers`` that write to the places of ``turn``, above or below them."""
+    found: set[int] = set()
+    for kind, path in turn.call.output.destinations:
+        if layer := layers.get((kind, turn.instance)):
+            found.update(layer.overlapping(path))
+    return found

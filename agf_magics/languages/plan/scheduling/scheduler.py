@@ -1,0 +1,239 @@
+"""The scheduler of one run of a plan: which turns are ready, which never will be, and what each
+adds to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ....flow.frame import Frame, Outcome, Ready, Skip
+from ....text.diagnostics import Diagnostic, StepError
+from ....values.value import Value
+from ...scan import MISSING
+from ..calls import Call, Template, fill
+from ..log.log import Log
+from ..log.messages import plain_message
+from ..log.reading import suggest_field
+from ..log.reference import Expression, Reference, as_written, references
+from .dependencies import Dependencies, Turn, Verdict, dependencies_of, exists
+from .end_messages import UNRESOLVED, error_message, fault, results
+from .storing_order import Order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a document says besides the steps of its calls."""
+
+    calls: tuple[Call, ...]
+    needs: Dependencies
+    """The dependencies of its calls in a context without instances."""
+    output: Template = None
+    has_output: bool = False
+    lazy: bool = False
+    ordered: bool = False
+
+
+class TurnOutcome(NamedTuple):
+    """The outcome of a turn without a result."""
+
+    status: str
+    """``failed``, ``blocked``, ``cancelled``, ``upstream_failed``, ``branch_not_taken``,
+    ``lazy``."""
+    why: str = ""
+    diagnostic: Diagnostic | None = None
+    """Reported at the end of the run; None: not reported."""
+    error: StepError | None = None
+
+
+class PlanScheduler:
+    """One run of a plan (`flow.frame.Scheduler`)."""
+
+    def __init__(self, plan: Plan, log: Log) -> None:
+        self.plan = plan
+        self.needs = dependencies_of(plan.calls, log, plan.needs)
+        self.turns, self.nodes = self.needs.turns, self.needs.nodes
+        self.outcomes: dict[int, TurnOutcome] = {}
+        self.changed: dict[int, Call] = {}
+        """Calls of which a person changed the arguments or gave the result."""
+        self.stored: set[int] = set()
+
+    @cached_property
+    def order(self) -> Order:
+        return Order(self.turns, self.needs.ranks) if self.plan.ordered else Order()
+
+    def refusals(self) -> tuple[Diagnostic, ...]:
+        """Errors that prevent a run in this context."""
+        cycle = self.needs.cycle
+        return () if cycle is None else (cycle_error(self.needs, cycle),)
+
+    def feeds(self, number: int) -> Sequence[int]:
+        return [
+            reader
+            for reader, need in self.needs.feeds[number]
+            if self.stored.issuperset(need.awaited)
+        ]
+
+    def ready(self, number: int, frame: Frame) -> Ready:
+        if self.plan.lazy:
+            return self.skip(
+                number, TurnOutcome("lazy", "the plan has mode: lazy, which makes no calls")
+            )
+        log, waits = frame["log"], list[Reference]()
+
+        def look(reference: Reference, instance: str | None) -> Value:
+            verdict = self.look(number, reference, log)
+            if verdict == "wait":
+                waits.append(reference)
+            return MISSING if verdict == "never" else verdict
+
+        for expression in self.turns[number].call.expressions:
+            if expression.evaluate(look, None) is MISSING:
+                return self.skip(number, self.why(number, expression, log))
+        return "wait" if waits else "go"
+
+    def look(self, number: int, reference: Reference, log: Log) -> Verdict:
+        need = self.needs.needs[number][reference]
+        if not self.stored.issuperset(need.awaited):
+            return "wait"
+        if exists(reference, log, self.turns[number].instance):
+            return "go"
+        coming = (writer for writer in need.writers if writer not in self.stored)
+        return (
+            "wait" if any(not self.needs.follows(writer, number) for writer in coming) else "never"
+        )
+
+    def skip(self, number: int, outcome: TurnOutcome) -> Skip:
+        self.outcomes[number] = outcome
+        return Skip(outcome.why)
+
+    def why(self, number: int, expression: Expression, log: Log) -> TurnOutcome:
+        """Why an expression has no value: no call writes it, a writer failed, or another branch was
+        taken."""
+        text = as_written(expression)
+        missing = [ref for ref in references(expression) if self.look(number, ref, log) == "never"]
+        needs = (self.needs.needs[number][ref] for ref in missing)
+        writers = [writer for need in needs for writer in need.writers]
+        if not writers:
+            message = f"unresolved reference: no message and no call writes {text}"
+            first = missing[0]
+            give = f"let an earlier call write it, give it in {first.sign}input or state:"
+            if first.kind == "input":
+                give = f"give it: --set {first.path[0] if first.path else 'NAME'}=…"
+            hint = (
+                suggest_field(first, log, self.turns[number].instance)
+                or f"{give}, or add a default: {text} || 10"
+            )
+            problem = Diagnostic(UNRESOLVED, message, first.span, hint)
+            return TurnOutcome("blocked", message, problem)
+        ends = {self.outcomes[writer].status for writer in writers if writer in self.outcomes}
+        if ends - {"branch_not_taken"}:
+            return TurnOutcome("upstream_failed", f"upstream failed: {text} was not written")
+        return TurnOutcome("branch_not_taken", f"branch not taken: {text} was not written")
+
+    def enter(self, number: int, frame: Frame) -> Frame:
+        return {**frame, "instance": self.turns[number].instance, "turn": number}
+
+    def take(self, number: int, answer: Mapping[str, Value]) -> None:
+        """Record the arguments or the result that a person gave instead of a call."""
+        call = self.turns[number].call
+        self.changed[number] = replace(call, authored={**call.authored, **answer})
+
+    def call(self, number: int) -> Call:
+        """A call as it was made."""
+        return self.changed.get(number) or self.turns[number].call
+
+    def come(self, number: int) -> None:
+        self.order.come(number)
+
+    def next(self) -> int | None:
+        return self.order.next()
+
+    def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
+        turn = self.turns[number]
+        self.stored.add(number)
+        self.order.stored(number)
+        try:
+            return _extended(frame, self.messages(number, turn, outcome))
+        except StepError as error:  # the value that the tool returned cannot be stored
+            self.outcomes[number] = _failed("failed", error)
+            return frame
+
+    def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
+        """The messages that the end of a turn adds."""
+        call = self.call(number)
+        if outcome.status == "skipped":
+            why = "upstream failed: a value was not written"  # and no running turn can write it
+            self.outcomes.setdefault(number, TurnOutcome("upstream_failed", why))
+            return ()
+        error, alternatives = outcome.error, call.output.alternatives
+        if error is None:
+            return results(call, turn.instance, None, outcome.value)
+        denied = error.code in ("step.denied", "step.instead")
+        if len(alternatives) > 1 and not denied:
+            return results(call, turn.instance, alternatives[-1], fault(error))
+        self.outcomes[number] = _failed("cancelled" if denied else "failed", error)
+        return ()
+
+    def close(self, frame: Frame) -> Frame:
+        """The Error messages, together, and the plan's own output."""
+        failures = [
+            (number, outcome)
+            for number, outcome in sorted(self.outcomes.items())
+            if outcome.status in ("failed", "blocked", "cancelled")
+        ]
+        errors = [
+            error_message(
+                self.call(number), self.turns[number].instance, outcome.why, outcome.error
+            )
+            for number, outcome in failures
+            if outcome.status != "cancelled"
+        ]
+        frame = {**_extended(frame, errors), "notes": ()}
+        frame["failures"] = tuple(outcome for _, outcome in failures)
+        if not self.plan.has_output or self.plan.lazy:
+            return frame
+        try:
+            output = fill(self.plan.output, frame["log"], None)
+        except StepError as error:
+            found = error.diagnostic
+            message = f"the plan has no output: {found.message}"
+            return {
+                **frame,
+                "notes": (
+                    Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),
+                ),
+            }
+        return {**_extended(frame, [plain_message("output", output)]), "output": output}
+
+
+def _failed(status: str, error: StepError) -> TurnOutcome:
+    return TurnOutcome(status, error.diagnostic.message, error.diagnostic, error)
+
+
+def _extended(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
+    """The frame with ``messages`` at the end of its log. The named context is updated at once, so a
+    run that is stopped loses nothing."""
+    if not messages:
+        return frame
+    log: Log = frame["log"].append(*messages)
+    context: Any = frame["context"]
+    if context is not None:
+        context.log = log
+    return {**frame, "log": log}
+
+
+def cycle_error(needs: Dependencies, cycle: Sequence[int]) -> Diagnostic:
+    """The finding that calls wait for each other."""
+    names = [f"{needs.turns[number].call.tool} ({needs.turns[number].call.id})" for number in cycle]
+    spans = []
+    for number, before in pairwise(cycle):
+        reads = (ref for ref, need in needs.needs[number].items() if before in need.awaited)
+        spans.append((f"reads a value that {needs.turns[before].call.id} writes", next(reads).span))
+    message = f"calls wait for each other: {' → '.join(names)}"
+    hint = "give one of these values before the first call: state: {…}"
+    related = tuple((text, span) for text, span in spans[1:] if span is not None)
+    return Diagnostic("plan.cycle", message, spans[0][1], hint, related=related)

@@ -1,0 +1,214 @@
+"""``agf.react``: a session of a model as steps, from its configuration.
+
+Instructions reach the model verbatim (AGF-61); ``max_steps`` is a hard bound (AGF-59); all other
+settings are preferences that are passed to the model unchanged.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Literal
+
+from ...flow.expressions import Computed
+from ...flow.frame import Frame, Name, Ref
+from ...flow.sessions.react import react as session_steps
+from ...flow.sessions.session import (
+    STEPS,
+    Offer,
+    RequestOptions,
+    Session,
+    format_for_model,
+    format_prompt,
+    unfenced,
+)
+from ...flow.step import Step
+from ...flow.step_options import Permit
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Span
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import Scalar, plain
+from ...values.value import TooDeep, Value, is_json, isolate
+from .action_space import Delegate
+from .literals import input_field, warn_of_braces
+from .path import PARENT
+from .reading import Policy
+from .values import RESULT, Interface
+
+SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+_WHOLE = frozenset({"top_k", "max_output_tokens"})
+
+_PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
+
+
+def react(policy: Policy) -> tuple[Step, ...]:
+    """Reason and act until the model answers (AGF-58)."""
+    space, values = policy.space, plain(policy.config)
+    model = policy.config.scalar("model")
+    if model is None:
+        return ()
+    _check_texts(policy)
+    choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
+    bound = policy.span("max_steps")
+    answer, agents = Answer(policy.gives), _agents(policy)
+    permits = {
+        **space.permits,
+        **{name: agent.permit for name, agent in agents.items() if agent.permit},
+    }
+    settings = {key: values[key] for key in SETTINGS if values.get(key) is not None}
+    settings.update((key, policy.number(key, 0)) for key in _WHOLE & settings.keys())
+    session = Session(
+        model=Name(
+            f"{values['provider']}:{model.text}" if values.get("provider") else model.text,
+            model.span,
+        ),
+        prompt=prompt(policy.config.scalar("user_prompt_template"), model.span),
+        options=RequestOptions(
+            str(values.get("instructions", "")),
+            choice,
+            settings,
+            answer.asked,
+        ),
+        tools=()
+        if choice == "none"
+        else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
+        read=answer.read,
+        steps=policy.number("max_steps", STEPS),
+        over=lambda limit: Diagnostic(
+            "policy.max-steps",
+            f"the model did not answer within max_steps: it called tools in step {limit}",
+            bound,
+            "raise max_steps, or say in the instructions when to answer",
+        ),
+        permit=_permit(permits) if permits else None,
+    )
+    word, span = policy.id.text, policy.id.span
+    return (
+        session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),
+    )
+
+
+def _agents(policy: Policy) -> Mapping[str, Delegate]:
+    """The local agents that the model may call, like tools: those that are registered in the
+    kernel. A tool of the same alias is offered instead."""
+    offered: dict[str, Delegate] = {}
+    for alias, agent in policy.space.agents.items():
+        if agent.file is None and alias not in policy.space.tools:
+            offered[alias] = agent
+            continue
+        reason = "it is in a file" if agent.file is not None else "a tool has its alias"
+        message = f"agent {alias!r} is not offered to the model: {reason}"
+        hint = (
+            "define the file's agent in the notebook and write source_type: kernel, or run it "
+            "in an agf.sequential"
+        )
+        policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
+    return offered
+
+
+def _permit(
+    permits: Mapping[str, Permit],
+) -> Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None]:
+    def permit(tool: str, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+        return permits[tool].ask({}, given, shown) if tool in permits else None
+
+    return permit
+
+
+def _check_texts(policy: Policy) -> None:
+    for key, hint in (
+        ("instructions", "instructions are sent as written; write {{%s}} in user_prompt_template"),
+        ("user_prompt_template", "write {{%s}}"),
+    ):
+        if node := policy.config.scalar(key):
+            filled = key != "instructions"
+            field = partial(input_field, schema=policy.takes.schema, undeclared=filled)
+            warn_of_braces(node, field, policy.problems, hint, filled)
+
+
+def prompt(template: Scalar | None, otherwise: Span) -> Computed:
+    """The first message: the template filled with fields of the input, or the input as text."""
+    if template is None:
+        span = otherwise
+        return Computed(
+            span,
+            lambda frame: format_prompt(frame[PARENT]["input"]),
+            (Ref((PARENT, "input"), span),),
+        )
+
+    def field(found: re.Match[str], value: Value) -> str:
+        path = found[1].rstrip()
+        for name in path.split("."):
+            if type(value) is not dict or name not in value:
+                hint = suggest(name, value, "its fields") if type(value) is dict else None
+                span = template.locate(found.start(1), found.start(1) + len(path))
+                message = f"the input has no field {path!r} for this prompt"
+                raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
+            value = value[name]
+        return format_for_model(value)
+
+    def filled(frame: Frame) -> str:
+        given = frame[PARENT]["input"]
+        return _PLACEHOLDER.sub(lambda found: field(found, given), template.text)
+
+    return Computed(template.span, filled, (Ref((PARENT, "input"), template.span),))
+
+
+class Answer:
+    """The value of a model's answer under ``interface.output`` (AMB-31).
+
+    It is JSON, or plain text if the schema wants a text or an object with exactly one property, a
+    text. An empty schema accepts both: text that is a JSON object or list becomes that.
+    """
+
+    def __init__(self, interface: Interface) -> None:
+        self.interface = interface
+        self.schema: Mapping[str, Any] = interface.schema or {}
+        self.alone = _one_text(self.schema)
+
+    @property
+    def asked(self) -> Mapping[str, Any] | None:
+        """The schema that the model is asked for; None: any text."""
+        return None if not self.schema or self.schema.get("type") == "string" else self.schema
+
+    def read(self, answer: Value) -> Value:
+        """Raises StepError if it does not conform; the model is then asked again."""
+        value = answer
+        if isinstance(answer, str) and not self._takes(answer):
+            value = self._parsed(answer)
+        self.interface.check(value)
+        return value
+
+    def _takes(self, text: str) -> bool:
+        """Whether a text conforms as it is."""
+        try:
+            self.interface.check(text)
+        except StepError:
+            return False
+        return bool(self.schema)
+
+    def _parsed(self, text: str) -> Value:
+        try:
+            value = isolate(json.loads(unfenced(text)))
+        except (ValueError, RecursionError, TooDeep):
+            value = None
+        if not self.schema:
+            return value if isinstance(value, (dict, list)) and is_json(value) else text
+        if isinstance(value, dict) or self.alone is None:
+            return text if value is None and text.strip() != "null" else value
+        return {self.alone: text}
+
+
+def _one_text(schema: Mapping[str, Any]) -> str | None:
+    """The name of an object's only property, if that is a text."""
+    properties = schema.get("properties")
+    if (
+        schema.get("type") != "object"
+        or not isinstance(properties, Mapping)
+        or len(properties) != 1
+    ):
+        return None
+    name, rule = next(iter(properties.items()))
+    return name if isinstance(rule, Mapping) and rule.get("type") == "string" else None

@@ -1,0 +1,143 @@
+"""Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this
+runtime cannot implement refuses the run, with a warning when the definition is made.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from ...flow.frame import Frame
+from ...flow.step_options import Caps, Permit
+from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
+from ...values.value import Value, type_name
+from ..scan import MISSING, descend
+from .literals import input_field, warn_of_braces
+from .matchers import Condition, Keys, condition
+
+_LONGEST = 500
+"""The most characters of a call's arguments that a question shows."""
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
+
+
+def approval(
+    node: Node | None, who: str, keys: Keys, problems: Diagnostics
+) -> tuple[Permit | None, Condition | None]:
+    """The approval that a call of ``who`` needs, and its condition.
+
+    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition
+    if that matches. The condition reads the arguments of a tool, or paths for an agent.
+    """
+    if node is None or (isinstance(node, Scalar) and node.value is not True):
+        return None, None
+    fields = node if isinstance(node, Fields) else NOTHING
+    found = fields.fields.get("condition")
+    when = condition(found, keys, problems) if found is not None else None
+    text = fields.text_at("message_template")
+    if template := fields.scalar("message_template"):
+        warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
+
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+        # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
+        sees = shown["input"] if keys == "condition" and "alone" in shown else shown
+        if (
+            when is not None
+            and when.evaluate(frame if keys == "condition" else dict(given)) is None
+        ):
+            return None
+        asked = f"{who} with {_shown(sees)}"
+        return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
+
+    return Permit(ask), when
+
+
+def _placeholder(path: str) -> str | None:
+    return (
+        path
+        if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))
+        else None
+    )
+
+
+def _filled(template: str, frame: Frame, given: Value) -> str:
+    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
+    person sees other placeholders unchanged."""
+
+    def fill(found: re.Match[str]) -> str:
+        names, values = found[1].split("."), {"tool_args": given, **frame}
+        value = descend(values, names if names[0] in values else ["tool_args", *names])
+        if value is MISSING:
+            return found[0]
+        return value if isinstance(value, str) else _shown(value)
+
+    return _PLACEHOLDER.sub(fill, template)
+
+
+def _shown(value: Value) -> str:
+    text = json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>"
+    )
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+
+
+_CAPS = {
+    ("budget", "max_token_usage"): "tokens",
+    ("budget", "max_duration_seconds"): "seconds",
+    ("limits", "max_llm_calls"): "model_calls",
+    ("limits", "max_tool_calls"): "tool_calls",
+    ("limits", "max_delegation_depth"): "depth",
+}
+
+
+def caps(root: Fields, problems: Diagnostics) -> Caps | None:
+    """The limits of a run of the definition. An agent that it calls never gets more, whatever its
+    own limits are."""
+    constraints = root.inner("constraints")
+    loose = constraints.scalar("tighten_only_invariant")
+    if loose and loose.value is False:
+        message = "tighten_only_invariant: false has no effect"
+        problems.warn(
+            "policy.only-tightened",
+            message,
+            loose.span,
+            "an agent never gets more than the agent that calls it",
+        )
+    found = {
+        name: int(most)  # 5.0 is a whole number in JSON Schema
+        for (group, key), name in _CAPS.items()
+        if type(most := constraints.inner(group).value_at(key)) in (int, float)
+    }
+    return Caps(**found, span=root.keys["constraints"].span) if found else None
+
+
+def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
+    """Requirements of the definition that this runtime cannot meet."""
+    found: list[Diagnostic] = []
+    required = root.inner("memory").scalar("required")
+    if required and required.value is True:
+        message = "memory is required, but not supported"
+        found.append(
+            Diagnostic(
+                "policy.memory", message, required.span, "required: false runs without memory"
+            )
+        )
+    for policy in root.inner("constraints").entries("governance_policies"):
+        ref = policy.scalar("policy_ref")
+        if ref is None:
+            continue
+        if policy.value_at("required") is not False:
+            message = (
+                f"governance policy {ref.text!r} is required, but governance policies are "
+                f"not supported"
+            )
+            hint = "required: false runs without it"
+            found.append(Diagnostic("policy.governance", message, ref.span, hint))
+        else:
+            message = (
+                f"governance policy {ref.text!r} is ignored: governance policies are not supported"
+            )
+            problems.warn("policy.governance", message, ref.span)
+    return tuple(found)

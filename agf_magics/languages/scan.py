@@ -1,0 +1,123 @@
+"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a
+place, dotted paths.
+
+A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a
+`DefinitionError` at the place of the text in the document. Every pattern here is matched in linear
+time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Text
+from ..values.value import Value
+
+T = TypeVar("T")
+
+QUOTED: Final = re.compile(r""""(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)'""", re.DOTALL)
+"""A text in quotes in which a backslash escapes the next character."""
+JSON_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+LONGEST_NUMBER: Final = 1_000
+"""Characters of a number."""
+
+
+class Missing:
+    """The value of a path that leads nowhere."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Final = Missing()
+
+
+class Refusal(Exception):
+    """A parser refuses its text: the code, the message, the range of the text, and the hint."""
+
+    def __init__(
+        self, code: str, message: str, start: int, end: int, hint: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code, self.message, self.start, self.end, self.hint = code, message, start, end, hint
+
+
+def parse_at(text: Text, parse: Callable[[str], T]) -> T:
+    """The result of ``parse``; a Refusal becomes a DefinitionError at its place in the document."""
+    try:
+        return parse(text.text)
+    except Refusal as refusal:
+        place = text.locate(refusal.start, refusal.end)
+        raise DefinitionError(
+            Diagnostic(refusal.code, refusal.message, place, refusal.hint)
+        ) from None
+
+
+class Scanner:
+    """A cursor over ``source`` from ``at`` to ``end``."""
+
+    def __init__(self, source: str, at: int = 0, end: int | None = None) -> None:
+        self.source, self.at, self.end = source, at, len(source) if end is None else end
+
+    def skip_blanks(self) -> int:
+        """Move to the next character that is not blank; the new position."""
+        self.at = skip_blanks(self.source, self.at, self.end)
+        return self.at
+
+    def skip(self, at: int) -> None:
+        """Move to the first character from ``at`` that is not blank."""
+        self.at = skip_blanks(self.source, at, self.end)
+
+    def peek(self) -> str:
+        """Skip blanks; the character there, or an empty text at the end."""
+        return self.source[self.at] if self.skip_blanks() < self.end else ""
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The match of ``pattern`` at the cursor; the cursor stays."""
+        return pattern.match(self.source, self.at, self.end)
+
+
+def skip_blanks(source: str, at: int, end: int) -> int:
+    """The first position from ``at`` to ``end`` without a blank of any kind (decision Y13)."""
+    while at < end and source[at].isspace():
+        at += 1
+    return at
+
+
+def read_number(text: str) -> int | float | None:
+    """The number that ``text`` is in JSON; None if it is none, is too long, or is too large for a
+    float.
+
+    >>> read_number("-1.5e3"), read_number("12"), read_number("012"), read_number("1e999")
+    (-1500.0, 12, None, None)
+    """
+    if len(text) > LONGEST_NUMBER or not JSON_NUMBER.fullmatch(text):
+        return None
+    if text.lstrip("-").isdigit():
+        return int(text)
+    value = float(text)
+    return value if value - value == 0 else None
+
+
+def descend(
+    value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None
+) -> Value:
+    """The value at a dotted path, or MISSING. ``read`` gives a name of a value that is not an
+    object.
+
+    >>> descend({"a": {"b": 1}}, ("a", "b")), descend({"a": 1}, ("a", "b"))
+    (1, MISSING)
+    """
+    for name in names:
+        if type(value) is dict:  # any other class is opaque (decision A1)
+            value = value.get(name, MISSING)
+        elif read is not None:
+            value = read(value, name)
+        else:
+            return MISSING
+        if value is MISSING:
+            return MISSING
+    return value

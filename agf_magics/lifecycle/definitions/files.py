@@ -1,0 +1,146 @@
+"""Files that a definition names: opened within the notebook's folder, as tools, modules or
+definitions.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+
+from ...catalog import Tool, make_tool
+from ...catalog.tools.callables import name_of
+from ...engine.linking.link import Files
+from ...flow.frame import Name
+from ...flow.steps import Flow
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.source import UNUSABLE, path_error_reason, source_folder
+from ...text.yaml.nodes import shorten
+
+FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
+"""``tools.py:add``"""
+
+MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[A-Za-z_]\w*)")
+"""``package.module:add``"""
+
+LARGEST = 10_000_000
+"""Bytes of a file that a definition names."""
+DEFINITIONS = (".yaml", ".yml", ".json")
+"""Suffixes of files of which an error may show a line."""
+
+SWITCH = "%config AgfMagics.allow_import = True"
+
+
+def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Files:
+    """A function that opens a file for the linker. ``define`` loads a definition; files in
+    ``loaded`` are not read."""
+
+    def opened(name: Name, around: Flow) -> Flow | Tool:
+        if python := FUNCTION.fullmatch(name.text):
+            path = _within(Path(python["path"]), name, around, loaded)
+            return _function(partial(_imported, path), python["function"], name)
+        if module := MODULE.fullmatch(name.text):
+            find = partial(importlib.import_module, module["module"])
+            return _function(find, module["function"], name)
+        path = _within(Path(name.text), name, around, loaded)
+        if path not in loaded:
+            loaded[path] = in_file(_defined(path, name, define), str(path))
+        return loaded[path]
+
+    return opened
+
+
+def in_file(flow: Flow, path: str) -> Flow:
+    """``flow`` with the file that defines it."""
+    return replace(flow, origin=flow.origin._replace(file=path))
+
+
+def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
+    """The definition in a file. An error about a file that is none shows no line of it: it may be
+    any file of the folder, with a secret in it (decision D3)."""
+    try:
+        return define(path)
+    except DefinitionError:
+        if path.suffix.lower() in DEFINITIONS:
+            raise
+    hint = f"a definition is a file with the suffix {', '.join(DEFINITIONS)}"
+    raise _refused(
+        "file.not-a-definition", f"{shorten(name.text)!r} contains no definition", name, hint
+    )
+
+
+def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
+    """The place of ``path``, relative to the definition that names it."""
+    folder = source_folder(around.source.name)
+    root = Path.cwd().resolve() if folder.is_relative_to(Path.cwd().resolve()) else folder
+    try:
+        place = (folder / path).resolve()
+        there = place in loaded or place.is_file()
+    except UNUSABLE as error:
+        raise _refused(
+            "file.missing",
+            f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
+            name,
+        ) from None
+    if not place.is_relative_to(root):
+        hint = "move the file into the notebook's folder, or below it"
+        raise _refused(
+            "file.outside",
+            f"{shorten(name.text)!r} is outside of the notebook's folder",
+            name,
+            hint,
+        )
+    if any(part.startswith(".") for part in place.relative_to(root).parts):
+        hint = "a definition cannot name a dot-file, or a file in a dot-folder"
+        raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
+    if not there:
+        hint = "a path is relative to the file that names it"
+        raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
+    if place.stat().st_size > LARGEST:
+        message = f"{shorten(name.text)!r} has more than {LARGEST // 10**6} MB"
+        raise _refused("file.protected", message, name)
+    return place
+
+
+def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool:
+    """A function of a Python file or an installed module as a tool, which is not registered."""
+    if not current.settings.allow_import:
+        message = f"{name.text!r} is not imported: a definition cannot run code by itself"
+        raise _refused(
+            "file.import-off",
+            message,
+            name,
+            f"{SWITCH} allows it, or register the function with @tool",
+        )
+    try:
+        value = getattr(find(), function)
+    except BaseException as error:  # of user code
+        raise _refused(
+            "file.import",
+            f"{name.text!r} cannot be imported: {type(error).__name__}: {error}",
+            name,
+        ) from error
+    try:
+        return make_tool(value, name_of(value, "tool", function), None, None, True, ())
+    except (TypeError, ValueError) as error:
+        raise _refused("file.import", str(error), name) from None
+
+
+def _imported(path: Path) -> ModuleType:
+    """A Python file as a module."""
+    spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
+    assert spec is not None and spec.loader is not None, "a file that ends in .py has both"  # noqa: PT018
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refused(code: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, name.span, hint))

@@ -1,0 +1,376 @@
+"""Which values of a definition influence which others, also through the flows that it calls.
+
+Two questions are answered by one graph, followed in two directions. Forwards: which steps depend on
+a step that runs again? Backwards: which inputs and steps feed an argument that a tool takes as
+secret? Both follow a value through expressions, elements, results and arguments, as
+`flow.wiring.follow` reads them of the text. They differ in what else counts:
+
+- A decision (whether, how often or for which elements a step runs) makes a step depend on another
+  one, but carries no secret.
+- A step depends on the write that it reads. A secret is left out by the name of its store, so every
+  step that writes the store counts, in whatever order they run.
+
+Secrets are followed before the first step, because the manifest with the input is written before
+any tool is called.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from ...catalog import Tool
+from ...engine.linking.linked import Linked, callees_of, flows_of
+from ...flow.checks.wiring import Read, follow
+from ...flow.expressions import NamedArguments
+from ...flow.frame import Ref
+from ...flow.graph_steps import START, Dag, Walk
+from ...flow.progress.rows import Key
+from ...flow.step import Step
+from ...flow.steps import (
+    Branches,
+    Compute,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    calls,
+    children,
+    every,
+    own_reads,
+)
+
+Scope = Any
+"""A flow: the ids of the calls that lead to it, or for all its calls together its identity."""
+
+Node = tuple[Any, ...]
+"""The scope, what it is, and which. ``value``, ``element`` or ``acc`` of a step; an ``argument`` of
+a call; a field of the ``input``; a ``store``. Of decisions: the step ``reads`` something, and
+``whether`` it runs."""
+
+Links = Mapping[Node, list[Node]]
+
+T = TypeVar("T")
+
+ALL = ""
+"""All arguments of a call, where it is not known which one."""
+
+PIPE = "pipe"
+"""The field of the input that a called flow gets from the step before the call."""
+
+
+def dependents(linked: Linked, changed: Collection[Key]) -> set[Key]:
+    """The keys of the steps that depend on the ``changed`` ones.
+
+    A step depends on a step whose value it reads, and on the decision whether, how often or for
+    which elements it runs: the value that a `Choose`, a fan-out or an edge of a graph reads.
+    """
+    graph = Influence(linked, per_call=True)
+    values = [(key[:-1], "value", key[-1]) for key in changed]
+    return {
+        (*scope, step)
+        for scope, what, step, *_ in spread(values, graph.carries, graph.decides)
+        if what == "reads"
+    }
+
+
+class SecretSources(NamedTuple):
+    """What feeds a secret argument of a tool, directly or through other values."""
+
+    names: frozenset[str] = frozenset()
+    """Inputs and stores."""
+    steps: frozenset[tuple[int, str]] = frozenset()
+    """The steps that write them, by the identity of their flow and their id."""
+    paths: frozenset[tuple[str, ...]] = frozenset()
+    """Places in the context of a plan: a kind of message, and a name in it."""
+
+
+def find_secret_sources(linked: Linked) -> SecretSources:
+    """What feeds the secret arguments of all tools that a flow may call. Followed back through
+    expressions, elements, and the arguments of calls."""
+    flows = linked.reachable
+    secret = {
+        (id(flow), "argument", step, name)
+        for flow in flows
+        for step, callee in flow.callees.items()
+        for tool in callees_of(callee)
+        if isinstance(tool, Tool) and tool.secret
+        for name in (*tool.secret, ALL)
+    }
+    graph = Influence(linked, per_call=False)
+    names, steps, paths = set[str](), set[tuple[int, str]](), set[tuple[str, ...]]()
+    for scope, what, which, *_ in spread(secret, backwards(graph.carries), backwards(graph.stores)):
+        if what == "value":
+            steps.add((id(graph.flows[scope].flow), which))
+        elif what == "store":
+            names.add(which[-1])
+            if scope == id(linked):
+                paths.add(which)
+    return SecretSources(frozenset(names), frozenset(steps), frozenset(paths))
+
+
+class Influence:
+    """The links between the values of a linked definition."""
+
+    def __init__(self, linked: Linked, *, per_call: bool) -> None:
+        """``per_call``: whether each call of a flow has values of its own, and decisions are
+        followed. Without it, the graph grows with the text only, however often its flows are
+        called: every run of a tool with secrets is searched before its first step."""
+        self.per_call = per_call
+        self.carries: dict[Node, list[Node]] = defaultdict(list)
+        """The value becomes the other one, or a part of it."""
+        self.stores: dict[Node, list[Node]] = defaultdict(list)
+        """The same by the name of a store, in whatever order the steps run."""
+        self.decides: dict[Node, list[Node]] = defaultdict(list)
+        """The other one may change with the value."""
+        self.flows: dict[Scope, Linked] = {}
+        self._fields: dict[Scope, set[str]] = defaultdict(set)
+        self._reads: list[tuple[Scope, tuple[str, ...], Links, Node]] = []
+        queue: list[tuple[Scope, Linked]] = [((), linked) if per_call else (id(linked), linked)]
+        for scope, flow in queue:  # it grows
+            if scope in self.flows:
+                continue
+            self.flows[scope] = flow
+            _Flow(self, scope, flow).add()
+            for call in calls(flow.flow.body):
+                for called in flows_of(flow.callees.get(call.id)):
+                    inner = (*scope, call.id) if per_call else id(called)
+                    self._add_call(scope, call, inner, called)
+                    queue.append((inner, called))
+        for scope, path, links, reader in self._reads:
+            fields = self._fields[scope]
+            # A path that names no field is that of the whole input.
+            for field in {ALL, *fields.intersection(path)} if fields & {*path} else fields:
+                links[scope, "input", field].append(reader)
+
+    def read_input(self, scope: Scope, path: tuple[str, ...], links: Links, reader: Node) -> None:
+        """``reader`` reads this path of the input: linked when all calls of the flow are known."""
+        self._reads.append((scope, path, links, reader))
+
+    def _add_call(self, scope: Scope, call: Invoke, inner: Scope, called: Linked) -> None:
+        body = called.flow.body.id
+        for name in {ALL, PIPE, *_names(call)}:
+            self._fields[inner].add(name)
+            self.carries[scope, "argument", call.id, name].append((inner, "input", name))
+        for last in called.flow.body.steps[-1:]:
+            self.carries[inner, "value", last.id].append((scope, "value", call.id))
+        self.decides[inner, "value", body].append((scope, "value", call.id))
+        self.decides[scope, "whether", call.id].append((inner, "whether", body))
+        if called.agent is not None:  # a model reads all that it is given
+            self.decides[scope, "reads", call.id].append((inner, "whether", body))
+
+
+class _Flow:
+    """Adds the links inside of one flow."""
+
+    def __init__(self, graph: Influence, scope: Scope, linked: Linked) -> None:
+        self.graph, self.scope, self.flow = graph, scope, linked.flow
+        self._read_stores: set[tuple[str, ...]] = set()
+        self._arguments: dict[str, dict[tuple[str, ...], set[str]]] = {}
+        """Of each call, by the paths that its arguments read: their names."""
+
+    def add(self) -> None:
+        steps = list(every(self.flow.body))
+        # These run in no fixed order: `feeds` tells which of them reads what another one wrote.
+        fed = {inner.id for step in steps if isinstance(step, Walk | Dag) for inner in every(step)}
+        for read in follow(self.flow, pipes=True).reads:
+            self._add_read(read, read.step.id in fed)
+        for step in steps:
+            self._add_values(step)
+            if self.graph.per_call:
+                self._add_decisions(step)
+        for path in self._read_stores:
+            store = self._store(path)
+            self.graph.read_input(self.scope, path[-1:], self.graph.stores, store)
+
+    def _at(self, what: str, step: Step, *more: str) -> Node:
+        return (self.scope, what, step.id, *more)
+
+    def _add_read(self, read: Read, is_fed: bool) -> None:
+        graph, step, path = self.graph, read.step, read.ref.path
+        readers = list(self._filled(step, read.ref))
+        if read.store:
+            self._read_store(read.key, readers)
+        if is_fed:
+            return
+        linked = [(graph.carries, reader) for reader in readers]
+        for links, reader in (*linked, (graph.decides, self._at("reads", step))):
+            for write in read.writes:
+                role = write.role if write.role in ("element", "acc") else "value"
+                links[self._at(role, write.step)].append(reader)
+            if read.unwritten:
+                graph.read_input(self.scope, path, links, reader)
+
+    def _filled(self, step: Step, ref: Ref) -> Iterator[Node]:
+        """What the value that a step reads becomes; nothing if it only decides."""
+        match step:
+            case Compute():
+                yield self._at("value", step)
+            case Each():
+                yield self._at("element", step)
+            case Fold():
+                yield self._at("acc" if ref in step.init.reads() else "element", step)
+            case Invoke():
+                if step.id not in self._arguments:
+                    self._arguments[step.id] = _arguments(step)
+                for name in self._arguments[step.id][ref.path]:
+                    yield self._at("argument", step, name)
+
+    def _add_values(self, step: Step) -> None:
+        graph, value = self.graph, self._at("value", step)
+        for inner in _giving(step):
+            graph.carries[self._at("value", inner)].append(value)
+        written = [(value, step.target)]
+        match step:
+            case Fold():
+                graph.carries[self._at("acc", step)].append(value)
+                written.append((self._at("element", step), step.element))
+            case Each():
+                written.append((self._at("element", step), step.element))
+            case Dag():
+                self._add_messages(step)
+            case Walk():
+                for name, keys in step.written.items():
+                    self._store_inside(
+                        step.nodes[name], ((*self.flow.dialect.stores, k) for k in keys)
+                    )
+        for node, target in written:
+            for ref in target.writes() if target is not None else ():
+                if ref.path[:-1] == self.flow.dialect.stores:
+                    graph.stores[node].append(self._store(ref.path))
+
+    def _add_decisions(self, step: Step) -> None:
+        decides, inside = self.graph.decides, children(step)
+        value, reads = self._at("value", step), self._at("reads", step)
+        inner_runs = [self._at("whether", inner) for inner in inside]
+        decides[self._at("whether", step)] += [reads, *inner_runs]
+        decides[reads] += [value, *inner_runs]
+        for inner in inside:
+            # An iteration may depend on the one before.
+            changed = reads if isinstance(step, Repeat) else value
+            decides[self._at("value", inner)].append(changed)
+        if isinstance(step, Dag | Walk):
+            self._add_feeds(step.feeds)
+        if isinstance(step, Walk):
+            self._add_edges(step)
+
+    def _store(self, path: tuple[str, ...]) -> Node:
+        return self.scope, "store", path
+
+    def _store_inside(self, outer: Step, paths: Iterable[tuple[str, ...]]) -> None:
+        """Any step in ``outer`` may make the values that it writes to these paths."""
+        stores = list(map(self._store, paths))
+        for step in every(outer):
+            self.graph.stores[self._at("value", step)] += stores
+
+    def _read_store(self, path: tuple[str, ...], readers: Iterable[Node]) -> None:
+        self._read_stores.add(path)
+        self.graph.stores[self._store(path)] += readers
+
+    def _add_messages(self, dag: Dag) -> None:
+        """The calls of a plan write messages, and read what lies at, above or below a path."""
+        for step in every(dag):
+            for ref in own_reads(step):
+                self._read_store(ref.path[:2], self._filled(step, ref))
+        below: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
+        for path in self._read_stores:
+            below[path].add(path)
+            below[path[:1]].add(path)
+        for step in dag.steps:
+            for written in dag.written.get(step.id, ()):
+                above = self._read_stores & {written[:1]}
+                self._store_inside(step, below.get(written[:2], set()) | above)
+
+    def _add_edges(self, walk: Walk) -> None:
+        edges = [(edge.source, edge.target) for edge in walk.edges]
+        after = {name: reached(name, edges) for name in (START, *walk.nodes)}
+        for edge in walk.edges:
+            if edge.when is None:
+                continue
+            # A condition that reads what a node writes decides about all nodes behind the edge.
+            parts = {part for ref in edge.when.reads() for part in ref.path}
+            inside = after[edge.source] & walk.nodes.keys()
+            behind = [self._at("whether", walk.nodes[name]) for name in inside]
+            for name, node in walk.nodes.items():
+                if not parts.isdisjoint(walk.written.get(name) or parts):
+                    self.graph.decides[self._at("value", node)] += behind
+        # The feeds follow the edges. But all nodes share one state, so a node also reads what one
+        # writes that no edge connects with it: it may run in an earlier round.
+        names = {node.id: name for name, node in walk.nodes.items()}
+        for dest, key in {feed[1:] for feed in walk.feeds}:
+            reader = names[dest]
+            for writer, keys in walk.written.items():
+                is_after = writer in (reader, *after[reader])
+                if key in keys and not is_after and reader not in after[writer]:
+                    self._add_feeds([(walk.nodes[writer].id, dest, key)])
+
+    def _add_feeds(self, feeds: Iterable[tuple[str | None, str, str]]) -> None:
+        for source, dest, name in feeds:
+            for reader in ((self.scope, "reads", dest), (self.scope, "argument", dest, ALL)):
+                if source:
+                    self.graph.decides[self.scope, "value", source].append(reader)
+                else:
+                    self.graph.read_input(self.scope, (name,), self.graph.decides, reader)
+
+
+def _giving(step: Step) -> tuple[Step, ...]:
+    """The steps inside ``step`` whose value becomes its value."""
+    if isinstance(step, Walk | Dag):
+        return ()
+    is_last = isinstance(step, Sequence) or (
+        isinstance(step, Each | Branches) and step.collect is not None
+    )
+    return children(step)[-1:] if is_last else children(step)
+
+
+def _names(call: Invoke) -> list[str]:
+    """The names of its arguments, as far as the text has them."""
+    return [name for name, _ in call.args.names or ()]
+
+
+def _arguments(call: Invoke) -> dict[tuple[str, ...], set[str]]:
+    """The names of the arguments that read each path, and of the pipe into a called flow."""
+    names: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    args, arguments = call.args, _names(call)
+    for name in arguments:
+        for ref in args.of(name) if isinstance(args, NamedArguments) else ():
+            names[ref.path].add(name)
+    for ref in args.reads():
+        names[ref.path] |= {ref.into}.intersection(arguments)
+        names[ref.path] = names[ref.path] or {ALL}
+    for ref in call.exchange.pipe.reads() if call.exchange.pipe is not None else ():
+        names[ref.path].add(PIPE)
+    return names
+
+
+def spread(start: Iterable[T], *links: Mapping[T, list[T]]) -> set[T]:
+    """``start``, and all that the links lead to from there."""
+    nodes = set(start)
+    queue = list(nodes)
+    while queue:
+        node = queue.pop()
+        for each in links:
+            more = {*each.get(node, ())} - nodes
+            nodes |= more
+            queue += more
+    return nodes
+
+
+def backwards(links: Links) -> Links:
+    """The same links, in the other direction."""
+    back: dict[Node, list[Node]] = defaultdict(list)
+    for source, readers in links.items():
+        for reader in readers:
+            back[reader].append(source)
+    return back
+
+
+def reached(start: str, edges: Iterable[tuple[str, str]]) -> set[str]:
+    """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
+    a circle."""
+    targets: dict[str, list[str]] = defaultdict(list)
+    for source, target in edges:
+        targets[source].append(target)
+    return spread(targets[start], targets)

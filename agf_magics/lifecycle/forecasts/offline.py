@@ -1,0 +1,158 @@
+"""A run without calls: the engine evaluates a flow, and every call of user code is refused or
+recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from ...catalog.models.model import Model
+from ...engine.host.host import Host, NoUser
+from ...engine.host.loop import run_apart
+from ...engine.linking.linked import Linked
+from ...engine.run import run
+from ...engine.runner import Shape
+from ...engine.shapes.table import SHAPES
+from ...engine.threads.awaiting import Result
+from ...flow.frame import FlowInput, Frame
+from ...flow.progress import events as ev
+from ...flow.step import Step
+from ...flow.steps import Invoke
+from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.reuse import ReusedResult
+from ...journal.recorder import Journal
+from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.records.records import CallKey, Record
+from ...journal.secrets.masking import Secrets
+from ...limits.grants import Grant, granted
+from ...limits.limits import Limits
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.opaque import source_of
+from ...values.value import Value
+
+LONGEST_EVALUATION = 10.0
+"""Seconds that an evaluation without calls may take."""
+
+MOST_RECORDS = 200_000
+"""Journaled calls that are read, of the newest runs first."""
+
+MOST_CHARACTERS = 200_000_000
+"""Characters of their values: all of them are in memory."""
+
+PLAIN = frozenset({str, bytes, list, tuple, range})
+"""The types of values that have no code of a user."""
+
+
+def refuse_call(*_: object, **__: object) -> NoReturn:
+    """No user sees this error."""
+    message = "the result of this call is not known, and nothing is called here"
+    raise StepError(Diagnostic("offline.call", message))
+
+
+class OfflineHost(Host):
+    """A host that calls nothing."""
+
+    async def make_call(self, *_: Any, **__: Any) -> Result:
+        refuse_call()
+
+    async def call(
+        self, place: Any, function: Any, arguments: Any, timeout: float | None = None
+    ) -> Result:
+        """What the engine itself does on a thread: it opens the library of a model, which no
+        recorded reply needs; it reads an attachment, or the elements of a sequence."""
+        # Opening a library takes seconds, and the replies are recorded.
+        if isinstance(getattr(function, "__self__", None), Model):
+            return True, None
+        # Reading any other value runs code of its class.
+        if not all(type(source_of(value)) in PLAIN for value in arguments.values()):
+            refuse_call()
+        try:
+            return True, function(**arguments)
+        except Exception as error:  # a file that is gone
+            return False, error
+
+    async def ask(self, question: ev.Question, is_busy: bool = False) -> Result:
+        return False, NoUser()
+
+
+class OfflineJournal(Journal):
+    """Gives recorded outcomes and writes nothing: it is closed from the start."""
+
+    def __init__(self, most: int, run_id: str, earlier: ReplayLog | None = None) -> None:
+        super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
+        self.close()
+
+    async def start(
+        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
+    ) -> None:
+        self.emit = emit
+
+    def end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
+        """The end of this run is not that of the recorded one."""
+
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        return result[0]
+
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+        return False
+
+
+def run_offline(
+    linked: Linked,
+    flow_input: FlowInput,
+    journal: OfflineJournal,
+    *,
+    emit: Callable[[ev.Event], None],
+    limits: Limits,
+    grant: Grant,
+    secrets: Secrets | None = None,
+    on_frame: Callable[[Frame], None] | None = None,
+    shapes: Mapping[type[Step], Shape] = SHAPES,
+) -> BaseException | None:
+    """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
+    its error, if it has one. The other parameters are those of `engine.runner.run`."""
+    # A definition may loop without a call: nothing else would end it here.
+    seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
+
+    async def main() -> None:
+        # The context of the thread is empty, and an empty one allows every tool.
+        granted.set(grant)
+        await run(
+            linked,
+            flow_input,
+            host=OfflineHost(),
+            emit=emit,
+            limits=replace(limits, timeout=seconds),
+            journal=journal,
+            secrets=secrets,
+            on_frame=on_frame,
+            shapes=shapes,
+        )
+
+    return run_apart(main)
+
+
+class Bounded:
+    """Records, as long as they are not more than `MOST_RECORDS` with values of `MOST_CHARACTERS` in
+    total."""
+
+    def __init__(self) -> None:
+        self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
+        self.note = ""
+        """Why records are missing; empty if none are."""
+
+    def read(self, records: Iterable[Record]) -> Iterator[Record]:
+        """``records``, up to the bound."""
+        for record in records:
+            texts = filter(None, (record.given.text, record.result.data, record.result.shown))
+            self._calls -= 1
+            self._characters -= sum(map(len, texts))
+            if min(self._calls, self._characters) < 0:
+                most = f"{MOST_RECORDS:,} calls, or {MOST_CHARACTERS:,} characters"
+                self.note = f"only the first {most}, are read"
+                return
+            yield record

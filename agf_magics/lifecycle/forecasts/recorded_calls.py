@@ -1,0 +1,226 @@
+"""Recorded calls matched with the calls of an edited flow, to forecast which would run again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from difflib import SequenceMatcher
+from typing import Any, NamedTuple
+
+from ...catalog import Agent, Policy, Tool, Transform
+from ...engine.calls import dry_run
+from ...engine.calls.model_requests import dry_reply
+from ...engine.linking.linked import Linked, Person, flow_at
+from ...flow.progress.events import StepPath
+from ...flow.progress.rows import Key, Row, key_of
+from ...flow.steps import Invoke
+from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
+from ...journal.codec.encoding import DecodeError
+from ...journal.codec.json_texts import encode
+from ...journal.records.failures import error_from
+from ...journal.records.records import CallKey, Record, StoredValue, around, value_of
+from ...values.value import Value
+from .offline import OfflineJournal, refuse_call
+
+MOST_TEXT = 20_000
+"""Characters of the arguments of a call that are remembered to say why it differs."""
+
+
+class Miss(NamedTuple):
+    """Why a call is made again."""
+
+    why: str
+    shows_edit: bool = False
+    """Whether it would be reused if nothing had been edited since the run."""
+
+
+class Forecast(OfflineJournal):
+    """Gives each call the result that ``--reuse`` would take, and counts the calls without one."""
+
+    def __init__(
+        self, most: int, run_id: str, linked: Linked, results: Reuse, recorded: RecordedCalls
+    ) -> None:
+        super().__init__(most, run_id)
+        self.linked, self._results, self._recorded = linked, results, recorded
+        self.made, self.taken = Counter[Key](), Counter[Key]()
+        self.misses: dict[Key, Miss] = {}
+        """Why the first call of a step is made again."""
+        self.shows_edit = False
+        """Whether a call is made again because of an edit."""
+        self._asked: dict[CallKey, None] = {}
+
+    def answered(self, key: CallKey) -> Record | None:
+        """A person is asked again; here the answer is that of the run."""
+        self._asked[key] = None
+        answer = self._recorded.answer(key.at)
+        return answer or Record(0, "answered", key.at, result=StoredValue("json", encode(True)))
+
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+        self.find_reused(step, callee, self.start_call(step, callee, key, given, {}))
+        return False
+
+    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult:
+        """The result of an identical call; else the call is made again, and gets a result for the
+        steps after it. Raises the failure that it gets."""
+        self._asked.pop(call.key, None)  # it was an approval: the call counts
+        key = key_of(call.key.at)
+        result = self._results.take(call.digest)
+        if result is not None:
+            self.taken[key] += 1
+            return result
+        self.made[key] += 1
+        miss = self._recorded.why(callee, call, self._edited(callee))
+        self.misses.setdefault(key, miss)
+        self.shows_edit |= miss.shows_edit
+        record = self._recorded.result(call)
+        if record is None:
+            self._recorded.is_complete = False
+            return self._sample(step, callee, key), None
+        if record.error is not None:
+            raise error_from(record.error, ())
+        return value_of(record), None
+
+    def _edited(self, callee: object) -> str:
+        """What was edited if a call with the same arguments has another digest now."""
+        if not isinstance(callee, Tool | Agent | Transform | Policy):
+            return "its model or its schema was edited"
+        before, digest = (
+            self._recorded.functions.get(callee.name),
+            self.rows.digests.function(callee),
+        )
+        if before is None or digest is None:
+            return "its function, its model or its schema was edited"
+        now = digest.parts
+        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        edited = f"its function was edited: {', '.join(names)}"
+        return edited if names else "its model or its schema was edited"
+
+    def _sample(self, step: Invoke, callee: object, key: Key) -> Value:
+        """A value of the type of the result, for a call without a result."""
+        linked = flow_at(self.linked, key[:-1])
+        if isinstance(callee, Tool | Agent) and linked is not None:
+            return dry_run.result(step, callee, linked)
+        if hasattr(callee, "request"):
+            return dry_reply(step.asking.config, getattr(callee, "name", ""))
+        refuse_call()
+
+    def count_questions(self) -> None:
+        """The persons whom a new run asks."""
+        for at, _ in self._asked:
+            key = key_of(at)
+            linked = flow_at(self.linked, key[:-1])
+            if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
+                self.made[key] += 1
+                self.misses.setdefault(key, Miss("a person is asked again"))
+
+
+class RecordedCalls:
+    """The calls of the run: for one that is made again, a value of the kind that the steps after it
+    expect."""
+
+    def __init__(
+        self,
+        run_id: str,
+        functions: Mapping[str, Mapping[str, str]],
+        records: Iterable[Record],
+        read: ReadValue,
+        is_complete: bool,
+    ) -> None:
+        """``functions``: by the name of a callee, the digests of the parts of its function.
+        ``is_complete``: whether the run made all of its calls, so that a call without a result
+        shows an edit."""
+        self._run_id, self._read, self.is_complete = run_id, read, is_complete
+        self._is_ok = is_complete  # so each failure was handled: a plan's has a second place
+        self.functions = functions
+        self._by_arguments: dict[tuple[str, str], Record] = {}
+        self._by_path: dict[tuple[StepPath, str], Record] = {}
+        self._by_name: dict[str, Record] = {}
+        self._failed: dict[StepPath, Record] = {}
+        self._handled: set[StepPath] = set()
+        """Elements and branches that were dropped, and steps whose failure led elsewhere."""
+        self._answers: dict[StepPath, Record] = {}
+        for record in records:
+            match record.what:
+                case "answered":
+                    self._answers[record.at] = record
+                case "failed":
+                    self._failed[record.at] = record
+                case "dropped" | "rescued":
+                    self._handled.add(record.at)
+                case "finished" if record.result.form != "again":
+                    self._failed.pop(record.at, None)
+                    self._by_path[record.at, record.name] = record
+                    self._by_name[record.name] = record
+                    given = record.given.text
+                    if given is not None and len(given) <= MOST_TEXT:
+                        self._by_arguments[record.name, given] = record
+
+    def result(self, call: StartedCall) -> Record | None:
+        """Of a call with the same arguments, else at the same place, else of the same function. It
+        is the failure of the same call if the run went on after it: so its element is dropped here
+        too."""
+        failed = self._failed.get(call.key.at)
+        is_same = failed is not None and (failed.name, failed.given.text) == (call.name, call.given)
+        if is_same and (self._is_ok or not self._handled.isdisjoint(around(call.key.at))):
+            return failed
+        candidates = (
+            self._by_arguments.get((call.name, call.given or "")),
+            self._by_path.get((call.key.at, call.name)),
+            self._by_name.get(call.name),
+        )
+        return next(filter(None, map(self._readable, candidates)), None)
+
+    def answer(self, at: StepPath) -> Record | None:
+        return self._readable(self._answers.get(at))
+
+    def _readable(self, record: Record | None) -> Record | None:
+        with suppress(DecodeError):
+            return self._read(record, self._run_id) if record is not None else None
+        return None
+
+    def why(self, callee: object, call: StartedCall, edited: str) -> Miss:
+        """Why a call is not reused, as far as the run shows it. ``edited``: the reason if only its
+        digest differs."""
+        if isinstance(callee, Tool) and not callee.reuse:
+            return Miss("it has an effect (reuse=False)")
+        if call.digest is None:
+            return Miss("its function or its arguments cannot be compared")
+        same = self._by_arguments.get((call.name, call.given or ""))
+        if same is not None and same.digest is not None:
+            if same.digest != call.digest:
+                return Miss(edited, True)
+            return Miss("the run made this call fewer times", self.is_complete)
+        if (failed := self._failed.get(call.key.at)) is not None:
+            is_edited = failed.given.text == call.given and failed.digest not in (None, call.digest)
+            return Miss(f"it failed{', and was edited since then' * is_edited}", is_edited)
+        is_called = call.name in self._by_name
+        why = "its arguments differ" if is_called else "the run has no result of it"
+        return Miss(why, self.is_complete)
+
+
+MOST_COMPARED = 500
+"""Steps of a definition that are compared by their order; in a larger one a step is the one with
+the same id."""
+
+
+def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
+    """Which step of an earlier definition is which of the present one, although an edit moves the
+    ids: for each step of ``now`` that is also in ``before``, by its key, the step there.
+
+    Steps of equal kind and label, in the same order, are the same step. Between them, steps of one
+    kind in equal number are edited ones; all others are new or removed.
+    """
+    if max(len(before), len(now)) > MOST_COMPARED:
+        words = {row.key: row.word for row in now}
+        return {row.key: row for row in before if words.get(row.key) == row.word}
+    aligned: dict[Key, Row] = {}
+    kinds = [[(row.depth, row.word) for row in rows] for rows in (before, now)]
+    names = [[(row.depth, row.word, row.label) for row in rows] for rows in (before, now)]
+    matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
+    for _, start, end, first, last in matcher.get_opcodes():
+        if kinds[0][start:end] == kinds[1][first:last]:
+            keys = (row.key for row in now[first:last])
+            aligned.update(zip(keys, before[start:end], strict=True))
+    return aligned

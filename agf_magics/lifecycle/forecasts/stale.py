@@ -1,0 +1,248 @@
+"""Stale steps: what a new run with ``--reuse`` would run again, found without running anything.
+
+The engine evaluates the definition as it is now, with the input of the run. A call that ``--reuse``
+would take from an earlier run gets that result. Every other call is counted, and gets the result
+that the run had, so that the steps after it can be compared too. These are stale as well if they
+depend on it, because the call may have another result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from ...catalog import Registry, default
+from ...engine.linking.linked import flow_at
+from ...engine.threads.rights import refuse_inside, rights
+from ...flow.progress.rows import Key, Row
+from ...flow.steps import Invoke
+from ...journal.calls.reuse import Reuse
+from ...journal.database.errors import as_definition_errors
+from ...journal.records.records import Record
+from ...journal.runs import records
+from ...pictures.plain import counted, html
+from ...settings.settings import current
+from ...text.diagnostics import AgfError
+from ...values.value import Value
+from ..definitions.influence import dependents
+from ..input.options import RunOptions
+from ..launch.launch import find_registered, link_run
+from ..past.past_run import PastRun, find_ended, find_past_run, input_again
+from ..runs.run import Run
+from ..runs.trace import Trace
+from ..storage.lookup import unpickled
+from ..storage.persistence import watch
+from ..storage.reuse import latest_runs
+from .offline import Bounded, run_offline
+from .recorded_calls import Forecast, RecordedCalls, align
+
+State = Literal["again", "depends", "reused", "unknown", ""]
+"""``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs
+again, and so runs again unless that has the same result. ``reused``: its calls are reused.
+``unknown``: it cannot be known. Empty: it makes no call, or does not run."""
+
+
+def stale(
+    run: Run | PastRun | str,
+    *,
+    input: Mapping[str, Value] | None = None,
+    registry: Registry | None = None,
+) -> Stale:
+    """Return which steps of a run a new run with ``reuse=True`` would run again. Nothing is called.
+
+    The definition and the functions are those of now, the input is that of the run. ``.again`` of
+    the table has the ids of the steps that would run again.
+
+    Parameters:
+
+    - ``run``: a `Run` or `PastRun` that has ended, or the id of one or its beginning. Required.
+    - ``input``: a mapping with fields of the input that replace those of the run, or that the
+      journal does not contain (secrets). Default None: the same input.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+
+    Raises DefinitionError if the run is not in the journal or is running, if its flow is no longer
+    registered, and for each problem that a new run would have before its first step.
+    """
+    refuse_inside("stale")
+    return find_stale(run, input, default(registry))
+
+
+class Stale(Trace):
+    """The steps of a definition, with what a new run that reuses results would do with each."""
+
+    columns: ClassVar[tuple[str, ...]] = (
+        *("step", "kind", "label"),
+        *("state", "calls", "reused", "why"),
+    )
+
+    run_id: str
+    """The run that was compared."""
+    note: str
+    """Why the answer is incomplete; empty if it is complete."""
+    is_edited: bool
+    """Whether something was edited after the run; False: steps run again for other reasons only,
+    such as a failure."""
+    rows_of_run: Mapping[str, dict[str, Any]]
+    """The rows of the steps that the run has, by the id that they have in the run."""
+
+    @property
+    def again(self) -> tuple[str, ...]:
+        """The ids of the steps that would run again, or that depend on one of these."""
+        return self._steps("state", "again", "depends")
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """The ids of the steps of which it is not known."""
+        return self._steps("state", "unknown")
+
+    @property
+    def new(self) -> tuple[str, ...]:
+        """The ids of the steps that the run does not have."""
+        return self._steps("change", "new")
+
+    @property
+    def removed(self) -> tuple[str, ...]:
+        """The ids of the steps of the run that the definition no longer has."""
+        return self._steps("change", "removed")
+
+    def _steps(self, key: str, *values: str) -> tuple[str, ...]:
+        return tuple(row["step"] for row in self if row[key] in values)
+
+    @property
+    def summary(self) -> str:
+        """One sentence about all of it."""
+        again = counted(len(self.again), "step") if self.again else "no step"
+        counts = {"new": self.new, "removed": self.removed, "not known": self.unknown}
+        parts = [f"{len(steps)} {what}" for what, steps in counts.items() if steps]
+        return "; ".join(filter(None, (f"{again} would run again", *parts, self.note)))
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html(self.summary)}</p>{super()._repr_html_()}"
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\n{super().__repr__()}"
+
+
+class NeedsUnpickling(Exception):
+    """A result to reuse is not JSON: reading it runs code of its class."""
+
+
+def find_stale(
+    run: Run | PastRun | str,
+    input: Mapping[str, Value] | None,
+    registry: Registry,
+    unpickles: bool = True,
+) -> Stale:
+    """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
+    would unpickle."""
+    run = find_ended(run)
+    past = find_past_run(run.run_id)
+    is_live = isinstance(run, Run) and past.name not in registry.flows
+    flow = run.flow if is_live else find_registered(past.name, registry)
+    now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
+    forecast, bounded = _forecast(past, now, unpickles)
+    watch(now, forecast)
+    error = run_offline(
+        now._linked,
+        now._given,
+        forecast,
+        emit=now.progress.apply,
+        limits=now.limits,
+        secrets=now.secrets,
+        grant=rights().grant,
+    )
+    if isinstance(error, NeedsUnpickling):
+        raise error
+    forecast.count_questions()
+    return _table(past, now, forecast, error, bounded.note)
+
+
+def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
+    """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
+    (store, num), bounded = past._in_journal, Bounded()
+    read = partial(unpickled, trust=False) if unpickles else _json_only
+    with as_definition_errors():
+        calls = RecordedCalls(
+            past.run_id,
+            past.order.functions,
+            Bounded().read(records(store, num)),
+            read,
+            past.status == "ok",
+        )
+        last_runs = (
+            (head.run_id, bounded.read(records(store, head.num)))
+            for head in latest_runs(store, now)
+            if not bounded.note
+        )
+        results = Reuse("", last_runs, read)
+    most = current.settings.journal_value
+    return Forecast(most, past.run_id, now._linked, results, calls), bounded
+
+
+def _json_only(record: Record, run_id: str) -> Record:
+    if record.result.form == "pickle":
+        raise NeedsUnpickling
+    return unpickled(record, run_id, trust=False)
+
+
+def _table(
+    past: PastRun, now: Run, forecast: Forecast, error: BaseException | None, note: str
+) -> Stale:
+    """The rows of the definition as it is now, then the removed ones of the run."""
+    aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
+    depend = dependents(now._linked, forecast.made)
+    is_cut = error is not None and (bool(forecast.made) or past.status == "ok")
+    rows, rows_of_run = [], dict[str, dict[str, Any]]()
+    for row in now.progress.rows.values():
+        state, why = _state(row, forecast, depend, is_cut)
+        before = aligned.get(row.key)
+        change, calls = "new" if before is None else "", forecast.made[row.key]
+        rows.append(_table_row(row, state, why, change, calls, forecast.taken[row.key]))
+        if before is not None:
+            rows_of_run[before.id] = rows[-1]
+    for row in past.progress.rows.values():
+        if row.id not in rows_of_run:
+            rows.append(_table_row(row, "", "the definition no longer has it", "removed"))
+            rows_of_run[row.id] = rows[-1]
+    table = Stale(rows)
+    table.run_id, table.rows_of_run = past.run_id, rows_of_run
+    table.is_edited = forecast.shows_edit or any(row["change"] for row in table)
+    why = f" ({type(error).__name__})"
+    if isinstance(error, AgfError):
+        why = f": {error.diagnostic.message}"
+    cut = f"the comparison ended early{why}" if is_cut and table.unknown else ""
+    table.note = "; ".join(filter(None, (note, cut)))
+    return table
+
+
+def _table_row(
+    row: Row, state: State, why: str, change: str, calls: int = 0, reused: int = 0
+) -> dict[str, Any]:
+    return {
+        "step": row.id,
+        "kind": row.word,
+        "label": row.label,
+        "state": state,
+        "calls": calls,
+        "reused": reused,
+        "why": why,
+        "change": change,
+        "key": row.key,
+    }
+
+
+def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
+    key = row.key
+    if forecast.made[key]:
+        return "again", forecast.misses[key].why
+    is_flow = flow_at(forecast.linked, key) is not None and not forecast.taken[key]
+    if not isinstance(row.step, Invoke) or is_flow:
+        return "", ""
+    if key in depend:
+        if row.started or is_cut:
+            return "depends", "it depends on a step that runs again"
+        return "unknown", "whether it runs depends on a step that runs again"
+    if row.started:
+        return "reused", ""
+    return ("unknown", "the comparison did not reach it") if is_cut else ("", "")

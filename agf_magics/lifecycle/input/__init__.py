@@ -1,0 +1,1 @@
+"""What a run gets of a person: options, input, workers, answers."""

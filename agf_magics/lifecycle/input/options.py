@@ -1,0 +1,82 @@
+"""The options of a run as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from ...catalog import Registry
+from ...engine.host.host import Asker
+from ...engine.runner import Recording
+from ...flow.progress.events import Event
+from ...limits.budgets import Budget
+from ...limits.limits import Limits
+from ...text.diagnostics import Diagnostic
+from ...values.value import Value
+from .fields import fields_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How a run is made and driven."""
+
+    registry: Registry | None = None
+    """None: the registry of this process."""
+    limits: Limits | None = None
+    """None: those of the settings; for a resumed run, the original ones."""
+    on_event: Callable[[Event], None] | None = None
+    stream: bool = False
+    """Whether the text of models is reported while it arrives."""
+    queue: bool = False
+    """Whether the events wait for `Run.events`."""
+    ask: Asker | None = None
+    """Puts a question to a person; None: the notebook or the terminal asks."""
+    dry: bool = False
+    on: object = None
+    """Where concurrent calls run: see `workers.on`; None: in this process."""
+    reuse: bool | str = False
+    """Whether to reuse earlier results: of the run with this id; True: of the latest runs of the
+    flow."""
+    background: bool = False
+    """Whether no caller waits for the run. Otherwise the caller must `wait`: it runs the plain
+    functions."""
+    inline: bool = False
+    """Whether the flow is not registered and must pass the static gate."""
+    enter: Callable[[], None] | None = None
+    """Called once, in the context of the run, before its first step: it reserves the place of the
+    output."""
+    shown: tuple[Diagnostic, ...] = ()
+    """Warnings that the person has already seen; the run does not repeat them."""
+    answer: Value = None
+    """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    budget: Budget | None = None
+    """What earlier runs have used of the limits, which this run continues; None: its own."""
+    secrets: tuple[Value, ...] = ()
+    """Values that are secret from the start, whichever tool receives them."""
+    plans: bool = False
+    """Whether the run asks a model for a plan: its trace says so."""
+    continuing: Callable[[str], str] | None = None
+    """What a person writes to continue a run with this status; None: the run is resumed by its
+    id."""
+    note: str = ""
+    """What a person must know about the run, as a part of its note."""
+    found: tuple[Diagnostic, ...] = ()
+    """Warnings about its input."""
+    recording: Recording | None = None
+    """The calls that the run replays; None: those of the `replay` around it."""
+    trust: bool = False
+    """Of a resumed run: whether to unpickle values that are not signed by the user."""
+
+    def __post_init__(self) -> None:
+        limits: object = self.limits
+        if not isinstance(limits, Limits | None):
+            pairs = fields_of(limits).items()
+            write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
+            raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
+
+
+DEFAULTS = RunOptions()
+
+replaying: ContextVar[Recording | None] = ContextVar("replaying", default=None)
+"""The recording that runs replay here, also those that a tool of such a run starts."""

@@ -1,0 +1,55 @@
+"""The workers of a run, found from ``on=`` or the settings, and started ahead."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from ...catalog import Tool
+from ...engine.host.placement import runs_on_workers
+from ...engine.linking.linked import Linked
+from ...engine.runner import clock
+from ...flow.progress.events import Warned
+from ...settings.settings import current
+from ...text.diagnostics import Diagnostics
+from ...workers.backends.backend import WorkerBackend
+from ...workers.backends.requirements import Need, find_problems
+from ...workers.on import find_backend
+from .options import RunOptions
+
+
+def find_workers(
+    options: RunOptions, linked: Linked
+) -> tuple[WorkerBackend | None, tuple[Warned, ...]]:
+    """The worker backend of a run, None: this process; and warnings about it. Raises
+    DefinitionError.
+
+    A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
+    """
+    wanted = _wanted(options)
+    backend = find_backend(wanted) if wanted is not None else None
+    if backend is None:
+        return None, ()
+    problems = Diagnostics()
+    needs = [
+        Need(callee.name, callee.resources, bool(callee.secret), span)
+        for callee, span in linked.every_callee
+        if isinstance(callee, Tool) and runs_on_workers(callee)
+    ]
+    problems.extend(find_problems(backend, needs))
+    problems.refuse()
+    return backend, tuple(Warned(clock(), problem) for problem in problems)
+
+
+def _wanted(options: RunOptions) -> object:
+    if options.dry:
+        return None
+    return options.on if options.on is not None else current.settings.on or None
+
+
+async def prepare_workers(options: RunOptions) -> RunOptions:
+    """``options`` with the worker backend in place of its name: a loop must not wait for a
+    connection."""
+    if _wanted(options) is None:
+        return options
+    return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")

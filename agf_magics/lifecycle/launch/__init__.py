@@ -1,0 +1,1 @@
+"""Runs are started and driven to their end."""

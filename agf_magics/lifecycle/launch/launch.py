@@ -1,0 +1,382 @@
+"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them use
+`prepare_run`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from ...catalog import Context, Registry, default
+from ...engine.host.host import Asker
+from ...engine.host.interrupts import held_interrupts
+from ...engine.linking.gate import gate, kernel_bound
+from ...engine.threads.rights import rights
+from ...flow.frame import FlowInput
+from ...flow.progress.events import Event
+from ...flow.steps import Flow
+from ...limits.limits import Limits
+from ...settings.folders import journal_file
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.suggestions import suggest
+from ...values.value import Value
+from ...workers.sending.losses import is_worker
+from ...workers.sending.unsendable import STAY
+from ..definitions.define import for_input, load
+from ..definitions.define import link_flow as link_with_files
+from ..input.fields import fields_of, missing_fields, settle_input, unused_fields
+from ..input.options import DEFAULTS, RunOptions, replaying
+from ..input.workers import find_workers, prepare_workers
+from ..runs.run import Run
+from ..storage.persistence import start_journal
+from ..storage.relink import refused
+from ..storage.reuse import reuse_results
+from .driving import run_here, start_on_engine, wait_for
+
+WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
+"""Problems that a dry run does not have: it asks no agent and no model."""
+
+WHICH_MODEL = ("model.no-key", "model.not-installed")
+"""Problems that only a request has, and a replayed one is not made."""
+
+OF_ROWS = frozenset({"map", "limit", "sample", "seed", "repeat", "width", "yes"})
+"""The options of `agf.Over`, whose module most runs do not need."""
+
+LIMITS = frozenset(field.name for field in fields(Limits))
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _explains_input(function: Callable[P, R]) -> Callable[P, R]:
+    """``agf.run("x", word="pear")`` is a natural mistake: its TypeError says how the input is
+    given."""
+    parameters = inspect.signature(function).parameters
+
+    @functools.wraps(function)
+    def call(*args: P.args, **named: P.kwargs) -> R:
+        for name in sorted(named.keys() - parameters.keys()):
+            hint = suggest(name, parameters)
+            if name in LIMITS:
+                hint = f"write limits=agf.Limits({name}={named[name]!r})"
+            elif name in OF_ROWS:
+                hint = f"write over=agf.Over(table=…, {name}={named[name]!r})"
+            hint = hint or f"the input is a mapping: agf.{function.__name__}(…, {{{name!r}: …}})"
+            raise TypeError(f"{function.__name__}() has no parameter {name!r}: {hint}")
+        return function(*args, **named)
+
+    return call
+
+
+@_explains_input
+def run(
+    flow: Flow | str | Path,
+    input: Value = None,
+    *,
+    over: object = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
+    raises: bool = True,
+    dry: bool = False,
+    ask: Asker | None = None,
+    reuse: bool | str = False,
+    on: object = None,
+) -> Run:
+    """Run a flow, wait for its end and return the run.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`. Default False.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
+
+    Raises DefinitionError before the first step if a name is unknown or a required input is
+    missing, StepError if a step fails, and RunCancelled if the run is interrupted.
+    """
+    options = RunOptions(
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
+    )
+    with held_interrupts() as held:
+        ended = wait_for(start_run(flow, input, options, over), held)
+    return ended.result() if raises else ended
+
+
+@_explains_input
+async def arun(
+    flow: Flow | str | Path,
+    input: Value = None,
+    *,
+    over: object = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
+    raises: bool = True,
+    dry: bool = False,
+    ask: Asker | None = None,
+    reuse: bool | str = False,
+    on: object = None,
+) -> Run:
+    """Run a flow on the running event loop: ``await agf.arun(...)``. Plain functions run on worker
+    threads.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the loop's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`. Default False.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
+
+    Raises the same errors as `run`.
+    """
+    options = RunOptions(
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
+    )
+    started = prepare_run(flow, input, await prepare_workers(options), over)
+    await run_here(started)
+    return started.result() if raises else started
+
+
+@_explains_input
+def start(
+    flow: Flow | str | Path,
+    input: Value = None,
+    *,
+    over: object = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    stream: bool = False,
+    dry: bool = False,
+    ask: Asker | None = None,
+    reuse: bool | str = False,
+    on: object = None,
+) -> Run:
+    """Start a run in the background and return it at once. The run has ``wait``, ``result`` and
+    ``cancel`` and can be awaited.
+
+    Plain functions run on threads of their own. An interrupt of the kernel does not reach the run.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``input``: a mapping of names to values, the named context of the first step; a definition
+      with an interface accepts any value that the interface allows. Default None: an empty mapping.
+    - ``over``: a table, for a run of the flow over each of its rows: a DataFrame, an Arrow table, a
+      list of mappings, the path of a ``.csv``, ``.jsonl`` or ``.parquet`` file, or `Over` with
+      options. ``input`` then has what all rows have in common. Default None: one run.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``stream``: whether ``on_event`` also gets the text of models while it arrives, as
+      `ModelText`, and the events are kept for `Run.events`. Default False.
+    - ``dry``: whether to run without calling tools and agents; sample values replace their results.
+      Default False.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
+      a run id those of that run. Default False.
+    - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
+      the address of a Dask scheduler, a Dask client, any ``concurrent.futures.Executor``, or
+      `Workers` with options; ``"here"``: on threads of this process. A dry run does not use it.
+      Default None: as the settings say.
+
+    Raises DefinitionError as `run` does; no run is started then.
+    """
+    options = RunOptions(
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        stream=stream,
+        queue=stream,
+        dry=dry,
+        ask=ask,
+        reuse=reuse,
+        on=on,
+        background=True,
+    )
+    return start_run(flow, input, options, over)
+
+
+def start_run(
+    flow: Flow | str | Path, input: Value, options: RunOptions, over: object = None
+) -> Run:
+    """Start a run and return it at once."""
+    started = prepare_run(flow, input, options, over)
+    start_on_engine(started)
+    return started
+
+
+def prepare_run(
+    flow: Flow | str | Path,
+    input: Value = None,
+    options: RunOptions = DEFAULTS,
+    over: object = None,
+) -> Run:
+    """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
+    run over data. Raises DefinitionError with all problems."""
+    if over is not None:
+        from ..table_runs.over import over_rows  # here: most runs have one input
+
+        flow = find_flow(flow, default(options.registry))
+        flow, input, options = over_rows(flow, over, input, options)
+    prepared = link_run(flow, input, options, copies=options.dry)
+    # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
+    # with it. A run that replays made its calls before (decision D49).
+    is_kept = not (options.dry or rights().inside or prepared._options.recording is not None)
+    if is_kept and (path := journal_file()) is not None:
+        start_journal(prepared, path)
+    if options.reuse:
+        reuse_results(prepared, options.reuse)
+    return prepared
+
+
+def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
+    """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
+    context."""
+    registry = default(options.registry)
+    found_flow = find_flow(flow, registry)
+    linked, problems = link_with_files(found_flow, registry)
+    if options.inline:
+        problems = gate(found_flow, problems, rights().grant.identity)
+    if options.background:
+        problems.extend(kernel_bound(linked))
+    flow_input = FlowInput(
+        settle_input(input, found_flow), context=_context(found_flow, registry, copies)
+    )
+    fields = fields_of(flow_input.input)
+    problems.extend(missing_fields(found_flow, fields))
+    options = replace(options, recording=options.recording or replaying.get())
+    recording = options.recording
+    for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
+        problems = problems.without(code)
+    problems.refuse()
+    workers, about_workers = find_workers(options, linked)
+    of_definition = for_input(found_flow.warnings, fields)
+    findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
+    seen = {
+        (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
+    }
+    warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
+    if flow_input.context is not None and not copies:
+        registry.contexts.add(flow_input.context)
+    limits = options.limits or current.settings.limits
+    linked_run = Run(linked, flow_input, limits, options, warnings)
+    linked_run._workers = workers
+    if recording is not None:
+        linked_run._notes = recording.notes
+        linked_run._find_secrets()
+    for warning in about_workers:
+        linked_run.progress.apply(warning)
+    return linked_run
+
+
+def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
+    """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
+    if isinstance(flow, Flow):
+        return flow
+    if isinstance(flow, str) and {"\n", ":"}.isdisjoint(flow):  # else it is a definition
+        if flow in registry.flows:
+            return registry.flows[flow]
+        hint = (
+            suggest(flow, registry.flows, "registered flows")
+            or "define one first: agf.define(…), or %%pipeline"
+        )
+        if is_worker():
+            hint = f"a worker has no flows of the kernel: {STAY}"
+        if flow.endswith((".yaml", ".yml", ".json")):
+            hint = f"give a file as a Path: Path({flow!r})"
+        raise DefinitionError(
+            Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint)
+        )
+    return load(flow, registry=registry)
+
+
+def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
+    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
+    so that a cell that runs twice gives the same."""
+    name = flow.dialect.context
+    if name is None:
+        return None
+    if not name:
+        return Context(flow.name)
+    context = registry.contexts.named(name)
+    return Context(name, context.log) if copies else context
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]
+
+
+__all__ = ["arun", "find_flow", "prepare_run", "run", "start", "start_run"]

@@ -1,0 +1,1 @@
+"""Past runs: found, shared, compared, resumed, repeated."""

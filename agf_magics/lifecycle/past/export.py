@@ -1,0 +1,83 @@
+"""A run or a list of runs, exported as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...catalog.builtin.files import write_file
+from ...flow.steps import Flow
+from ...settings.folders import own_files
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import UNUSABLE, path_error_reason
+from ...values.value import Value, is_json
+from ..runs.run import Run
+from .past_run import PastRun
+
+
+def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
+    """Write the files that the graph of ``run`` names under ``exports``, and return their paths.
+
+    A key without a value gives no file; an existing file is replaced. Raises StepError
+    ``run.export`` if the graph has no exports, if the folder cannot be made, or if a value has no
+    text; ``tool.file-path`` and ``tool.file-write`` if a file cannot be written.
+
+    Parameters:
+
+    - ``run``: a `Run` or a `PastRun`, with any status. Required.
+    - ``folder``: the folder for the files, relative to the current folder; it is made if it does
+      not exist. Required.
+    """
+    flow: Flow = run.flow
+    if not flow.declared.exports:
+        message = f"{run.name!r} exports nothing"
+        raise StepError(
+            Diagnostic(
+                "run.export", message, hint="exports: {KEY: {format: markdown, filename: KEY.md}}"
+            )
+        )
+    root = Path(folder)
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except UNUSABLE as error:
+        raise StepError(
+            Diagnostic("run.export", f"cannot make the folder: {path_error_reason(error)}")
+        ) from None
+    real, written = Path(os.path.realpath(root)), list[Path]()
+    stores: Mapping[str, Value] = run.stores
+    for file in flow.declared.exports:
+        value = stores.get(file.name)
+        if value is None:
+            continue
+        text = format_export(value, file.format)
+        if text is None:
+            message = f"{file.name!r} has no text: it is a Python object"
+            hint = "a node before the end can make a text or JSON of it"
+            raise StepError(Diagnostic("run.export", message, file.span, hint))
+        write_file(real, file.file, text, own_files())
+        written.append(root / file.file)
+    return written
+
+
+def format_export(value: Value, format: str) -> str | None:
+    """A value as the text of a file; None if it has none.
+
+    >>> format_export(["a", 1], "markdown")
+    '- a\\n- 1\\n'
+    """
+    if isinstance(value, str) and format != "json":
+        return value if value.endswith("\n") else f"{value}\n"
+    if not is_json(value):
+        return None
+    if format == "markdown" and isinstance(value, list):
+        return "".join(f"- {_one_line(item)}\n" for item in value)
+    if format == "markdown" and isinstance(value, dict):
+        return "".join(f"- **{name}**: {_one_line(inner)}\n" for name, inner in value.items())
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"
+
+
+def _one_line(value: Value) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.split())

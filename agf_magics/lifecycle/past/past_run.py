@@ -1,0 +1,409 @@
+"""A run of the journal, read value by value on demand and never unpickled for display."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from ...engine.calls.table_rows import ROW
+from ...engine.linking.linked import Linked
+from ...engine.linking.sessions import recorded_session
+from ...flow.progress.events import StepPath, format_path
+from ...flow.progress.progress import Progress, count_use
+from ...flow.progress.rows import Usage, key_of, one_reply
+from ...flow.steps import Flow, calls
+from ...journal import runs
+from ...journal.codec.encoding import DecodeError, decode_value
+from ...journal.codec.json_texts import encode
+from ...journal.codec.signatures import SignatureError, is_signed, user_key
+from ...journal.database.errors import JournalError, as_definition_errors, unusable
+from ...journal.database.store import Store
+from ...journal.records.failures import error_from
+from ...journal.records.records import UNREADABLE, Record, decoded
+from ...journal.runs import RunRow
+from ...journal.secrets.masking import Secrets
+from ...journal.shared_runs import copied
+from ...languages.over import OVER
+from ...settings.settings import current
+from ...text.diagnostics import Diagnostic, StepError
+from ...text.source import Source
+from ...values.value import Value
+from ..runs.live import live
+from ..runs.run import BaseRun, NamedValues, Run, fails_again
+from ..runs.trace import CallTable, Trace, restore_calls, trace_rows, uses
+from ..storage.lookup import (
+    check_given,
+    describe_lost,
+    describe_resumed,
+    find_run,
+    journal,
+    refused_running,
+)
+from ..storage.manifest import Manifest, Text, read_manifest
+from ..storage.persistence import restore_rows
+from ..storage.relink import load_texts, refused
+from .comparison import ComparedRun, Comparison, compare
+
+if TYPE_CHECKING:
+    from ..table_runs.table import RowTable
+
+T = TypeVar("T")
+
+
+class PastRun(BaseRun):
+    """A run in the journal. All attributes can be read at any time; they contain the journaled
+    data: ``run_id``, ``flow``, ``status``, ``started``, ``ended``, ``seconds``, ``input``,
+    ``output``, ``error``, ``warnings``, ``stores``, ``steps``, ``trace``, ``calls``, ``table``,
+    ``usage``, ``cost``, ``progress`` and ``note``. ``load(step)`` reads the result of a call,
+    ``compare(other)`` the differences, ``export(path)`` writes everything as JSON.
+    """
+
+    warnings: tuple[Diagnostic, ...] = ()
+
+    def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
+        """``imported``: the name of the file that it is from; empty: it is in the journal."""
+        self._store, self._row, self._imported = store, row, imported
+        self.run_id = row.listed.run_id
+        self.name, self.language = row.listed.name, row.listed.language
+        self.status = row.listed.status
+        """``ok``, ``error``, ``cancelled``, ``waiting``, ``running`` or ``interrupted``."""
+        self.secrets = Secrets()  # the journal stores none
+
+    @property
+    def _in_journal(self) -> tuple[Store, int]:
+        """Its journal, and its number there."""
+        return self._store, self._row.listed.num
+
+    @property
+    def started(self) -> datetime:
+        return datetime.fromtimestamp(self._row.listed.started)
+
+    @property
+    def ended(self) -> datetime | None:
+        """The time of the end; None if the run has not ended."""
+        ended = self._row.listed.ended
+        return datetime.fromtimestamp(ended) if ended is not None else None
+
+    @property
+    def seconds(self) -> float | None:
+        head = self._row.listed
+        return head.ended - head.started if head.ended is not None else None
+
+    @property
+    def note(self) -> str:
+        """Why the run is incomplete and how to resume it, how often it was resumed, and what the
+        journal lacks. Usually empty."""
+        head, resume = self._row.listed, self.how_to_continue
+        if self._imported:
+            return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
+        why = {
+            "interrupted": "its process ended before it did",
+            "waiting": "it waits for an answer",
+        }.get(self.status)
+        parts = (
+            f"{why}: {resume}" if why else resume and f"{resume} resumes it",
+            describe_resumed(head.taken),
+        )
+        return "; ".join(filter(None, (*parts, describe_lost(head.lost))))
+
+    @property
+    def how_to_continue(self) -> str:
+        """What to write to resume the run, ``%resume big-2``; empty if there is nothing to
+        resume, or if it would fail in the same way."""
+        if self._imported or (self.status == "error" and fails_again(self.error)):
+            return ""
+        return current.words.resume(self.run_id, self.status)
+
+    @cached_property
+    def order(self) -> Manifest:
+        """Its manifest: the definitions, the input, the limits. Raises DefinitionError if it is
+        damaged."""
+        try:
+            return read_manifest(self._row)
+        except DecodeError as error:
+            raise refused("journal.unreadable", f"this run cannot be read: {error}") from None
+
+    @property
+    def input(self) -> Value:
+        return self.order.input
+
+    @property
+    def output(self) -> Value:
+        """The output for display. `load` returns the value itself if it is not JSON."""
+        row = self._row
+        return self._decoded(row.output if row.form == "json" else row.shown)
+
+    @property
+    def stores(self) -> Mapping[str, Value]:
+        stores = self._decoded(self._row.stores) or {}
+        return NamedValues(stores) if isinstance(stores, dict) else self._refuse_end()
+
+    @cached_property
+    def error(self) -> StepError | None:
+        if self._row.error is None:
+            return None
+        try:
+            return error_from(self._row.error, [text.source for text in self.order.flows])
+        except UNREADABLE:
+            self._refuse_end()
+
+    @cached_property
+    def flow(self) -> Flow:
+        """The definition at the time of the run. Raises DefinitionError if it can no longer be
+        loaded."""
+        return self._linked.flow
+
+    @cached_property
+    def progress(self) -> Progress:
+        """The tree of steps with their states."""
+        progress = Progress(self.flow, self._linked.callees)
+        everything = list(self.records())
+        head, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
+        progress.status, progress.error, progress.stores = self.status, self.error, self.stores
+        progress.when, progress.ended = head.started, head.ended or max(last, head.started)
+        try:
+            if (rows := self._decoded(self._row.tree)) is not None:
+                restore_rows(progress, rows)
+            restore_calls(progress, everything, has_rows=rows is not None)
+            for reply in uses(everything):
+                count_use(progress, reply)
+        except UNREADABLE:
+            self._refuse_end()
+        return progress
+
+    @cached_property
+    def usage(self) -> Usage:
+        """The use of models in this run, without results that were reused from another run."""
+        used = Usage()
+        for reply in uses(self.records()):
+            used = used.plus(one_reply(reply.input, reply.output, reply.model, reply.cost))
+        return used
+
+    @property
+    def trace(self) -> Trace:
+        """A table with one row per step, in the order of the definition."""
+        with as_definition_errors():
+            return trace_rows(self.progress, self._in_journal, self.secrets.shown)
+
+    @property
+    def calls(self) -> CallTable:
+        """A table with one row per journaled call, in the order of their ends."""
+        return CallTable(_readable(_call_rows(self.records())))
+
+    @cached_property
+    def table(self) -> RowTable:
+        """The result of a run over data: a row for each row, with its outcome. Raises
+        DefinitionError for another run."""
+        from ..table_runs.table import RowTable
+
+        return RowTable(self)
+
+    @property
+    def _definition(self) -> tuple[str, Source]:
+        return self.language, self.order.flows[0].source
+
+    def records(self) -> Iterator[Record]:
+        """The rows of the journal. Raises DefinitionError if they are damaged."""
+        return _readable(runs.records(self._store, self._row.listed.num))
+
+    def load(self, at: str | None = None, trust: bool = False) -> Value:
+        """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A
+        value other than JSON is unpickled, which can run code: without your signature only with
+        ``trust`` (default False)."""
+        row = self._row
+        call = find_call(self, at) if at is not None else None
+        try:
+            if call is not None:
+                return call.read_value(self.run_id, trust)
+            signed = (self.run_id, "output", "", row.output or "")
+            if row.form == "pickle" and not trust and not is_signed(user_key(), row.sign, *signed):
+                raise SignatureError
+            return decode_value(row.form or "again", row.output)
+        except DecodeError as error:
+            what = at or "its output"
+            raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
+
+    def compare(self, other: PastRun) -> Comparison:
+        """Return how the run ``other`` (required) differs: a table with one row per step, with the
+        attributes ``values`` (a table of the values that differ) and ``definitions`` (the
+        difference of the texts).
+
+        Raises DefinitionError if one of the runs is damaged."""
+        first, second = (
+            ComparedRun(run.run_id, run.input, run.output, run.stores, run.order, run.records)
+            for run in (self, other)
+        )
+        return compare(first, second)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the run to the file ``path`` (required) as JSON, opaque values as displayed, and
+        return the path. `import_run` opens it elsewhere."""
+        target = Path(path)
+        with target.open(
+            "w", encoding="utf-8", errors="backslashreplace"
+        ) as file:  # lone surrogates, as in JSON
+            head = {
+                "run": self.run_id,
+                "name": self.name,
+                "language": self.language,
+                "status": self.status,
+                "started": self.started.isoformat(),
+                "seconds": self.seconds,
+                "input": self.input,
+                "output": self.output,
+                "stores": self.stores,
+                "usage": self.usage.as_json(),
+                "error": str(self.error) if self.error else None,
+                "definitions": [
+                    {"name": text.name, "language": text.language, "text": text.source.text}
+                    for text in self.order.flows
+                ],
+            }
+            if self.language == OVER:
+                head |= self.table.report_form()
+            file.write(_strict(head)[:-1] + ',"calls":[')
+            for number, call in enumerate(_readable(_call_rows(self.records()))):
+                file.write((",\n" if number else "\n") + _strict(call))
+            file.write('],"journal":')
+            file.writelines(_readable(copied(self._store, self._row)))
+            file.write("}\n")
+        return target
+
+    @cached_property
+    def _linked(self) -> Linked:
+        """Its definitions, linked with each other only: nothing of the kernel is used."""
+        texts = self.order.flows
+        _, flows = load_texts(texts)
+        _add_sessions(flows, texts)
+        linked = {n: Linked(flow, {}) for n, flow in enumerate(flows) if flow is not None}
+        for number in linked:
+            callees = {
+                step: linked[first]
+                for step, (first, *_) in texts[number].calls.items()
+                if first in linked
+            }
+            linked[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
+        return linked[0]
+
+    def _decoded(self, text: str | bytes | None) -> Any:
+        try:
+            return decoded(text)
+        except JournalError:
+            self._refuse_end()
+
+    def _refuse_end(self) -> NoReturn:
+        raise unusable(
+            JournalError("journal.damaged", f"the end of run {self.run_id!r} is damaged")
+        )
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        from ...pictures.pages.past_page import past_html, past_text
+
+        return {"text/html": past_html(self), "text/plain": past_text(self)}
+
+    def __repr__(self) -> str:
+        return f"<PastRun {self.run_id} {self.status}>"
+
+
+def find_past_run(run_id: str) -> PastRun:
+    """A run of the journal. Raises DefinitionError."""
+    store = journal()
+    with as_definition_errors():
+        return PastRun(store, find_run(store, run_id))
+
+
+def find_call(run: PastRun, place: str, kind: str = "") -> Record:
+    """The last call of ``run`` at the path ``place`` (``steps[0].do#3``) that returned. With ``kind``:
+    a call of this kind with any outcome, also that of a step, of which the last failed call is taken
+    before others. Raises DefinitionError."""
+
+    def is_meant(call: Record) -> bool:
+        if not kind:
+            return call.what == "finished" and format_path(call.at) == place
+        is_call = call.kind == kind and call.given is not None
+        return is_call and place in (format_path(call.at), "/".join(key_of(call.at)))
+
+    calls = filter(is_meant, run.records())
+    last = max(calls, key=lambda call: (call.what == "failed", call.line), default=None)
+    if last is None:
+        message = f"there is no {kind} call {place!r} in this run".replace("  ", " ")
+        raise refused("journal.unknown-call", message, "run.calls lists them")
+    return last
+
+
+def find_ended(run: Run | PastRun | str) -> Run | PastRun:
+    """A run that has ended and is journaled: the live one, which still has its definitions, its
+    input and its secrets, else that of the journal. Raises DefinitionError."""
+    if isinstance(run, str):
+        run = live.find(run) or find_past_run(run)
+    if run.status in ("running", "pending"):
+        raise refused_running(run.run_id)
+    return run if run._in_journal is not None else find_past_run(run.run_id)
+
+
+def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
+    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
+    DefinitionError if a part is neither known nor given."""
+    fields, input = dict(more or {}), run.input
+    if isinstance(run, PastRun):
+        check_given(run.order, fields, run.run_id)
+    return {**input, **fields} if isinstance(input, dict) else input
+
+
+def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
+    """Add the flows of model sessions, at the places of the steps that open them."""
+    for number, text in enumerate(texts):
+        flow = flows[number]
+        for step in calls(flow.body) if flow is not None else ():
+            for called in text.calls.get(step.id, ()):
+                session, span = texts[called].session, step.place
+                if session is not None and span is not None:
+                    flows[called] = recorded_session(*session, texts[called].language, span)
+
+
+def _readable(rows: Iterable[T]) -> Iterator[T]:
+    """Rows of a journal. Raises a JournalError as a DefinitionError."""
+    with as_definition_errors():
+        yield from rows
+
+
+def _call_rows(records: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    """The journaled calls as rows of a table, and the elements that were dropped for another reason
+    than a failed call: a result that does not conform to its schema, an expression. A resumed run
+    continues to count the attempts of a call."""
+    attempts: Counter[StepPath] = Counter()
+    failed = set[StepPath]()
+    for record in records:
+        if record.what == "failed":
+            failed.update(record.at[:end] for end in range(1, len(record.at) + 1))
+        if record.what == "dropped" and record.at not in failed:
+            yield _call_row(record, 1)
+        elif record.kind and record.kind != ROW:  # a row of a table is not a call
+            attempts[record.at] += 1
+            yield _call_row(record, attempts[record.at])
+
+
+def _call_row(record: Record, attempt: int) -> dict[str, Any]:
+    return {
+        "step": format_path(record.at),
+        "kind": record.kind,
+        "label": record.name,
+        "status": "ok" if record.what == "finished" else record.what,
+        "attempt": attempt,
+        "started": record.started,
+        "seconds": record.seconds,
+        "input": record.given_shown,
+        "output": record.value_shown,
+        "error": record.message,
+    }
+
+
+def _strict(value: Any) -> str:
+    """JSON that every program can read: NaN and infinities become strings."""
+    plain = json.loads(encode(value), parse_constant=str)
+    return json.dumps(plain, ensure_ascii=False, allow_nan=False)

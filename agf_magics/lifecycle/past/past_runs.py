@@ -1,0 +1,220 @@
+"""The runs of this process and of the journal: listed, found, deleted.
+
+Such files are written only when a person asks for them. A definition is untrusted, and the names of
+the files come from it, so they stay below the folder that the person chooses, as the files of the
+built-in tools stay below the notebook's folder (decisions A16, D3).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ...flow.graph_steps import Walk
+from ...flow.progress.progress import RunLine
+from ...flow.progress.rows import Row
+from ...flow.steps import Each, Flow, Fold, Repeat, path_to
+from ...journal import runs as queries
+from ...journal.database.errors import as_definition_errors
+from ...journal.run_calls import CallsOfElement, RunCalls
+from ...journal.runs import RunHead
+from ...pictures.plain import counted
+from ...settings.folders import journal_file
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ..runs.live import live
+from ..runs.run import Run
+from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
+from ..storage.persistence import forget_old
+from ..storage.relink import refused
+from .past_run import PastRun, find_past_run
+
+if TYPE_CHECKING:
+    from ..table_runs.over import Over
+
+
+class Runs(tuple[RunLine, ...]):
+    """A list of runs, the latest first."""
+
+    @property
+    def interrupted(self) -> Runs:
+        """The runs whose process ended before them. `resume` resumes them."""
+        return Runs(run for run in self if run.status == "interrupted")
+
+    @property
+    def waiting(self) -> Runs:
+        """The runs that wait for an answer."""
+        return Runs(run for run in self if run.status == "waiting")
+
+    def _repr_html_(self) -> str:
+        from ...pictures.pages.past_page import runs_page
+
+        return runs_page(self)["text/html"]
+
+    def __repr__(self) -> str:
+        from ...pictures.pages.past_page import runs_page
+
+        return runs_page(self)["text/plain"]
+
+
+def runs(run_id: str | None = None) -> Any:
+    """Return the live runs and those in the journal (`Runs`), or one of them.
+
+    ``run_id``: the id of a run, or the beginning of one. Default None: all runs, the latest first.
+
+    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises
+    DefinitionError if the journal cannot be read or has no such run.
+    """
+    if run_id is not None:
+        return live.find(run_id) or find_past_run(run_id)
+    here = {run.run_id: run for run in live if run.journal is None}
+    lines = [
+        *map(_live_line, reversed(here.values())),
+        *map(_line, journaled_runs()),
+    ]
+    return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
+
+
+def notebook_of(run_id: str) -> str:
+    """The path of the notebook that started a run of the journal; empty if it is unknown."""
+    try:
+        return find_past_run(run_id).order.notebook
+    except DefinitionError:  # a damaged run has no notebook, and does not hide the others
+        return ""
+
+
+def journaled_runs() -> list[RunHead]:
+    """The runs of the journal, the latest first; none without a journal. Raises DefinitionError."""
+    path = journal_file()
+    if path is None or not path.exists():
+        return []
+    store = journal()
+    with as_definition_errors():
+        return queries.list_runs(store)
+
+
+def delete(run_ids: Sequence[str]) -> list[str]:
+    """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
+    store = journal()
+    with as_definition_errors():
+        listed = {head.run_id: head for head in queries.list_runs(store)}
+        heads = [listed.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
+        for head in heads:
+            if head.status == "running":
+                raise refused(
+                    "journal.running",
+                    f"run {head.run_id!r} is running",
+                    f"%runs --cancel {head.run_id}",
+                )
+        queries.forget(store, heads)
+        queries.shrink(store)
+        left = {head.run_id for head in queries.list_runs(store)}
+    for head in heads:
+        if head.run_id in left:
+            message = f"run {head.run_id!r} was resumed by another kernel just now"
+            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+    return [head.run_id for head in heads]
+
+
+def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]:
+    """Delete runs that ended, or were interrupted, more than ``days`` ago, and then the oldest ones
+    until the journal takes at most ``size`` bytes; None: as the settings say, 0: no limit. Running
+    and waiting runs stay.
+
+    Returns the number of deleted runs and the bytes that the journal takes. Raises DefinitionError.
+    """
+    settings, store = current.settings, journal()
+    with as_definition_errors():
+        most = settings.journal_size if size is None else size
+        count = forget_old(store, settings.journal_days if days is None else days, most)
+        return count, queries.shrink(store)
+
+
+def find_unfinished() -> tuple[list[RunHead], str]:
+    """The runs that can be resumed, and the problem of the journal (or an empty text), for the
+    start of a session. The journal may be someone else's: nothing in it may end the session."""
+    try:
+        heads = journaled_runs()
+    except DefinitionError as error:
+        return [], f"{error.diagnostic.message} [{error.code}]"
+    except Exception as error:  # every row is checked when it is read; this is the last guard
+        return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
+    damaged = sum(head.status == "damaged" for head in heads)
+    problem = (
+        f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
+        if damaged
+        else ""
+    )
+    return [head for head in heads if head.status in UNFINISHED], problem
+
+
+def _line(head: RunHead) -> RunLine:
+    seconds = head.ended - head.started if head.ended is not None else None
+    note = "; ".join(filter(None, (describe_resumed(head.taken), describe_lost(head.lost))))
+    if head.status == "damaged":
+        note = "journal.damaged: %runs --delete RUN"
+    cost = Decimal(head.cost) if head.cost is not None else None
+    return RunLine(
+        head.run_id, head.name, head.status, head.started, seconds, note, head.tokens, cost
+    )
+
+
+def _live_line(run: Run) -> RunLine:
+    seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
+    started = (
+        time.time() - (time.monotonic() - run.progress.when)
+        if run.progress.when is not None
+        else time.time()
+    )
+    return RunLine(
+        run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost
+    )
+
+
+def calls_of(run: Run | PastRun) -> RunCalls | None:
+    """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
+    not journaled."""
+    return RunCalls(*run._in_journal, as_definition_errors) if run._in_journal is not None else None
+
+
+def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
+    """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
+    of all loops); none for other steps. ``flow``: the flow that has the step."""
+    if not isinstance(row.step, Each | Fold | Repeat):
+        return []
+    loops = sum(
+        isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and inner is outer.body)
+        for outer, inner in pairwise(path_to(flow.body, row.step.id))
+    )
+    has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
+    return calls.elements(row, loops + has_numbers)
+
+
+def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
+    """A table with options; ``retried``: of the run with this id only the rows that failed.
+
+    Without a table, these rows are read from the journal. Raises DefinitionError."""
+    from ..table_runs.over import Over
+
+    if retried is None:
+        return Over(table=table, **options)
+    run = find_past_run(retried)
+    earlier = run.table
+    failed = [row for row in earlier.rows(earlier.failed) if not row.repeat]
+    if not failed:
+        hint = "%runs lists the runs; --over runs all rows"
+        message = f"no row of {run.run_id!r} failed"
+        raise DefinitionError(Diagnostic("over.none-failed", message, hint=hint))
+    numbers = [row.number for row in failed]
+    options = {**options, "retried": run.run_id}
+    if table is not None:
+        return Over(table=table, numbers=numbers, **options)
+    lost = next((row.number for row in failed if not row.is_whole), None)
+    if lost is not None:
+        message = f"the journal does not have all of row {lost:,} of {run.run_id!r}"
+        hint = "give the table again: add --over TABLE"
+        raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
+    return Over(table=[row.input for row in failed], names=numbers, **options)

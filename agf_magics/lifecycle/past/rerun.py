@@ -1,0 +1,152 @@
+"""An ended run is repeated from one of its steps on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+from ...catalog import Registry, default
+from ...engine.host.host import Asker
+from ...engine.host.interrupts import held_interrupts
+from ...engine.linking.linked import Linked, flow_at
+from ...engine.threads.rights import refuse_inside
+from ...flow.graph_steps import Dag, Walk
+from ...flow.progress.events import Event, is_within
+from ...flow.progress.rows import Key, key_of
+from ...flow.steps import Branches, Each, path_to
+from ...flow.steps import Sequence as Steps
+from ...journal.calls.reuse import Reuse
+from ...journal.records.records import Record
+from ...journal.runs import records
+from ...limits.limits import Limits
+from ...text.suggestions import suggest
+from ...values.value import Value
+from ..definitions.influence import reached
+from ..input.options import DEFAULTS, RunOptions
+from ..launch.driving import start_on_engine, wait_for
+from ..launch.launch import find_registered, prepare_run
+from ..runs.run import Run
+from ..storage.lookup import unpickled
+from ..storage.relink import refused
+from .past_run import PastRun, find_ended, input_again
+
+
+def rerun(
+    run_id: str,
+    step: str,
+    *,
+    input: Mapping[str, Value] | None = None,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    ask: Asker | None = None,
+    on: object = None,
+    raises: bool = True,
+) -> Run:
+    """Run a flow again from one step on, wait for its end and return the new run.
+
+    Results of the earlier run on which the step depends are reused. The definition is the one that
+    is registered now.
+
+    Parameters:
+
+    - ``run_id``: the id of the earlier run, or the beginning of one. Required.
+    - ``step``: the id of a step of that run, as in ``run.steps``. Required.
+    - ``input``: a mapping with fields of the input that replace those of the earlier run. Default
+      None: the same input.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of this run. Default None: those of the settings.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+
+    Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
+    """
+    options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
+    with held_interrupts() as held:
+        ended = wait_for(rerun_from(run_id, step, input, options), held)
+    return ended.result() if raises else ended
+
+
+def rerun_from(
+    run: Run | PastRun | str,
+    step: str,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
+) -> Run:
+    """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
+    refuse_inside("rerun")
+    registry = default(options.registry)
+    earlier = find_ended(run)
+    key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
+    flow = find_registered(earlier.name, registry)
+    again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
+    find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
+    if again.journal is not None:
+        results = [(earlier.run_id, _before(earlier, key))]
+        again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
+    start_on_engine(again)
+    return again
+
+
+def failed_step(run: Run | PastRun) -> str:
+    """The id of the innermost step that failed the run. Raises DefinitionError if none did."""
+    failed = [row.id for row in run.progress.rows.values() if row.state == "failed"]
+    if not failed:
+        hint = "name it: --from STEP (run.steps has the ids)"
+        raise refused("journal.unknown-step", f"no step of run {run.run_id!r} failed", hint)
+    return failed[-1]
+
+
+def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
+    """The key of the row with the id ``step``. Raises DefinitionError."""
+    keys = {"/".join(key): key for key in rows}
+    if step not in keys:
+        hint = suggest(step, keys, "steps") or "run.steps has the ids of all steps"
+        raise refused("journal.unknown-step", f"{where} has no step {step!r}", hint)
+    return keys[step]
+
+
+def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
+    """The records of a run without those of the step ``key`` and of what comes after it."""
+    after, visits = _after(run._linked, key)
+    assert run._in_journal is not None, "`find_ended` has checked it"
+    begun = False
+    for record in records(*run._in_journal):
+        at = key_of(record.at)
+        begun = begun or is_within(at, key)
+        left_out = (key, *after, *visits) if begun else (key, *after)
+        if not any(is_within(at, outer) for outer in left_out):
+            yield record
+
+
+def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
+    """The keys of the steps that come after a step; and of the nodes of a graph, of which only the
+    visits after the step do."""
+    after, visits = list[Key](), list[Key]()
+    for place, step in enumerate(key):
+        calls = key[:place]
+        around = flow_at(linked, calls)
+        assert around is not None, "a row is of a linked flow"
+        for outer, inner in pairwise(path_to(around.flow.body, step)):
+            match outer:
+                case Steps(steps=steps):
+                    after += [(*calls, later.id) for later in steps[steps.index(inner) + 1 :]]
+                case Branches(collect=collect) | Each(collect=collect) if (
+                    collect is not None and collect is not inner
+                ):
+                    after.append((*calls, collect.id))
+                case Dag(feeds=feeds):
+                    edges = [(source, dest) for source, dest, _ in feeds]
+                    after += [(*calls, dest) for dest in reached(inner.id, edges)]
+                case Walk(nodes=nodes, edges=edges):
+                    name = next(name for name, node in nodes.items() if node is inner)
+                    names = reached(name, [(edge.source, edge.target) for edge in edges])
+                    visits += [(*calls, nodes[name].id) for name in names if name in nodes]
+    return after, visits

@@ -1,0 +1,319 @@
+"""An unfinished run goes on where it stopped.
+
+An earlier run goes on: it is resumed, or repeated from one of its steps on.
+
+A resumed run has its definitions from its manifest, its tools from the kernel, its results from the
+journal. Completed calls are not repeated; a call that was interrupted is.
+
+A run from a step on is a new run, which reuses the results on which that step depends. They are
+reused by content, as by ``--reuse``, but not those of the step, of the steps inside it and of what
+comes after it: later steps of a sequence, the steps of a plan that its values reach,
+the nodes of a graph that an edge leads to. So the run may have another input or an edited
+definition: a call that differs is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...catalog import Context, Registry, default
+from ...engine.host.host import Asker
+from ...engine.host.interrupts import held_interrupts, hold_for
+from ...engine.linking.gate import kernel_bound
+from ...engine.runner import clock
+from ...engine.threads.rights import refuse_inside, rights
+from ...flow.frame import FlowInput
+from ...flow.progress.events import Event, Question, Warned
+from ...journal.codec.encoding import DecodeError
+from ...journal.codec.signatures import SignatureError, is_signed, user_key
+from ...journal.database.errors import JournalError, as_definition_errors, unusable
+from ...journal.database.store import Store
+from ...journal.recorder import Journal
+from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.runs import RunHead, RunRow, claim, leave, records
+from ...limits.grants import granted
+from ...limits.limits import Limits
+from ...settings.settings import current
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value, type_name
+from ..input.fields import fields_of, settle_input
+from ..input.options import DEFAULTS, RunOptions, replaying
+from ..input.prompt import parse_answer
+from ..input.workers import find_workers
+from ..launch.driving import start_on_engine, wait_for
+from ..runs.run import Run
+from ..storage.lookup import (
+    check_given,
+    find_resumable,
+    find_run,
+    journal,
+    refused_running,
+    unpickled,
+)
+from ..storage.manifest import Manifest, read_manifest
+from ..storage.persistence import watch
+from ..storage.relink import link_as_it_was, refused
+
+
+def resume(
+    run_id: str | None = None,
+    *,
+    input: Mapping[str, Value] | None = None,
+    answer: Value = None,
+    trust: bool = False,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    on_event: Callable[[Event], None] | None = None,
+    ask: Asker | None = None,
+    on: object = None,
+    raises: bool = True,
+) -> Run:
+    """Resume a run that was interrupted, failed, was cancelled or waits for an answer, and wait for
+    its end.
+
+    Completed calls are not made again. A call that was interrupted, and the call that failed the
+    run, are.
+
+    Parameters:
+
+    - ``run_id``: the id of the run, an unambiguous beginning of it, or the name of a flow: then its
+      last run that can be resumed. Default None: the last run of this notebook that was
+      interrupted, failed, was cancelled or waits for an answer.
+    - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default
+      None.
+    - ``answer``: the answer to the question that the run waits for. Default None: ask.
+    - ``trust``: whether to unpickle values that are not signed with your key, which can run code.
+      Default False.
+    - ``registry``: the `Registry` to look tools and agents up in. Default None: the registry of
+      this process.
+    - ``limits``: the `Limits` to use instead of the original ones. Default None: the original ones.
+    - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
+      it is not called again and the run continues with a warning. Default None.
+    - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
+      to an approval is True or False. Default None: the notebook or the terminal asks.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
+    - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
+      True.
+
+    Raises DefinitionError if the run cannot be resumed, and otherwise the same errors as `run`.
+    """
+    options = RunOptions(
+        registry=registry,
+        limits=limits,
+        on_event=on_event,
+        ask=ask,
+        answer=answer,
+        trust=trust,
+        on=on,
+    )
+    with held_interrupts() as held:
+        ended = wait_for(resume_run(run_id, input, options), held)
+    return ended.result() if raises else ended
+
+
+def resume_run(
+    run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+) -> Run:
+    """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
+    resumed, head = prepare_resumed(run_id, input, options)
+    assert resumed.journal is not None, "a resumed run has a journal"
+    hold_for(resumed.cancel)
+    grant = granted.set(resumed.grant.narrow(rights().grant.tools))
+    try:
+        claimed = claim(resumed.journal.store, head)
+        if claimed:
+            start_on_engine(resumed)
+    except JournalError as error:
+        raise unusable(error) from None
+    except BaseException:
+        if not resumed._is_started:  # else its end is journaled
+            with contextlib.suppress(JournalError):
+                leave(resumed.journal.store, head)
+        raise
+    finally:
+        granted.reset(grant)
+    if not claimed:
+        message = f"run {head.run_id!r} was resumed or deleted in another kernel just now"
+        raise refused("journal.running", message)
+    return resumed
+
+
+def prepare_resumed(
+    run_id: str | None = None,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
+) -> tuple[Run, RunHead]:
+    """A run that can be resumed, and its row in the journal; neither claimed nor started."""
+    refuse_inside("resume")
+    if replaying.get() is not None:
+        message = "a run cannot be resumed while a recording is replayed: its calls would be made"
+        raise refused(
+            "replay.resume", message, "start a new run, which takes its calls from the file"
+        )
+    store = journal()
+    with as_definition_errors():
+        row = find_resumable(store, run_id)
+        resumed = _resumed(store, row, run_id or row.listed.run_id, input, options)
+        if options.answer is not None:
+            otherwise = options.ask or (
+                current.ask_in_background if options.background else current.ask
+            )
+            answering = Answering(options.answer, otherwise)
+            resumed._options = replace(resumed._options, ask=answering.ask)
+            resumed._notes = answering.notes
+    return resumed, row.listed
+
+
+def _resumed(
+    store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
+) -> Run:
+    """``run_id``: the id as the user wrote it, for errors."""
+    head, registry = row.listed, default(options.registry)
+    order, earlier = _journaled(store, row, run_id, options.trust)
+    linked, problems = link_as_it_was(order, registry)
+    flow = linked.flow
+    if options.background:
+        problems.extend(kernel_bound(linked))
+    problems.refuse()
+    workers, about_workers = find_workers(options, linked)
+    context, moved = _context(order, registry, head.run_id)
+    flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
+    resumed = Run(linked, flow_input, options.limits or order.limits, options, problems)
+    resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
+    resumed._workers = workers
+    most = current.settings.journal_value
+    watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
+    for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
+        resumed.progress.apply(warned)
+    return resumed
+
+
+def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
+    """The manifest of a run and the records of its calls. Raises DefinitionError if it cannot be
+    resumed."""
+    head = row.listed
+    if head.status == "ok":
+        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
+    if head.status == "running":
+        raise refused_running(run_id)
+    try:
+        order = _manifest(row, trust)
+        calls = (
+            unpickled(call, head.run_id, trust) for call in records(store, head.num, is_shown=False)
+        )
+        earlier = ReplayLog(calls, head.status in ("error", "cancelled"))
+    except DecodeError as error:
+        hint = (
+            "trust it only if you know who wrote it: --trust (in Python: trust=True)"
+            if isinstance(error, SignatureError)
+            else None
+        )
+        raise refused(
+            "journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint
+        ) from None
+    return order, earlier
+
+
+def _manifest(row: RunRow, trust: bool) -> Manifest:
+    """The manifest of a run. Raises DecodeError if it is damaged or not signed by the user."""
+    run_id = row.listed.run_id
+    if not trust and not is_signed(user_key(), row.work_sign, run_id, "work", row.work):
+        raise SignatureError("its definitions are not signed with your key")
+    return read_manifest(row, trust)
+
+
+def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
+    """The messages of the named context before a run of the journal. Raises DefinitionError."""
+    store = journal()
+    with as_definition_errors():
+        row = find_run(store, run_id)
+    try:
+        return _manifest(row, trust=False).context
+    except DecodeError as error:
+        raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}") from None
+
+
+def _given(order: Manifest, input: Value, run_id: str) -> Value:
+    """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
+    else may differ."""
+    fields = fields_of(input)
+    check_given(order, input, run_id)
+    if order.unkept:
+        return input
+    original = fields_of(order.input)
+    other = [
+        name
+        for name, value in fields.items()
+        if name not in order.secret and (name not in original or not _same(value, original[name]))
+    ]
+    if other or not isinstance(input, dict):
+        what = ", ".join(map(repr, other)) or type_name(input)
+        message = f"a resumed run uses its original input: {what} cannot be changed"
+        raise refused("journal.other-input", message, "leave it out, or start another run")
+    extra = {name: fields[name] for name in order.secret}
+    return {**original, **extra} if extra else order.input
+
+
+def _same(value: Value, other: Value) -> bool:
+    try:
+        return bool(value == other)
+    except Exception:  # a user's class, a table
+        return False
+
+
+def _context(
+    order: Manifest, registry: Registry, run_id: str
+) -> tuple[Context | None, tuple[Diagnostic, ...]]:
+    """The named context with its messages from before the run: the kernel's own, or a copy if
+    another run has added to that one since."""
+    if not order.context_name:
+        return None, ()
+    context = registry.contexts.named(order.context_name)
+    changed = context.log is not None and context.last != run_id
+    if changed:
+        context = Context(order.context_name)
+    context.log = order.context
+    message = f"context {order.context_name!r} has changed since; this run writes to a copy"
+    return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
+
+
+class Answering:
+    """It gives ``answer`` to the first question, the one that the run waits for, and then asks
+    ``otherwise``."""
+
+    def __init__(self, answer: Value, otherwise: Asker | None) -> None:
+        self.left, self.otherwise = [answer], otherwise
+
+    def ask(self, question: Question) -> Any:
+        if self.left:
+            return _checked_answer(question, self.left.pop())
+        if self.otherwise is None:
+            raise EOFError
+        return self.otherwise(question)
+
+    def notes(self) -> Iterable[Diagnostic]:
+        """A warning if no question came: the author of the line expected one."""
+        message = "the run asked nothing, so the answer was not used"
+        hint = "remove the answer; %runs --status waiting lists the runs that wait for one"
+        unused = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
+        return (unused,) * len(self.left)
+
+
+def _checked_answer(question: Question, answer: Value) -> Value:
+    """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
+    is_changed_call = question.approval and isinstance(answer, dict)
+    if is_changed_call or not (question.approval or question.choices):
+        return answer
+    parsed = parse_answer(question, str(answer))
+    if parsed is None:
+        what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
+        if question.choices:
+            what, hint = (
+                "is not one of the choices",
+                f"--answer with one of {', '.join(map(repr, question.choices[:10]))}",
+            )
+        raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint))
+    return parsed

@@ -1,0 +1,1 @@
+"""Planners: a model or function writes plan after plan on one context."""

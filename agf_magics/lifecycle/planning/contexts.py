@@ -1,0 +1,145 @@
+"""Named contexts: the messages of plans and their values, to read, save and load; and what a model
+that plans gets of one: its tools as the JSON Schema of a plan, and the context as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...catalog import Registry, default
+from ...languages.plan import Log, resolve
+from ...languages.plan.log.lines import format_lines, parse_lines
+from ...languages.plan.log.reference import parse, references
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.source import Source
+from ...values.value import TooDeep, Value, settle, type_name
+from ..definitions.define import source_of
+
+
+def context(name: str, *, registry: Registry | None = None) -> NamedContext:
+    """Return the context of a name. It is a live view: it shows the messages that plans add later.
+
+    Parameters:
+
+    - ``name``: the name of the context. Required.
+    - ``registry``: the `Registry` that contains it. Default None: the registry of this process.
+    """
+    return NamedContext(name, default(registry))
+
+
+class NamedContext(Sequence[Mapping[str, Value]]):
+    """The messages of a context, oldest first. Messages are never removed."""
+
+    def __init__(self, name: str, registry: Registry) -> None:
+        self.name = name
+        self._registry = registry
+
+    @property
+    def log(self) -> Log:
+        held = self._registry.contexts.get(self.name)
+        log = held.log if held is not None else None
+        return log if isinstance(log, Log) else Log(log or ())
+
+    def __len__(self) -> int:
+        return len(self.log)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self.log[at]
+
+    @property
+    def instances(self) -> tuple[str, ...]:
+        """The names of the instances, in the order of their first message."""
+        return self.log.instances
+
+    def resolve(self, reference: str, instance: str | None = None, at: int | None = None) -> Value:
+        """Return the value of a reference.
+
+        Parameters:
+
+        - ``reference``: the text of the reference, for example ``"†state.rows"``. Required.
+        - ``instance``: the instance to read for. Default None: no instance.
+        - ``at``: a number of messages: read the context as it was after that many. Default None:
+          all messages.
+        """
+        try:
+            return resolve(self._at(at), reference, instance)
+        except StepError as error:
+            diagnostic = error.diagnostic
+            if at is None or diagnostic.code != "plan.not-found":
+                raise
+        hint = f"at={at} reads the context after the first {at} of its {len(self)} messages"
+        raise StepError(replace(diagnostic, hint=hint))
+
+    def sources(
+        self, reference: str, instance: str | None = None, at: int | None = None
+    ) -> tuple[int, ...]:
+        """Return the numbers of the messages that the value of a reference is composed of, oldest
+        first.
+
+        Parameters:
+
+        - ``reference``: the text of the reference. Required.
+        - ``instance``: the instance to read for. Default None: no instance.
+        - ``at``: a number of messages: read the context as it was after that many. Default None:
+          all messages.
+        """
+        log, expression = self._at(at), parse(Source("<reference>", reference).span())
+        return tuple(
+            sorted({number for ref in references(expression) for number in log.used(ref, instance)})
+        )
+
+    def append(self, message: Mapping[str, Value]) -> None:
+        """Add a message.
+
+        ``message``: the message, a mapping of names to values. Required.
+
+        Raises DefinitionError if the message is malformed or a run is writing to the context.
+        """
+        if not isinstance(message, Mapping) or not all(isinstance(key, str) for key in message):
+            raise TypeError(
+                f"a message must be a mapping of names to values, not {type_name(message)}"
+            )
+        held = self._registry.contexts.named(self.name)
+        held.hold("agf.context")
+        try:
+            held.log = self.log.append(settle(dict(message)))
+        except TooDeep as error:
+            raise DefinitionError(
+                Diagnostic("run.input", f"cannot store the message: {error}")
+            ) from None
+        finally:
+            held.release("agf.context")
+
+    def clear(self) -> None:
+        """Start a new, empty context of this name. Raises DefinitionError while a run is writing to
+        the old one."""
+        self._registry.contexts.renew(self.name)
+
+    def save(self, path: str | Path) -> None:
+        """Write the messages to a file, one per line. Of a value that is not JSON only the type and
+        the ``repr`` are written.
+
+        ``path``: the file to write; an existing file is replaced. Required.
+        """
+        Path(path).write_text(
+            "".join(f"{line}\n" for line in format_lines(self.log)), encoding="utf-8"
+        )
+
+    def load(self, path: str | Path) -> None:
+        """Start a new context of this name with the messages of a file.
+
+        ``path``: the file to read, as `save` writes it. Required.
+
+        Raises DefinitionError if a line is not a message.
+        """
+        messages = parse_lines(source_of(Path(path)))
+        self._registry.contexts.renew(self.name, Log(messages, loses=True))
+
+    def _at(self, count: int | None) -> Log:
+        return self.log if count is None else self.log.until(count)
+
+    def __repr__(self) -> str:
+        return f"<context {self.name!r} of {len(self)} messages>"

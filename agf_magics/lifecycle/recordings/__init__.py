@@ -1,0 +1,1 @@
+"""Calls recorded in a file, and runs that replay them."""

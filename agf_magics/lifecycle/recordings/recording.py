@@ -1,0 +1,306 @@
+"""The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
+
+It is made to be read, changed by hand and committed beside a test. So it is text, it has no folder,
+no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read with
+bounds, and each problem is told with its line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from ...catalog import MASK
+from ...engine.calls.table_rows import ROW
+from ...flow.progress.events import StepPath
+from ...journal.codec.encoding import weigh
+from ...journal.codec.json_texts import checker, encode
+from ...journal.records.failures import error_from
+from ...journal.records.fields import is_at
+from ...journal.records.records import UNREADABLE, Record
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.source import UNUSABLE, Source, path_error_reason
+from ...values.value import Value
+from ..past.past_run import PastRun, find_ended, find_past_run
+from ..runs.run import Run
+from ..storage.relink import refused
+
+RECORDING_FORMAT = 1
+
+
+MOST_LINE = 64_000_000
+"""Bytes of one line."""
+
+
+MOST_BYTES = 500_000_000
+"""Bytes of a file: all of its values are in memory."""
+
+
+EXCERPT = 500
+"""Characters of a line that an error shows."""
+
+
+OUTCOMES = ("finished", "failed", "answered")
+"""The outcomes of a call, and the answer of a person."""
+
+
+PACKAGES = ("agf-magics", "pydantic-ai-slim")
+"""Their versions are written for a person who wonders why two recordings differ."""
+
+
+Line = dict[str, Any]
+
+
+Redact = Callable[[Line], Line]
+
+
+class Call(NamedTuple):
+    """A line of a recording."""
+
+    what: str
+    kind: str
+    name: str
+    given: Value
+    at: StepPath
+    value: Value = None
+    error: str | None = None
+    """Its failure as JSON."""
+    opaque: str = ""
+    """Why the file has no result; empty: it has one."""
+
+
+def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None = None) -> Path:
+    """Write the calls of a run and their outcomes to a file that `replay` reads, and return its
+    path. An existing file is replaced.
+
+    The calls are those of the journal, without secrets; a result that is not JSON is not in the
+    file.
+
+    Parameters:
+
+    - ``run``: a `Run` or a `PastRun` that has ended, or its id. Required.
+    - ``path``: the file, such as ``run.agf``. Required.
+    - ``redact``: a function that gets each line as a dict before it is written, and returns the
+      line to write. Give the same function to `replay`. Default None: the lines are written as
+      they are.
+
+    Raises DefinitionError if the run is not in the journal, or if the file cannot be written.
+    """
+    ended = find_ended(run)
+    past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
+    target = Path(path)
+    write_lines(target, (redacted(line, redact) for line in _lines(past)))
+    return target
+
+
+def redacted(line: Line, redact: Redact | None) -> Line:
+    """The line as the user's function wants it. Raises TypeError if that is no line."""
+    if redact is None:
+        return line
+    changed = redact(dict(line))
+    if not isinstance(changed, dict):
+        raise TypeError(f"redact must return the line, a dict, got {type(changed).__name__}")
+    return changed
+
+
+def header(name: str, language: str, texts: Sequence[str], input: Value) -> Line:
+    """The first line of a recording."""
+    packages = {}
+    for package in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            packages[package] = version(package)
+    head = {"agf": RECORDING_FORMAT, "name": name, "language": language}
+    return {**head, "flows": list(texts), "input": input, "packages": packages}
+
+
+def _lines(past: PastRun) -> Iterator[Line]:
+    texts = [text.source.text for text in past.order.flows if not text.made]
+    yield header(past.name, past.language, texts, past.input)
+    # A resumed run made some calls twice: the last outcome counts, as for the run itself.
+    # The outcome of a row of a table follows from those of its calls.
+    last = {
+        call.key: call.line for call in past.records() if call.what in OUTCOMES and call.kind != ROW
+    }
+    for call in past.records():
+        if last.get(call.key) == call.line:
+            yield _line(call)
+
+
+def _line(call: Record) -> Line:
+    form = call.result.form
+    is_masked = form == "again" and call.value_shown == MASK and call.what != "answered"
+    outcome = outcome_line(call.error, form == "json", is_masked, call.value_shown)
+    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
+    return {**line, **outcome, "at": list(call.at)}
+
+
+def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
+    """The part of a line that says how a call ended. ``error``: its failure as JSON, without the
+    names of files in the line; ``value``: its result, or what is shown of it."""
+    if error is not None:
+        stored = json.loads(error)
+        stored["at"] = None
+        for said in stored["said"]:
+            said[3] = None
+        return {"error": stored}
+    if is_masked:
+        return {"value": MASK, "masked": True}
+    return {"value" if is_json else "opaque": value}
+
+
+# --- the file ---
+
+
+def write_lines(path: Path, lines: Iterable[Line]) -> None:
+    """Replace the file at once: it is never half of a recording. Raises DefinitionError."""
+    part, size = path.with_name(f"{path.name}.part"), 0
+    try:
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+            for line in lines:
+                text = json.dumps(line, ensure_ascii=False)
+                size += len(text)
+                if len(text) > MOST_LINE // 4 or size > MOST_BYTES // 4:
+                    raise refused(
+                        "replay.file",
+                        f"the recording is too large: a line may have {MOST_LINE // 4:,} "
+                        f"characters, and all lines {MOST_BYTES // 4:,}",
+                        "redact= can shorten the lines",
+                    )
+                file.write(f"{text}\n")
+        os.replace(part, path)
+    except OSError as error:
+        raise _unusable(path, "written", error) from None
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def read_calls(path: Path) -> tuple[Line, list[Call]]:
+    """The first line and the calls of a recording. Raises DefinitionError ``replay.file`` if it
+    cannot be read, and ``replay.format`` for a line that is not one of a recording."""
+    try:
+        with path.open("rb") as file:
+            lines = _parsed(path, file)
+            head = next(lines, None)
+            if head is None:
+                raise _wrong(path, 1, "", "it is empty")
+            return _head(path, head[1]), [_call(path, *line) for line in lines]
+    except UNUSABLE as error:
+        raise _unusable(path, "read", error) from None
+
+
+def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
+    size = 0
+    for number in itertools.count(1):
+        raw = file.readline(MOST_LINE + 1)
+        size += len(raw)
+        if len(raw) > MOST_LINE or size > MOST_BYTES:
+            most, what = (MOST_LINE, "a line") if len(raw) > MOST_LINE else (MOST_BYTES, "it")
+            text = raw[:EXCERPT].decode(errors="replace")
+            raise _wrong(path, number, text, f"{what} has more than {most:,} bytes")
+        if not raw:
+            return
+        yield number, _object(path, number, raw)
+
+
+def _object(path: Path, number: int, raw: bytes) -> Line:
+    text = raw.decode("utf-8", errors="replace")
+    try:
+        line = json.loads(text, object_pairs_hook=_unique)
+        if weigh(line) < 0:
+            raise RecursionError
+    except json.JSONDecodeError as error:
+        why = f"it is not JSON: {error.msg}"
+        cut = None if raw.endswith(b"\n") else "the file is cut: copy or record it again"
+        raise _wrong(path, number, text, why, error.pos, cut) from None
+    except _Duplicate as error:
+        raise _wrong(path, number, text, f"the key {str(error)!r} is there twice") from None
+    except RecursionError:
+        raise _wrong(path, number, text, "it is nested too deeply") from None
+    except ValueError as error:  # a number of 5,000 digits
+        raise _wrong(path, number, text, f"it is not JSON: {error}") from None
+    if not isinstance(line, dict):
+        raise _wrong(path, number, text, "a line must be an object")
+    return line
+
+
+class _Duplicate(Exception):
+    """A key of an object is there twice."""
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    whole = dict(pairs)
+    if len(whole) < len(pairs):
+        raise _Duplicate(Counter(key for key, _ in pairs).most_common(1)[0][0][:60])
+    return whole
+
+
+def _head(path: Path, line: Line) -> Line:
+    text, found = encode(line), line.get("agf")
+    if type(found) is not int:
+        raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
+    if found != RECORDING_FORMAT:
+        hint = "install the version of agf-magics that wrote it, or record it again"
+        message = f"it has the format {found}, and this version reads {RECORDING_FORMAT}"
+        raise _wrong(path, 1, text, message, 0, hint)
+    return line
+
+
+class _CallLine(TypedDict):
+    what: Annotated[str, OUTCOMES.__contains__]
+    kind: str
+    name: str
+    given: object
+
+
+_is_call_line = checker(_CallLine)
+
+
+def _call(path: Path, number: int, line: Line) -> Call:
+    what, outcomes = line.get("what"), [key for key in ("value", "error", "opaque") if key in line]
+    place = line.get("at", [""])
+    problem = ""
+    if not _is_call_line(line):
+        problem = f"a call has 'what' ({', '.join(OUTCOMES)}), 'kind', 'name' and 'given'"
+    elif len(outcomes) != 1 or (what == "failed") != (outcomes == ["error"]):
+        problem = "a call has a 'value', an 'opaque' value or, if it failed, an 'error'"
+    elif not isinstance(place, list) or not is_at(tuple(place)):
+        problem = "'at' must be a path: the id of a step, then ids and numbers"
+    error = None
+    if not problem and outcomes == ["error"]:
+        try:
+            error = encode(line["error"])
+            error_from(error, ())
+        except UNREADABLE:
+            problem = "the 'error' is not one that this package writes"
+    if problem:
+        raise _wrong(path, number, encode(line), problem)
+    opaque = "its result is not JSON" if outcomes == ["opaque"] else ""
+    asked = (str(what), line["kind"], line["name"], line["given"])
+    return Call(*asked, tuple(place), line.get("value"), error, opaque)
+
+
+def _wrong(
+    path: Path, number: int, text: str, why: str, at: int = 0, hint: str | None = None
+) -> DefinitionError:
+    shown = text.rstrip("\r\n")[:EXCERPT]
+    at = min(at, max(len(shown) - 1, 0))
+    span = Source(str(path), shown, number).span(at, at + 1 if at else len(shown))
+    message = f"{path.name} cannot be replayed: {why}"
+    hint = hint or "record it again: agf.record(run, …) or %runs RUN --record FILE"
+    return DefinitionError(Diagnostic("replay.format", message, span, hint))
+
+
+def _unusable(path: Path, act: str, error: Exception) -> DefinitionError:
+    message = f"the recording {path.name!r} cannot be {act}: {path_error_reason(error)}"
+    hint = None
+    if isinstance(error, FileNotFoundError) and act == "read":
+        hint = "record it first: agf.record(run, …) or %runs RUN --record FILE"
+    return refused("replay.file", message, hint)

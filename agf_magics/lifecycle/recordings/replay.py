@@ -1,0 +1,340 @@
+"""Runs whose calls are taken from a recording: the same values, without the models and services.
+
+A call is found by what it is and what it is given, never by a digest of its function, so a tool may
+be edited. Of equal calls the one at the same path is taken, else the next one in the file: an
+edited definition still finds them. What is not a call is real: expressions, joins, limits, events.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from ...catalog import Tool
+from ...compat.imports import installed_only
+from ...engine.runner import AskedCall, CallSite
+from ...flow.progress.events import StepPath
+from ...flow.steps import Invoke
+from ...journal.codec.json_texts import encode
+from ...journal.records.failures import error_from, error_json
+from ...journal.records.recorded_outcomes import RecordedOutcome
+from ...journal.records.records import around, decoded
+from ...journal.secrets.masking import HELD, hide
+from ...limits.budgets import LimitReached
+from ...pictures.difference import find_differences, shorten_pair
+from ...pictures.plain import counted, line
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...values.value import Value
+from ..input.options import replaying
+from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
+
+
+def same(given: Value) -> str:
+    """Arguments as a text that is equal for equal ones."""
+    return json.dumps(given, sort_keys=True)
+
+
+Missing = Literal["fail", "call", "record"]
+MISSING = ("fail", "call", "record")
+ONLY = (None, "models")
+MATCH = (None, "model")
+
+ASKS = ("agent", "model", "question")
+"""What ``only="models"`` takes from the file: agents that are functions ask a model, too."""
+
+CALL_IT = 'in Python, missing="call" of agf.replay makes calls that are not recorded'
+
+NEAREST_AMONG = 200
+"""Recorded calls among which the nearest one is looked for."""
+
+
+class NotReplayed(LimitReached):
+    """A call is not in the file. As an exceeded limit, it is never dropped, retried or rescued: a
+    test must not pass because of it."""
+
+    ends_run = True
+    """Also where rows of a table have limits of their own."""
+
+
+class Replay:
+    """A recording that runs replay. `replay` makes one."""
+
+    def __init__(
+        self,
+        path: Path,
+        missing: Missing = "fail",
+        only: str | None = None,
+        match: str | None = None,
+        redact: Redact | None = None,
+        of_run: bool = False,
+    ) -> None:
+        """``of_run``: one run replays it, and warns about what it did not use."""
+        for name, value, choices in (
+            ("missing", missing, MISSING),
+            ("only", only, ONLY),
+            ("match", match, MATCH),
+        ):
+            if value not in choices:
+                words = ", ".join(map(repr, choices))
+                raise ValueError(f"{name} must be one of {words}, got {value!r}")
+        self.path, self.name = path, path.name
+        self.used = 0
+        """The number of recorded calls that were taken."""
+        self._missing, self._only, self._match = missing, only, match
+        self._redact, self._of_run = redact, of_run
+        self._head: Line = {}
+        calls: list[Call] = []
+        if missing != "record" or path.exists():
+            self._head, calls = read_calls(path)
+        self._lines = [call.at for call in calls]
+        self._calls: dict[str, dict[StepPath, list[Call]]] = {}
+        """Those that are left, by their keys and their paths. The last one is the next one: a dict
+        and a list are taken apart from their ends."""
+        for call in reversed(calls):
+            key = self._key(call.kind, call.name, call.given, call.what == "answered")
+            self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
+        self.made: list[Line] = []
+        """The lines of calls that were made, with ``missing="record"``."""
+
+    @property
+    def replays_tools(self) -> bool:
+        return self._only is None
+
+    @property
+    def unused(self) -> list[str]:
+        """The kinds and names of the recorded calls that no run has taken, in their order."""
+        left = [call for held in self._calls.values() for each in held.values() for call in each]
+        return [f"{call.kind} {call.name}".strip() for call in reversed(left)]
+
+    def problems(self) -> Sequence[Diagnostic]:
+        """What a person is told about the calls that were not used."""
+        unused = self.unused if self._only is None else []
+        if not unused:
+            return ()
+        counts = Counter(unused).most_common(5)
+        named = ", ".join(f"{count:,} × {line(name, 60)}" for name, count in counts)
+        message = f"{counted(len(unused), 'call')} of {self.name} not made again: {named}"
+        hint = "the definition or its input has changed: record it again if that is meant"
+        return (Diagnostic("replay.unused", message, hint=hint, severity="warning"),)
+
+    def notes(self) -> Sequence[Diagnostic]:
+        return self.problems() if self._of_run else ()
+
+    def order(self, paths: Sequence[StepPath]) -> list[int]:
+        # A policy may take the part that ended first. With calls that are made nobody knows it.
+        if self._missing != "fail" or self._only is not None:
+            return []
+        ends = [self._ends.get(path, -1) for path in paths]
+        return sorted((i for i, end in enumerate(ends) if end >= 0), key=lambda i: ends[i])
+
+    @cached_property
+    def _ends(self) -> dict[StepPath, int]:
+        """The last line of each path, and of all that it is within."""
+        return {outer: number for number, at in enumerate(self._lines) for outer in around(at)}
+
+    # --- calls ---
+
+    def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall:
+        step, secrets = site.step, site.run.secrets
+        hidden = callee.secret if isinstance(callee, Tool) else frozenset[str]()
+        shown = secrets.to_show(hide(given, hidden), current.settings.journal_value)
+        name = getattr(callee, "name", step.name.text)
+        return AskedCall(what, step.kind, name, shown.text, site)
+
+    def is_made(self, asked: AskedCall) -> bool:
+        left = self._missing != "fail" and self._key_of(asked) not in self._calls
+        return left or not self._replays(asked.what)
+
+    def take(self, asked: AskedCall) -> RecordedOutcome | None:
+        if not self._replays(asked.what):
+            return None
+        key = self._key_of(asked)
+        held, at = self._calls.get(key), asked.site.at
+        if held is None:
+            if self._missing == "fail":
+                raise self._absent(asked)
+            return None
+        place = at if at in held else next(reversed(held))
+        call = held[place].pop()
+        if not held[place]:
+            del held[place]
+        if not held:
+            del self._calls[key]
+        self.used += 1
+        if not call.opaque:
+            return RecordedOutcome(call.value, call.error)
+        if self._missing != "fail":
+            return None
+        message = f"the result of {asked.what} {asked.name!r} is not in {self.name}: {call.opaque}"
+        hint = f"a result of lists, dicts and texts can be recorded; {CALL_IT}"
+        raise NotReplayed(Diagnostic("replay.opaque", message, asked.site.step.place, hint))
+
+    def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
+        if self._missing != "record" or not self._replays(asked.what):
+            return
+        run = asked.site.run
+        is_secret = asked.site.is_secret
+        packed = run.secrets.pack(value, current.settings.journal_value, secret=is_secret)
+        is_json = packed.form == "json"
+        outcome = outcome_line(
+            error_json(error, run.secrets) if error is not None else None,
+            is_json,
+            not is_json and (is_secret or packed.why == HELD),
+            decoded(packed.data if is_json else packed.shown),
+        )
+        what = "finished" if error is None else "failed"
+        what = "answered" if asked.what == "question" else what
+        if not self._head:
+            flow = asked.site.scope.linked.flow
+            self._head = header(flow.name, flow.language, [flow.source.text], {})
+        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.given)}
+        self.made.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
+
+    def write(self) -> None:
+        """Add the calls that were made to the file. Raises DefinitionError."""
+        if not self.made:
+            return
+        lines = [redacted(each, self._redact) for each in self.made]
+        head = [redacted(self._head, self._redact)]
+        if self.path.exists():
+            text = self.path.read_text("utf-8")
+            head = list(map(json.loads, text.splitlines()))
+        write_lines(self.path, [*head, *lines])
+
+    def _replays(self, what: str) -> bool:
+        return self._only is None or what in ASKS
+
+    def _key_of(self, asked: AskedCall) -> str:
+        arguments = json.loads(asked.given)
+        words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
+        arguments = redacted(words, self._redact).get("given")
+        return self._key(asked.kind, asked.name, arguments, asked.what == "question")
+
+    def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:
+        # The model may be another one: what counts is what it was asked.
+        named = "" if kind == "model" and self._match is None else name
+        return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
+
+    def _absent(self, asked: AskedCall) -> StepError:
+        asks, arguments = asked.what == "question", json.loads(asked.given)
+        begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
+        near: list[tuple[int, Call]] = []
+        for key, held in reversed(self._calls.items()):
+            if key.startswith(begin) and len(near) < NEAREST_AMONG:
+                call = next(iter(held.values()))[-1]
+                near.append((len(list(find_differences(call.given, arguments))), call))
+        message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
+        hint = f"record the run again; {CALL_IT}"
+        if near:
+            _, call = min(near, key=lambda each: each[0])
+            path, then, now = next(
+                find_differences(call.given, arguments), ("", call.given, arguments)
+            )
+            before, after = shorten_pair(then, now)
+            where = path.removeprefix(".") or "the arguments"
+            hint = f"the nearest recorded call has {where} = {before}, this one {after}; {hint}"
+        elif self._head.get("name") not in (None, asked.site.scope.linked.flow.name):
+            hint = f"it was recorded by {line(str(self._head['name']), 60)!r}; {hint}"
+        else:
+            hint = f"it has {line(', '.join(dict.fromkeys(self.unused)), 200) or 'no call'}; {hint}"
+        return NotReplayed(Diagnostic("replay.missing", message, asked.site.step.place, hint))
+
+
+@contextmanager
+def replay(
+    path: str | Path,
+    *,
+    missing: Missing = "fail",
+    only: Literal["models"] | None = None,
+    match: Literal["model"] | None = None,
+    redact: Redact | None = None,
+    strict: bool = False,
+) -> Iterator[Replay]:
+    """A context in which runs take the outcomes of their calls from a recording: no model is asked
+    and no tool is called. The runs are not journaled.
+
+    Parameters:
+
+    - ``path``: the file that `record` wrote. Required.
+    - ``missing``: what happens to a call that is not in the file. ``"fail"``: its step fails with
+      ``replay.missing``; ``"call"``: it is made; ``"record"``: it is made, and added to the file at
+      the end of the context, which may not exist before. Default ``"fail"``.
+    - ``only``: ``"models"``: only models, agents and questions are replayed, and tools are called.
+      Default None: all calls are replayed.
+    - ``match``: ``"model"``: the name of the model counts, too. Default None: a request to another
+      model with the same messages is the same.
+    - ``redact``: the function that was given to `record`. Default None.
+    - ``strict``: whether recorded calls that no run has made are an error instead of a warning of
+      Python. Default False.
+
+    Raises DefinitionError if the file is not a recording.
+    """
+    recording = Replay(Path(path), missing, only, match, redact)
+    token = replaying.set(recording)
+    try:
+        yield recording
+    finally:
+        replaying.reset(token)
+        # Also after a failure: the calls that were made are paid for.
+        recording.write()
+    for problem in recording.problems():
+        if strict:
+            raise DefinitionError(problem)
+        warnings.warn(str(problem), stacklevel=3)
+
+
+def replay_model(path: str | Path) -> Any:
+    """A model for code that uses pydantic-ai itself: it answers from a recording, as in
+    ``Agent(agf.replay_model("run.agf"))``. It streams what it answers, and asks nobody.
+
+    A request is found by its conversation: instructions, prompts, the model's replies, the tools
+    that it called, their arguments and results. Of equal requests the next one in the file is
+    taken.
+
+    ``path``: the file that `record` wrote. Required.
+
+    Raises DefinitionError if the file is not a recording, and at a request that it does not have
+    StepError ``replay.missing``, which names the nearest one.
+    """
+    with installed_only():
+        from ...catalog.models.recorded import recorded_model, said_in
+    path = Path(path)
+    left: dict[str, list[Call]] = {}
+    for call in read_calls(path)[1]:
+        if call.kind == "model" and not call.opaque:
+            try:
+                left.setdefault(encode(said_in(call.given)), []).append(call)
+            except (LookupError, TypeError, AttributeError):
+                continue  # changed by hand into something that no request says
+
+    def ask(said: list[Value]) -> Any:
+        held = left.get(encode(said))
+        if not held:
+            raise _no_request(path.name, said, left)
+        call = held.pop(0)
+        if call.error is not None:
+            raise error_from(call.error, ())
+        return call.value
+
+    return recorded_model(path.name, ask)
+
+
+def _no_request(name: str, said: list[Value], left: Mapping[str, list[Call]]) -> StepError:
+    message, hint = f"{name} has no request of a model with these messages", "record the run again"
+    if encode(said) in left:
+        message = f"{name} has no more of these requests: each is answered as often as it was made"
+        hint = "make a model for each run: agf.replay_model(…)"
+    others = map(json.loads, itertools.islice(left, NEAREST_AMONG))
+    pairs = [[*find_differences(other, said)] for other in others]
+    if nearest := min(pairs, key=len, default=[]):
+        before, after = shorten_pair(*nearest[0][1:])
+        hint = f"the nearest recorded request has {before}, this one {after}; {hint}"
+    return NotReplayed(Diagnostic("replay.missing", message, hint=hint))

@@ -1,0 +1,72 @@
+"""The runs of this process, by id, as long as they run or somebody holds them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from .run import Run
+
+JUST_NOW = 2.0
+"""The longest time between the interrupt and the request to exit when a kernel is shut down, in
+seconds."""
+
+
+class Live:
+    """The running runs, and the last background runs that have ended."""
+
+    MAX_ENDED = 100
+
+    def __init__(self) -> None:
+        self._running: dict[str, Run] = {}
+        self._ended: dict[str, Run] = {}
+        self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
+        """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
+
+    @property
+    def running(self) -> tuple[Run, ...]:
+        """All running runs, in the order of their starts."""
+        return tuple(self._running.values())
+
+    @property
+    def ended(self) -> tuple[Run, ...]:
+        """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
+        the order of their ends."""
+        return tuple(self._ended.values())
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter((*self.ended, *self.running))
+
+    def find(self, run_id: str) -> Run | None:
+        return self._running.get(run_id) or self._ended.get(run_id)
+
+    def add(self, run: Run) -> None:
+        self._running[run.run_id] = run
+
+    def end(self, run: Run) -> None:
+        if (run.background or run._fired) and run.progress.ended is not None:
+            self._ended[run.run_id] = run
+            for old in list(self._ended)[: -self.MAX_ENDED]:
+                self._ended.pop(old, None)
+        self._running.pop(run.run_id, None)
+
+    def forget(self) -> None:
+        """Forget the runs that have ended."""
+        self._ended.clear()
+        self.interrupted.clear()
+
+    def leave_open(self) -> None:
+        """Prepare for the exit of the process. A kernel restart interrupts the kernel first, so a
+        run that was interrupted just now counts as interrupted, not as cancelled by the user."""
+        now = time.monotonic()
+        for run in (
+            *self.running,
+            *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW),
+        ):
+            run._leave_open()
+
+
+live = Live()
+"""The one of this process. Its dicts are changed by single operations and read as snapshots: any
+thread may read."""

@@ -1,0 +1,1 @@
+"""Runs over data are scored, checked and compared."""

@@ -1,0 +1,217 @@
+"""A flow is checked over data: each score must be high enough."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+
+from ...catalog import Registry, default
+from ...flow.steps import Flow
+from ...limits.limits import Limits
+from ...pictures.plain import html
+from ...pictures.values import cell_text, table_html
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
+from ...text.source import UNUSABLE, path_error_reason
+from ...text.suggestions import suggest
+from ...values.value import Value, as_json
+from ..launch.launch import run
+from ..table_runs.scores import Scores
+from ..table_runs.table import FIGURES, RowTable, check_target
+from .scorers import Score, named_scorers, score_over
+
+OK = "ok"
+"""The name of the share of rows that did not fail, which every check has."""
+
+LONGEST_CELL = 2_000
+"""Characters of a value in a report."""
+
+MOST_ROWS = 1_000
+"""Rows that did not succeed, or whose score is low, that a report lists."""
+
+
+class CheckFailed(AgfError, AssertionError):
+    """A score of a check is too low. ``report`` has all of them."""
+
+    report: CheckReport
+
+
+class CheckReport:
+    """The result of a check."""
+
+    def __init__(self, table: RowTable, at_least: Mapping[str, float]) -> None:
+        """``at_least``: the least figures by name. Raises DefinitionError for an unknown name."""
+        self.table, self.at_least = table, at_least
+        self.figures = figures(table)
+        for name in at_least:
+            if name not in self.figures:
+                hint = suggest(name, self.figures, "the scores")
+                message = f"there is no score {name!r}"
+                raise DefinitionError(Diagnostic("score.unknown", message, hint=hint))
+        self.missed = {
+            n: self.figures[n] for n, least in at_least.items() if self.figures[n] < least
+        }
+        """The figures that are too low."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.missed
+
+    def refuse(self) -> CheckReport:
+        """Raise CheckFailed if a figure is too low; return the report otherwise."""
+        if self.passed:
+            return self
+        hint = f"%runs {self.table.run.run_id} shows the run; .table has its rows"
+        error = CheckFailed(
+            *(
+                Diagnostic(
+                    "score.below",
+                    f"{name!r} is {figure:.3g}, and at least {self.at_least[name]:.3g} is wanted",
+                    hint=hint,
+                )
+                for name, figure in self.missed.items()
+            )
+        )
+        error.report = self
+        raise error
+
+    def as_json(self) -> dict[str, Value]:
+        """The report for a program."""
+        scores: Scores = self.table.scores
+        return {
+            "run": self.table.run.run_id,
+            "flow": self.table.terms.over,
+            "passed": self.passed,
+            "rows": len(self.table),
+            "counts": dict(self.table.counts),
+            "figures": self.figures,
+            "at_least": dict(self.at_least),
+            "scores": {
+                name: {
+                    "rows": one.rows,
+                    "missing": one.missing,
+                    "mean": one.mean.mean if one.mean else None,
+                    "interval": [one.mean.low, one.mean.high] if one.mean else None,
+                    "seed": one.seed,
+                    "labels": dict(one.labels),
+                    "against": [[*pair, count] for pair, count in one.against.items()],
+                }
+                for name, one in scores.items()
+            },
+            "low": self._low(),
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the report to the file ``path`` (required), ``.html`` or ``.json``, and return the
+        path. Raises DefinitionError if it cannot be written."""
+        target = Path(path)
+        check_target(target, FIGURES)
+        try:
+            text = self._page() if target.suffix.lower() == ".html" else _json(self.as_json())
+            target.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except UNUSABLE as error:
+            message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        return target
+
+    def _low(self) -> list[dict[str, Value]]:
+        """The first rows that failed, or that have a low value of a score that is checked."""
+        status, scores = self.table.column_of("status"), self.at_least.keys() - {OK}
+        low = (row for row in self.table if row[status] != "ok" or not all(map(row.get, scores)))
+        return list(islice(low, MOST_ROWS))
+
+    def _figures(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        rows = tuple(
+            (
+                name,
+                f"{figure:.3g}",
+                f"{self.at_least[name]:.3g}" if name in self.at_least else "",
+                "" if name not in self.at_least else "✗ too low" if name in self.missed else "✓",
+            )
+            for name, figure in self.figures.items()
+        )
+        return ("score", "over all rows", "at least", ""), rows
+
+    def _page(self) -> str:
+        title = f"{self.table.terms.over} over {len(self.table):,} rows"
+        low = self._low()
+        columns = list(dict.fromkeys(name for row in low for name in row))
+        cells = tuple(
+            tuple(cell_text(row.get(name), most=LONGEST_CELL) for name in columns) for row in low
+        )
+        rows = (
+            table_html(tuple(columns), cells, "Rows that failed or have a low score") if low else ""
+        )
+        verdict = "✓ passed" if self.passed else "✗ failed"
+        return (
+            f'<!doctype html><meta charset="utf-8"><title>{html(title)}</title>'
+            f'<body style="font-family:sans-serif;margin:2em">'
+            f"<h1>{html(title)}: {verdict}</h1><p>run {html(self.table.run.run_id)}</p>"
+            f"{table_html(*self._figures())}{self.table.scores._repr_html_()}{rows}\n"
+        )
+
+    def _repr_html_(self) -> str:
+        return table_html(*self._figures(), html(self.table.run.run_id))
+
+    def __repr__(self) -> str:
+        figures = ", ".join(f"{name} {figure:.3g}" for name, figure in self.figures.items())
+        return f"<CheckReport {'passed' if self.passed else 'failed'}: {figures}>"
+
+
+def figures(table: RowTable) -> dict[str, float]:
+    """By name: the share of rows that did not fail, and each score over all rows. A row without a
+    value counts as 0."""
+    total, found = len(table), {OK: table.counts.get("ok", 0) / len(table)}
+    for name, one in table.scores.items():
+        if one.mean is not None:
+            found[name] = one.mean.mean * one.rows / total
+        elif one.against:
+            found[name] = one.equal / total
+    return found
+
+
+def check_over(
+    flow: Flow | str | Path,
+    over: object,
+    *,
+    score: Score | Sequence[Score] = (),
+    at_least: Mapping[str, float] | None = None,
+    against: str | None = None,
+    seed: int | None = 0,
+    registry: Registry | None = None,
+    limits: Limits | None = None,
+    reuse: bool | str = False,
+    on: object = None,
+) -> CheckReport:
+    """Run a flow over a table, score it, and return a report; raise CheckFailed if a score is too
+    low.
+
+    Parameters:
+
+    - ``flow``: a `Flow`, the name of a registered flow, the `Path` of a file, or the text of a
+      definition. Required.
+    - ``over``: the table, as for `run`: a file, a DataFrame, a list of mappings, `Over`. Required.
+    - ``score``: a score or several: functions of the output and the row, flows that judge,
+      evaluators of pydantic-evals. Default: none.
+    - ``at_least``: the least figures by the names of scores; ``ok`` is the share of rows that do
+      not fail. A row without a value counts as 0. Default None: ``{"ok": 1.0}``.
+    - ``against``: the column with the right labels. Default None.
+    - ``seed``: the seed of the intervals. Default 0.
+    - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
+    - ``limits``: the `Limits` of each row. Default None: those of the settings.
+    - ``reuse``: True reuses the newest results of identical calls, a run id those of that run.
+      Default False.
+    - ``on``: where concurrent calls of tools run, as for `run`. Default None.
+
+    Raises CheckFailed, DefinitionError, and StepError if the run itself fails.
+    """
+    scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
+    named_scorers(scores, default(registry))
+    done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
+    score_over(done, *scores, against=against, seed=seed, registry=registry)
+    return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()
+
+
+def _json(value: Value) -> str:
+    return json.dumps(as_json(value), ensure_ascii=False, indent=2)

@@ -1,0 +1,235 @@
+"""Two runs over data side by side: the rows that changed, the scores with paired differences, and
+what differs in the definitions and the tools.
+
+Rows are matched by their numbers, or by a column that both tables have. A difference of a mean is
+that of the rows which both runs have, so that its interval is narrow: the same row is hard for both.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...journal.codec.json_texts import encode
+from ...pictures.difference import diff_html, diff_text, text_difference
+from ...pictures.plain import counted, duration, line
+from ...pictures.values import cell_text, table_html, table_text
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...values.value import Value
+from ..past.comparison import parts_html, parts_text
+from ..past.past_run import PastRun, find_past_run
+from ..runs.run import Run
+from ..table_runs.scores import Interval, interval
+from ..table_runs.table import RowTable, TableRow
+from .scorers import table_of
+
+MOST_CHANGED = 100
+"""Changed rows that are displayed."""
+
+Cells = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+
+class ChangedRow(NamedTuple):
+    """A row whose outcome differs."""
+
+    key: Value
+    """Its number, or its value of the key column."""
+    first: TableRow
+    other: TableRow
+
+
+class TableComparison:
+    """What differs in another run over data."""
+
+    def __init__(
+        self, first: RowTable, other: RowTable, key: str | None = None, seed: int | None = None
+    ) -> None:
+        """``key``: the column by which rows are matched; None: their numbers. ``seed``: that of the
+        intervals; None: a new one. Raises DefinitionError if no rows can be matched."""
+        self.first, self.other, self.key = first, other, key
+        self.seed = secrets.randbits(31) if seed is None else seed
+        self._pairs = list(_matched(first, other, key))
+        self.changed = [
+            ChangedRow(_key(one, key), one, two)
+            for _, _, one, two in self._pairs
+            if one.status != two.status or encode(one.output) != encode(two.output)
+        ]
+        """The rows whose status or output differs."""
+
+    @property
+    def runs(self) -> tuple[str, str]:
+        """The ids of the two runs."""
+        return self.first.run.run_id, self.other.run.run_id
+
+    @property
+    def matched(self) -> int:
+        """The number of rows that both have."""
+        return len(self._pairs)
+
+    @property
+    def scores(self) -> Mapping[str, Interval]:
+        """By each score of both: the mean of the paired differences, the other minus the first."""
+        differences = {
+            name: self._paired(name) for name in self.first.scores if name in self.other.scores
+        }
+        return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
+
+    def _paired(self, name: str) -> list[list[float]]:
+        """The differences of a score, by the rows that have the same key."""
+        groups: dict[str, list[float]] = {}
+        for i, j, one, _ in self._pairs:
+            before, after = self.first.added[name].get(i), self.other.added[name].get(j)
+            if isinstance(before, int | float) and isinstance(after, int | float):
+                groups.setdefault(encode(_key(one, self.key)), []).append(after - before)
+        return list(groups.values())
+
+    @property
+    def totals(self) -> Cells:
+        """Rows, time, tokens and cost of both."""
+        counts = [{"rows": len(table), **table.counts} for table in (self.first, self.other)]
+        rows = [
+            (what, *(f"{count.get(what, 0):,}" for count in counts))
+            for what in ("rows", "ok", "failed")
+        ]
+        tables = [list(self.first.rows()), list(self.other.rows())]
+        rows.append(("time of all rows", *map(duration, _sums(tables, "seconds"))))
+        tokens = _sums(tables, "tokens")
+        if any(tokens):
+            rows.append(("tokens", *(f"{count:,}" for count in tokens)))
+            rows.append(("cost", *(f"${cost:,.4g}" for cost in _sums(tables, "cost"))))
+        return ("", *self.runs), tuple(rows)
+
+    @property
+    def definitions(self) -> str:
+        """How the texts of the flows differ, as a unified diff; empty if they are the same."""
+        before, after = (
+            {text.name: text.source.text for text in past.order.flows[1:]} for past in self._past
+        )
+        return "".join(
+            text_difference(name, before.get(name), after.get(name))
+            for name in dict.fromkeys((*before, *after))
+        )
+
+    @property
+    def tools(self) -> list[str]:
+        """The tools and agents whose functions differ, or that only one run has."""
+        before, after = (past.order.functions for past in self._past)
+        return sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
+
+    @property
+    def _past(self) -> tuple[PastRun, PastRun]:
+        return find_past_run(self.runs[0]), find_past_run(self.runs[1])
+
+    # --- display ---
+
+    def _parts(
+        self, table: Callable[..., str], text: Callable[[str], str]
+    ) -> Iterator[tuple[str, str]]:
+        """The parts with their titles. ``table``: shows columns and rows; ``text``: a diff."""
+        title = ", compared with ".join(self.runs)
+        by = f"by {self.key!r}" if self.key else "by number"
+        yield f"{title}: {counted(self.matched, 'row')} matched {by}", table(*self.totals)
+        scores = tuple(
+            (n, str(self.first.scores[n].mean), str(self.other.scores[n].mean), str(difference))
+            for n, difference in self.scores.items()
+        )
+        if scores:
+            columns = ("score", "first", "other", "paired difference [95 %]")
+            yield f"Scores; seed {self.seed}", table(columns, scores)
+        rows = tuple(
+            (cell_text(row.key), _outcome(row.first), _outcome(row.other))
+            for row in self.changed[:MOST_CHANGED]
+        )
+        more = f", the first {MOST_CHANGED}" if len(self.changed) > MOST_CHANGED else ""
+        changed = table((self.key or "row", "first", "other"), rows) if rows else ""
+        yield f"{counted(len(self.changed), 'row')} changed{more}", changed
+        if self.first.run._in_journal is None or self.other.run._in_journal is None:
+            return
+        if self.tools:
+            yield f"Tools that differ: {', '.join(self.tools)}", ""
+        if self.definitions:
+            yield "Definitions that differ", text(self.definitions)
+        else:
+            yield "The definitions are the same", ""
+
+    def _repr_html_(self) -> str:
+        return parts_html(self._parts(table_html, diff_html))
+
+    def __repr__(self) -> str:
+        return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))
+
+
+def _matched(
+    first: RowTable, other: RowTable, key: str | None
+) -> Iterator[tuple[int, int, TableRow, TableRow]]:
+    """The rows of both that belong together, with their places."""
+    for table in (first, other) if key is not None else ():
+        if key not in table.terms.columns:
+            message = f"the table of {table.run.run_id!r} has no column {key!r}"
+            hint = f"its columns are {', '.join(table.terms.columns)}"
+            raise DefinitionError(Diagnostic("over.column", message, hint=hint))
+    places = _places(other, key)
+    pairs = [
+        (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
+    ]
+    differing = sum(one.input != two.input for _, _, two, one in pairs) if key is None else 0
+    if not pairs or differing * 2 > len(pairs):
+        message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
+        hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
+        raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
+    for i, j, two, one in pairs:
+        yield i, j, one, two
+
+
+def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:
+    """The sum of an amount of all rows, for each of these tables."""
+    return [sum(getattr(row, what) or 0 for row in rows) for rows in tables]
+
+
+def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int, TableRow]]:
+    """The place of each row by its key. Raises DefinitionError if two rows have one key."""
+    places: dict[tuple[str, int], tuple[int, TableRow]] = {}
+    for place, row in enumerate(table.rows()):
+        name = encode(_key(row, key)), row.repeat
+        if name in places:
+            message = f"two rows of {table.run.run_id!r} have the key {cell_text(_key(row, key))}"
+            hint = "choose a column that is different in each row"
+            raise DefinitionError(Diagnostic("over.double-key", message, hint=hint))
+        places[name] = place, row
+    return places
+
+
+def _key(row: TableRow, key: str | None) -> Value:
+    return row.number if key is None else row.input.get(key)
+
+
+def _outcome(row: TableRow) -> str:
+    return (
+        cell_text(row.output)
+        if row.error is None
+        else line(f"✗ {row.error.diagnostic.message}", 60)
+    )
+
+
+def compare_over(
+    run: Run | PastRun | RowTable | str,
+    *others: Run | PastRun | RowTable | str,
+    key: str | None = None,
+    seed: int | None = None,
+) -> TableComparison | list[TableComparison]:
+    """Compare runs over data: changed rows, scores with paired differences, time, cost, tools and
+    definitions. For several others the result is a list.
+
+    Parameters:
+
+    - ``run``: a run over data, its id, or its table. Required.
+    - ``others``: the runs that are compared with it. Required.
+    - ``key``: the column by which rows are matched. Default None: the number of the row.
+    - ``seed``: the seed of the intervals. Default None: a new one, which is shown.
+
+    Raises DefinitionError if the rows cannot be matched.
+    """
+    first = table_of(run)
+    compared = [TableComparison(first, table_of(other), key, seed) for other in others]
+    return compared[0] if len(compared) == 1 else compared

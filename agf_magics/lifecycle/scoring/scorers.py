@@ -1,0 +1,196 @@
+"""The rows of a run over data are scored: by functions, by flows that judge, by evaluators of
+pydantic-evals.
+
+The rows of a run are scored, by functions, by flows that judge, by evaluators of pydantic-evals,
+and a flow is checked over data: each score must be high enough.
+
+A score is computed after the rows have run, so that a new one needs no new run. A function is called
+here; a flow is run over the rows by the same engine, with a journal of its own: a judge that is a
+model is paid for once.
+
+In a check, for tests and CI, a row without a value counts as 0: a flow that fails on half of the
+rows must not pass because the other half is right.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ...catalog import Registry, default
+from ...engine.calls.failures import describe_exception
+from ...flow.steps import Flow
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.suggestions import suggest
+from ...values.value import Value, settle, type_name
+from ..launch import launch
+from ..launch.launch import find_flow
+from ..past.past_run import PastRun, find_past_run
+from ..runs.run import Run
+from ..table_runs.over import Over
+from ..table_runs.scores import Known, Outcome, Scores, summarize
+from ..table_runs.table import RowTable, TableRow
+
+Score = Callable[..., Value] | Flow | str
+"""A function of the output and the row, a flow or its name, an evaluator of pydantic-evals."""
+
+
+def score_over(
+    run: Run | PastRun | RowTable | str,
+    *scores: Score,
+    against: str | None = None,
+    seed: int | None = None,
+    registry: Registry | None = None,
+    yes: bool = False,
+) -> Scores:
+    """Score the rows of a run over data: add a column for each score to ``run.table``, and return
+    what they are over all rows.
+
+    Parameters:
+
+    - ``run``: a run over data, its id, or its table. Required.
+    - ``scores``: functions of the output and the row (or of the output alone); flows, or their
+      names, that get ``output``, ``row`` and the columns; evaluators of pydantic-evals. A score is
+      a number, a boolean, a text (a label), None, or a mapping of such values. Required.
+    - ``against``: the column with the right labels. Default None: none.
+    - ``seed``: the seed of the intervals. Default None: a new one, which is shown.
+    - ``registry``: the `Registry` to look flows up in. Default None: the registry of this process.
+    - ``yes``: whether a flow that judges goes on after 20 rows without asking. Default False.
+
+    Raises DefinitionError for a score that is none, before one is computed.
+    """
+    table = table_of(run)
+    registry, rows = default(registry), list(table.rows())
+    names = [*table.terms.columns, *table.added]
+    if against is not None and against not in names:
+        hint = suggest(against, names, "the columns")
+        message = f"the table has no column {against!r}"
+        raise DefinitionError(Diagnostic("over.column", message, hint=hint))
+    right = [row.get(against) for row in table] if against is not None else [None] * len(rows)
+    known = [
+        Known(row.number, None if label is None else str(label))
+        for row, label in zip(rows, right, strict=True)
+    ]
+    named = named_scorers(scores, registry, yes)
+    summaries, taken = Scores(), {*table.columns} - {*table.added} | {table.label_column}
+    for name, scorer in named:
+        # A score that is one value has one column, without a name of its own.
+        parts = [
+            (value if isinstance(value, dict) and value else {"": value}, why)
+            for value, why in scorer(rows)
+        ]
+        keys = dict.fromkeys(chain.from_iterable(mapping for mapping, _ in parts))
+        if len(keys) > 1:
+            keys.pop("", None)  # of rows that failed
+        for key in keys:
+            column = ".".join(filter(None, (name, key)))
+            column = f"score.{column}" if column in taken else column
+            values = [(mapping.get(key), why) for mapping, why in parts]
+            kept, summary = summarize(column, known, values, seed)
+            table.add_column(column, kept)
+            summaries[column] = summary
+    table.scores.update(summaries)
+    return summaries
+
+
+Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
+
+
+def named_scorers(
+    scores: Sequence[Score], registry: Registry, yes: bool = False
+) -> list[tuple[str, Scorer]]:
+    """The scores with their names. Raises DefinitionError for one that is none: before a run, so
+    that nothing was paid for."""
+    return [(_name(score), _scorer(score, registry, yes)) for score in scores]
+
+
+def _name(score: object) -> str:
+    if isinstance(score, str):
+        return score
+    name = getattr(score, "name", None) or getattr(score, "__name__", None)
+    return str(name) if isinstance(name, str) else type(score).__name__
+
+
+def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
+    evals: Any = sys.modules.get("pydantic_evals.evaluators")
+    if evals is not None and isinstance(score, evals.Evaluator):
+        return lambda rows: [_of_row(row, lambda r: _evaluated(evals, score, r)) for row in rows]
+    if isinstance(score, str | Flow):
+        flow = find_flow(score, registry)
+        return lambda rows: _judged(flow, rows, registry, yes)
+    if not callable(score) or inspect.iscoroutinefunction(score):
+        message = f"{_name(score)!r} is not a score: it is {type_name(score)}"
+        hint = "a function f(output, row), a flow that judges, or an Evaluator of pydantic-evals"
+        raise DefinitionError(Diagnostic("score.kind", message, hint=hint))
+    both = _takes_both(score)
+    return lambda rows: [
+        _of_row(row, lambda r: score(r.output, dict(r.input)) if both else score(r.output))
+        for row in rows
+    ]
+
+
+def _takes_both(score: Callable[..., Value]) -> bool:
+    try:
+        inspect.signature(score).bind(None, None)
+    except (TypeError, ValueError):  # or a function of C whose signature is not known
+        return False
+    return True
+
+
+def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
+    if row.status != "ok":
+        return None, None
+    try:
+        value = settle(call(row))
+    except Exception as error:  # code of the user
+        message = f"the score failed: {describe_exception(error)}"
+        return None, Diagnostic("score.failed", message, hint="the other rows have their scores")
+    return value, None
+
+
+def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool) -> list[Outcome]:
+    """The values of a flow that gets the output as ``output``, the row as ``row``, and the columns
+    of the row by their names."""
+    outcomes: list[Outcome] = [(None, None)] * len(rows)
+    done = {place: row for place, row in enumerate(rows) if row.status == "ok"}
+    if done:
+        table = [
+            {**row.input, "output": row.output, "row": dict(row.input)} for row in done.values()
+        ]
+        judged = launch.run(flow, over=Over(table=table, yes=yes), registry=registry)
+        for place, judgement in zip(done, judged.table.rows(), strict=True):
+            error = judgement.error
+            outcomes[place] = judgement.output, error.diagnostic if error is not None else None
+    return outcomes
+
+
+def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
+    context = evals.EvaluatorContext(
+        name=str(row.number),
+        inputs=dict(row.input),
+        metadata=row.input.get("metadata"),
+        expected_output=row.input.get("expected_output"),
+        output=row.output,
+        duration=row.seconds or 0.0,
+        _span_tree=None,
+        attributes={},
+        metrics={},
+    )
+    result = evaluator.evaluate_sync(context)
+    if isinstance(result, Mapping):
+        return {name: _plain(value) for name, value in result.items()}
+    return _plain(result)
+
+
+def _plain(result: Any) -> Value:
+    """The value of an `EvaluationReason`."""
+    return getattr(result, "value", result)
+
+
+def table_of(run: Run | PastRun | RowTable | str) -> RowTable:
+    """The table of a run over data. Raises DefinitionError."""
+    run = find_past_run(run) if isinstance(run, str) else run
+    return run if isinstance(run, RowTable) else run.table

@@ -1,0 +1,1 @@
+"""What the journal has of a run besides its calls."""

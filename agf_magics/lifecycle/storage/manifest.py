@@ -1,0 +1,325 @@
+"""What the journal has of a run besides its calls: its manifest and the tree of its steps.
+
+The manifest has everything that is needed to do the run, and is journaled before its first step:
+the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
+run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
+looked up again.
+
+The tree is journaled at the end of the run: one row per step, also of steps whose results are not
+journaled. When a process journals its first run, old runs are deleted.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from functools import cache, reduce
+from graphlib import TopologicalSorter
+from importlib.metadata import PackageNotFoundError, version
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypedDict
+
+from ...catalog import Agent, Policy, Tool, Transform
+from ...engine.linking.linked import Linked, flows_of
+from ...engine.linking.sessions import asked_model
+from ...journal.codec.encoding import DecodeError, decode_value, encode_value
+from ...journal.codec.json_texts import checker, encode, part_digest
+from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
+from ...journal.recorder import Journal
+from ...journal.records.records import decoded
+from ...journal.runs import RunRow, keep_parts
+from ...languages import LANGUAGES
+from ...limits.grants import Grant
+from ...limits.limits import Limits
+from ...settings.folders import this_notebook
+from ...settings.settings import current
+from ...text.source import Source
+from ...values.value import Value
+from ..runs.run import Run
+
+FORMAT = 1
+
+MAX_OPENED = 100_000
+"""The number of definitions that a run may open, counted at each call."""
+
+
+class Text(NamedTuple):
+    """The text of a definition at the time of the run, and the definitions that it called."""
+
+    name: str
+    language: str
+    source: Source
+    file: str | None
+    calls: Mapping[str, tuple[int, ...]]
+    """By step id: the numbers of the definitions that the step may run."""
+    made: bool
+    """Whether a vendor's builder made the flow: it has no text."""
+    chosen: tuple[str, ...] = ()
+    """The options in effect: see `flow.steps.Dialect`."""
+    latent: tuple[str, ...] = ()
+    session: tuple[str, str] | None = None
+    """The agent and the model of a session, which has no text either; None: it is not a session."""
+
+
+class Manifest(NamedTuple):
+    """A manifest that was read."""
+
+    flows: tuple[Text, ...]
+    """The first one is the flow of the run."""
+    schemas: tuple[tuple[str, Source], ...]
+    """The texts of schemas that are declared outside of the definitions, each with its language."""
+    input: Value
+    """The journaled input; only for display if ``unkept`` says that a part is missing."""
+    unkept: str
+    """Why the input is not complete; empty if it is."""
+    secret: tuple[str, ...]
+    """Input fields that are not journaled because a tool takes them as secret."""
+    context: list[Any]
+    """The messages of the named context before the run."""
+    context_name: str
+    """Empty: the run has no context."""
+    limits: Limits
+    grant: Grant
+    version: str
+    notebook: str
+    """The path of the notebook that started the run; empty if unknown."""
+    functions: Mapping[str, Mapping[str, str]]
+    """By the name of a callee: the digests of the parts of its function."""
+
+
+def write_manifest(run: Run, grant: Grant) -> str:
+    """The manifest of ``run`` as JSON."""
+    assert run.journal is not None, "a run without a journal has no manifest"
+    flows = run._linked.reachable
+    numbers = {id(each): number for number, each in enumerate(flows)}
+    secret, public = frozenset[str](), run.input
+    if isinstance(run.input, dict):
+        names, holds = run.secrets.names, run.secrets.holds
+        secret = frozenset(
+            name for name, value in run.input.items() if name in names or holds(value, near=False)
+        )
+        public = {name: value for name, value in run.input.items() if name not in secret}
+    context_name, context = _context(run, run.journal)
+    manifest = {
+        "format": FORMAT,
+        "version": _version(),
+        "python": sys.version.split()[0],
+        "folder": str(Path.cwd()),
+        "notebook": this_notebook(),
+        "flows": [_text(each, numbers) for each in flows],
+        "schemas": list(_schemas(flows)),
+        "functions": _functions(run.journal, run._linked),
+        "input": _packed(public, run.run_id, "input"),
+        "secret": sorted(secret),
+        "context": context,
+        "context_name": context_name,
+        "limits": asdict(run.limits),
+        "identity": grant.identity,
+        "tools": sorted(grant.tools) if grant.tools is not None else None,
+    }
+    return encode(manifest)
+
+
+def _context(run: Run, journal: Journal) -> tuple[str, str]:
+    """The name of a run's named context, and the digest that names its messages, without secrets,
+    in the journal. Raises JournalError."""
+    context = run.context
+    if context is None:
+        return "", ""
+    texts = [encode(_packed(message, "", "message")) for message in run._log_to_keep() or ()]
+    journal.part = keep_parts(journal.store, texts)
+    return context.name, journal.part.hex()
+
+
+def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
+    """``trust``: None unpickles nothing (for display), False only values that the user has signed,
+    True everything.
+
+    Raises DecodeError.
+    """
+    run_id = row.listed.run_id
+    try:
+        found = json.loads(row.work)
+        if found["format"] != FORMAT:
+            raise DecodeError(f"it was written by version {found['version']} of agf-magics")
+        _require(checker(_Stored)(found))
+        _check_calls([list(chain(*one["calls"].values())) for one in found["flows"]])
+        sources: dict[tuple[str, str], Source] = {}
+
+        def source(of: list[Any]) -> Source:
+            name, body, first = of
+            return sources.setdefault((name, body), Source(name, body, first))
+
+        flows = tuple(
+            Text(
+                one["name"],
+                one["language"],
+                source(one["source"]),
+                one["file"],
+                {step: tuple(calls) for step, calls in one["calls"].items()},
+                one["made"],
+                tuple(one["chosen"]),
+                tuple(one["latent"]),
+                tuple(one["session"]) if one["session"] else None,
+            )
+            for one in found["flows"]
+        )
+        input, why = _unpacked(found["input"], run_id, "input", trust)
+        if reduce(part_digest, row.parts, b"").hex() != found["context"]:
+            raise DecodeError("the messages of its context are not in the journal")
+        messages = [_unpacked(json.loads(part), "", "message", trust) for part in row.parts]
+        tools = found["tools"]
+        return Manifest(
+            flows=flows,
+            schemas=tuple((language, source(of)) for language, of in found["schemas"]),
+            input=input,
+            unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
+            secret=tuple(found["secret"]),
+            context=[message for message, _ in messages],
+            context_name=found["context_name"],
+            limits=Limits(**found["limits"]),
+            grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
+            version=found["version"],
+            notebook=found["notebook"],
+            functions=found["functions"],
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise DecodeError(f"its manifest is damaged: {error!r}") from None
+
+
+_Place = tuple[str, str, Annotated[int, lambda line: 0 <= line < 1 << 31]]
+"""Of a source: its name, its text, its first line."""
+
+
+class _StoredText(TypedDict):
+    name: str
+    language: Annotated[str, lambda name: name in LANGUAGES]
+    source: _Place
+    file: str | None
+    made: bool
+    chosen: list[str]
+    calls: dict[str, Annotated[list[int], bool]]
+    latent: list[str]
+    session: tuple[str, str] | None
+
+
+class _Stored(TypedDict):
+    version: str
+    flows: Annotated[
+        list[Annotated[_StoredText, lambda text: text["made"] or not text["session"]]],
+        lambda flows: flows and not flows[0]["made"],
+    ]
+    schemas: list[tuple[Annotated[str, lambda name: name in LANGUAGES], _Place]]
+    input: Annotated[
+        dict[str, object],
+        lambda packed: (
+            "json" in packed
+            or ("shown" in packed and isinstance(packed.get("why", packed.get("sign")), str))
+        ),
+    ]
+    secret: list[str]
+    context: str
+    context_name: str
+    limits: dict[str, object]
+    identity: str
+    tools: list[str] | None
+    notebook: str
+    functions: dict[str, dict[str, str]]
+
+
+def _require(holds: object) -> None:
+    if not holds:
+        raise ValueError("it is none that this package writes")
+
+
+def _check_calls(calls: list[list[int]]) -> None:
+    """Require that definitions call each other without a cycle and open at most `MAX_OPENED` in
+    total."""
+    _require(all(0 <= inner < len(calls) for inner in chain(*calls)))
+    order = TopologicalSorter(dict(enumerate(calls)))
+    opened: dict[int, int] = {}
+    for number in order.static_order():  # the called ones first; raises ValueError for a cycle
+        opened[number] = 1 + sum(opened[inner] for inner in calls[number])
+        _require(opened[number] <= MAX_OPENED)
+
+
+def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
+    flow = linked.flow
+    calls = {
+        step: [numbers[id(inner)] for inner in flows_of(callee)]
+        for step, callee in linked.callees.items()
+        if flows_of(callee)
+    }
+    return {
+        "name": flow.name,
+        "language": flow.language,
+        "source": _source(flow.source),
+        "file": flow.origin.file,
+        "calls": calls,
+        "made": flow.origin.is_built,
+        "chosen": flow.dialect.options,
+        "latent": flow.dialect.latent,
+        "session": [linked.agent.name, asked_model(flow)] if linked.agent is not None else None,
+    }
+
+
+def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
+    """The texts of the schemas that none of these definitions declares."""
+    known = {each.flow.source for each in flows}
+    for each in flows:
+        for schema in each.schemas.values():
+            if schema.span is not None and schema.span.source not in known:
+                known.add(schema.span.source)
+                yield ["pipeline", _source(schema.span.source)]
+
+
+def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]:
+    """The digests of the parts of the functions that the steps call."""
+    callees = {
+        callee.name: callee
+        for callee, _ in linked.every_callee
+        if isinstance(callee, Tool | Agent | Transform | Policy)
+    }
+    digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}
+    return {name: digest.parts for name, digest in digests.items() if digest is not None}
+
+
+def _source(source: Source) -> list[Any]:
+    return [source.name, source.text, source.first_line]
+
+
+def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
+    packed = encode_value(value, current.settings.journal_value)
+    if packed.form == "json":
+        return {"json": value}
+    key = user_key()
+    shown = decoded(packed.shown)
+    if packed.form == "again" or key is None or not isinstance(packed.data, bytes):
+        return {"shown": shown, "why": packed.why or "there is no key to sign it with"}
+    data = base64.b64encode(packed.data).decode("ascii")
+    return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
+
+
+def _unpacked(
+    found: Mapping[str, Any], run_id: str, what: str, trust: bool | None
+) -> tuple[Value, str]:
+    if "json" in found:
+        return found["json"], ""
+    if "pickle" not in found or trust is None:
+        return found["shown"], found.get("why", "")
+    data = base64.b64decode(found["pickle"])
+    if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
+        raise SignatureError(f"its {what} is not signed with your key")
+    return decode_value("pickle", data), ""
+
+
+@cache
+def _version() -> str:
+    try:
+        return version("agf-magics")
+    except PackageNotFoundError:
+        return "?"

@@ -1,0 +1,52 @@
+"""Which earlier runs a run may take results from."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ...journal.calls.reuse import Reuse
+from ...journal.database.errors import as_definition_errors
+from ...journal.database.store import Store
+from ...journal.runs import RunHead, list_runs, missing_results, reading_texts
+from ..runs.run import Run
+from .lookup import find_run, journal, unpickled
+from .relink import refused
+
+MAX_RUNS = 20
+"""The number of runs that are searched for results."""
+
+
+def reuse_results(run: Run, earlier: str | bool) -> None:
+    """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result
+    in the last `MAX_RUNS` runs of its flow.
+
+    Raises DefinitionError if there is no such run or no journal.
+    """
+    if run.dry:
+        return
+    store = journal()
+    with as_definition_errors():
+        heads = (
+            latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
+        )
+        if run.journal is not None:
+            source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
+            reuse = Reuse(source, (), partial(unpickled, trust=False))
+            with reading_texts(store) as connection:
+                # Of older runs only what the newer ones lack.
+                for head in heads:
+                    reuse.add(head.run_id, missing_results(connection, head.num, reuse.count))
+            run.journal.reuse = reuse
+
+
+def latest_runs(store: Store, run: Run) -> list[RunHead]:
+    """The last runs of this name, the newest first. Raises DefinitionError if no run has the
+    name."""
+    heads = list_runs(store, run.name, MAX_RUNS + 1)  # this run may be one of them
+    earlier = [head for head in heads if head.run_id != run.run_id and head.status != "damaged"][
+        :MAX_RUNS
+    ]
+    if not earlier:
+        message = f"the journal has no earlier run of {run.name!r}"
+        raise refused("journal.unknown-run", message, "run it once without --reuse")
+    return earlier

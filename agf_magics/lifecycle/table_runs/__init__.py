@@ -1,0 +1,1 @@
+"""Runs over the rows of a table."""

@@ -1,0 +1,223 @@
+"""A flow over the rows of a table: the run that `languages.over` defines, made from what a person
+gives (decision D53).
+
+Everything is checked before the first row: the table, the columns, the numbers of the rows. So a
+misspelt column costs nothing.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+import secrets
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...catalog import Registry, default
+from ...flow.steps import Flow
+from ...languages.over import OVER, ROWS, SAME, OverTerms
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
+from ...text.source import Source, Span
+from ...text.suggestions import join_hints, misspelled_names, suggest
+from ...values.tables.rows import ListRows, Rows
+from ...values.tables.tables import IN_MEMORY, open_rows
+from ...values.value import Value
+from ..definitions.define import load_definition
+from ..input.fields import read_names, settle_fields
+from ..input.options import RunOptions
+
+FIRST = 20
+"""The rows after which a person is asked whether the others shall run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """A table whose rows a flow runs over, and which of them.
+
+    Parameters:
+
+    - ``table``: a DataFrame of pandas or polars, an Arrow table, a list of mappings, or the path of
+      a ``.csv``, ``.jsonl`` or ``.parquet`` file, which is read in parts. Required.
+    - ``map``: the columns of inputs that have another name, ``{"text": "body"}``. Default: none.
+    - ``limit``: only the first rows, so many. Default None: all.
+    - ``sample``: only so many rows, chosen at random. Default None: all.
+    - ``seed``: the seed of the sample. Default None: a new one, which ``run.note`` names.
+    - ``repeat``: how often each row runs, for models that vary. Default 1.
+    - ``width``: how many rows run at the same time. Default None: 8, or as the workers want.
+    - ``yes``: whether the run goes on after the first 20 rows without asking, whatever it costs.
+      Default False.
+    - ``numbers``: only the rows with these numbers. Default None: all.
+    - ``names``: the numbers by which you know the rows, where the table is a part of another one.
+      Default None: their places in the table.
+    - ``retried``: the id of the run whose results are reused, where the rows are those that failed
+      in it. Default None.
+    """
+
+    table: Any
+    map: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    sample: int | None = None
+    seed: int | None = None
+    repeat: int = 1
+    width: int | None = None
+    yes: bool = False
+    numbers: Sequence[int] | None = field(default=None, repr=False)
+    names: Sequence[int] | None = field(default=None, repr=False)
+    retried: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "sample", "repeat", "width"):
+            count = getattr(self, name)
+            if count is not None and (type(count) is not int or count < 1):
+                raise ValueError(f"{name} is a whole number of at least 1, not {count!r}")
+
+
+def over_rows(
+    flow: Flow, over: object, same: Value, options: RunOptions
+) -> tuple[Flow, dict[str, Value], RunOptions]:
+    """The flow, the input and the options of a run of ``flow`` over rows. ``same``: the input that
+    all rows have in common. Raises DefinitionError."""
+    chosen = over if isinstance(over, Over) else Over(table=over)
+    rows = open_rows(chosen.table)
+    common = settle_fields(same or {})
+    limits = options.limits or current.settings.limits
+    warnings = _check_columns(flow, rows, common, chosen.map)
+    numbers, note = _numbers(rows, chosen)
+    terms = OverTerms(
+        over=flow.name,
+        rename=dict(chosen.map),
+        only=_accepted(flow),
+        numbers=numbers,
+        repeat=chosen.repeat,
+        width=chosen.width,
+        sessions=limits.spawns,
+        timeout=limits.timeout,
+        first=0 if chosen.yes else FIRST,
+        columns=rows.columns,
+        total=len(rows) if numbers is None else len(numbers),
+        names=chosen.names,
+        pandas=getattr(rows, "about", {}),
+    )
+    options = replace(
+        options,
+        registry=_with_flow(default(options.registry), flow),
+        # Of the whole run: those of a row are in its definition.
+        limits=replace(limits, spawns=0, timeout=None),
+        note=note,
+        found=warnings,
+        reuse=options.reuse or chosen.retried or False,
+    )
+    return definition(terms), {ROWS: _held(rows), SAME: common}, options
+
+
+def definition(terms: OverTerms) -> Flow:
+    """The definition of such a run."""
+    problems = Diagnostics()
+    source = Source(f"<{terms.over} over rows>", terms.text())
+    flow = load_definition(source, OVER, problems).flow
+    problems.refuse()
+    assert flow is not None, "a definition without errors has a flow"
+    return flow
+
+
+def _with_flow(registry: Registry, flow: Flow) -> Registry:
+    """``registry`` with ``flow`` under its name: it may be another one than the registered."""
+    if registry.flows.get(flow.name) is flow:
+        return registry
+    other = copy.copy(registry)
+    other.flows = copy.copy(registry.flows)
+    other.flows._held = {**registry.flows._held, flow.name: flow}
+    return other
+
+
+def _held(rows: Rows) -> Value:
+    """The rows as the input of a run: a list, which the journal has whole, if they are few and in
+    memory."""
+    is_in_memory = hasattr(rows, "frame") or type(rows) is ListRows
+    if is_in_memory and len(rows) <= IN_MEMORY:
+        with suppress(StepError):  # a row that cannot be read fails alone
+            return list(rows)
+    return rows
+
+
+def _check_columns(
+    flow: Flow, rows: Rows, common: Mapping[str, Value], renamed: Mapping[str, str]
+) -> tuple[Diagnostic, ...]:
+    """Warnings about the columns. Raises DefinitionError for a table without rows, and for columns
+    that do not exist."""
+    problems = Diagnostics()
+    if not len(rows):
+        hint = "a run over data needs at least one row"
+        raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
+    names = rows.columns
+    for name, column in renamed.items():
+        if column not in names:
+            near = suggest(column, names, "the columns")
+            problems.add(
+                Diagnostic(
+                    "over.column",
+                    f"{name!r} is mapped to {column!r}, and the table has no such column",
+                    hint=near,
+                )
+            )
+    given = {*names, *renamed, *common}
+    declared = (flow.declared.accepts or {}).get("required", [])
+    places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
+    certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
+    read = places | dict.fromkeys((*declared, *read_names(flow))) | places
+    whole = "".join(flow.dialect.stores[-1:])
+    if whole in read and whole not in certain:
+        del read[whole]  # the whole input, which is no column
+    else:
+        problems.extend(_mapped_in_vain(flow, renamed, read))
+    missing = {name: span for name, span in read.items() if name not in given}
+    alike = misspelled_names(list(missing), list(names))
+    for name, span in missing.items():
+        near = suggest(name, names, "the columns")
+        cure = join_hints(near, f"--map {name}=COLUMN binds another column")
+        message = f"{flow.name!r} reads {name!r}, and the table has no such column"
+        # Where a language does not say that a name must be there, its absence may be meant.
+        fails = name in certain or alike or len(missing) == len(read)
+        severity: Severity = "error" if fails else "warning"
+        problems.add(Diagnostic("over.column", message, span, cure, severity))
+    problems.refuse()
+    return tuple(problems)
+
+
+def _mapped_in_vain(
+    flow: Flow, renamed: Mapping[str, str], read: Collection[str]
+) -> Iterator[Diagnostic]:
+    """The names that columns are mapped to and that ``flow`` certainly does not read: its language
+    says all that it reads, or the name looks like one that it reads."""
+    names = sorted(filter(None, read))
+    for name, column in renamed.items():
+        near = suggest(name, names)
+        if name not in read and (near or flow.dialect.reads_are_complete):
+            message = f"{column!r} is mapped to {name!r}, which {flow.name!r} does not read"
+            hint = suggest(name, names, "its inputs") or "it reads no input"
+            yield Diagnostic("over.column", message, hint=hint)
+
+
+def _accepted(flow: Flow) -> list[str] | None:
+    """The inputs of a flow that refuses all others."""
+    accepts = flow.declared.accepts or {}
+    if accepts.get("additionalProperties") is not False:
+        return None
+    return list(accepts.get("properties", {}))
+
+
+def _numbers(rows: Rows, chosen: Over) -> tuple[Sequence[int] | None, str]:
+    """The numbers of the rows that run, None: all; and what a person must know about them."""
+    if chosen.numbers is not None:
+        return list(chosen.numbers), f"{len(chosen.numbers):,} of {len(rows):,} rows"
+    count = min(len(rows), chosen.limit) if chosen.limit is not None else len(rows)
+    if chosen.sample is None or chosen.sample >= count:
+        return (
+            (None, "") if count == len(rows) else (list(range(count)), f"the first {count:,} rows")
+        )
+    seed = secrets.randbits(31) if chosen.seed is None else chosen.seed
+    numbers = sorted(random.Random(seed).sample(range(count), chosen.sample))
+    return numbers, f"a sample of {chosen.sample:,} of {count:,} rows, seed {seed}"

@@ -1,0 +1,195 @@
+"""What the scores of rows are over all rows: means with intervals, medians, counts of labels.
+
+The interval of a mean is that of a bootstrap over rows, and over the repetitions of each: the two
+vary for different reasons (decision D55).
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from statistics import fmean, median, stdev
+from typing import NamedTuple
+
+from ...pictures.values import drop_empty_columns, table_html, table_text
+from ...text.diagnostics import Diagnostic
+from ...values.value import Value, type_name
+
+RESAMPLES = 1_000
+"""How often the rows are drawn anew for an interval."""
+
+MOST_DRAWN = 2_000_000
+"""The most draws for an interval; for more rows it follows from their deviation, which is then as
+exact."""
+
+FAULTS = 100
+"""Rows whose score could not be computed that are listed."""
+
+
+class Interval(NamedTuple):
+    """A mean with its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+class ScoreSummary(NamedTuple):
+    """What the values of one score are over all rows."""
+
+    name: str
+    rows: int
+    """The number of rows that have a value."""
+    missing: int
+    """The number of rows without one: they failed, or their score could not be computed."""
+    mean: Interval | None = None
+    """Of numbers; a boolean is 0 or 1."""
+    median: float | None = None
+    labels: Mapping[str, int] = {}
+    """How often each label was given."""
+    against: Mapping[tuple[str, str], int] = {}
+    """How often each label was given where a column has a value."""
+    faults: tuple[tuple[int, Diagnostic], ...] = ()
+    """The first rows whose score could not be computed, each with its number."""
+    seed: int = 0
+    """Of the interval."""
+
+    @property
+    def equal(self) -> int:
+        """The number of labels that are those of the column."""
+        return sum(count for (label, right), count in self.against.items() if label == right)
+
+    @property
+    def agreement(self) -> float | None:
+        """The share of labels that are those of the column; None: it is not compared."""
+        return self.equal / sum(self.against.values()) if self.against else None
+
+
+class Scores(dict[str, ScoreSummary]):
+    """The summaries by the names of the scores."""
+
+    def _rows(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+        columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
+        rows = tuple(
+            (
+                one.name,
+                f"{one.rows:,}",
+                f"{one.missing:,}" if one.missing else "",
+                str(one.mean) if one.mean is not None else "",
+                f"{one.median:.3g}" if one.median is not None else "",
+                ", ".join(f"{label}: {n:,}" for label, n in list(one.labels.items())[:10]),
+                f"{one.agreement:.3g}" if one.agreement is not None else "",
+            )
+            for one in self.values()
+        )
+        return drop_empty_columns(columns, rows) if rows else (columns, rows)
+
+    @property
+    def faults(self) -> list[tuple[str, int, Diagnostic]]:
+        """The rows whose score could not be computed: the score, the number, why."""
+        return [(one.name, row, why) for one in self.values() for row, why in one.faults]
+
+    def _about(self) -> str:
+        seeds = ", ".join(str(one.seed) for one in self.values() if one.mean is not None)
+        faults = self.faults
+        first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
+        return (f"seed of the intervals: {seeds}" if seeds else "") + first
+
+    def _repr_html_(self) -> str:
+        from ...pictures.plain import html
+
+        return table_html(*self._rows(), html(self._about()))
+
+    def __repr__(self) -> str:
+        return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))
+
+
+class Known(NamedTuple):
+    """What a summary needs of a row."""
+
+    number: int
+    right: str | None
+    """The right label; None: none is given."""
+
+
+Outcome = tuple[Value, Diagnostic | None]
+"""The value of a score, and why there is none."""
+
+
+def summarize(
+    name: str,
+    rows: Sequence[Known],
+    outcomes: Sequence[Outcome],
+    seed: int | None,
+) -> tuple[list[Value], ScoreSummary]:
+    """The values of a score as they are kept, and their summary. A text among numbers is no value,
+    nor is anything but a number, a boolean or a text."""
+    kinds = Counter(_kind(value) for value, _ in outcomes)
+    kind = max(("number", "label"), key=lambda each: kinds[each])
+    kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
+    for row, (value, why) in zip(rows, outcomes, strict=True):
+        if _kind(value) not in (kind, "none"):
+            message = f"the score is {type_name(value)}, and those of other rows are {kind}s"
+            hint = "return a number or a boolean for each row, or a text (a label) for each"
+            value, why = None, Diagnostic("score.mixed", message, hint=hint)
+        kept.append(value)
+        if why is not None:
+            faults.append((row.number, why))
+    missing = kept.count(None)
+    count = len(kept) - missing
+    summary = ScoreSummary(name, count, missing, faults=tuple(faults[:FAULTS]))
+    if not count:
+        return kept, summary
+    pairs = [pair for pair in zip(kept, rows, strict=True) if pair[0] is not None]
+    if kind == "label":
+        labels = Counter(value for value, _ in pairs)
+        against = Counter((value, row.right) for value, row in pairs if row.right is not None)
+        return kept, summary._replace(labels=dict(labels.most_common()), against=against)
+    by_row: dict[int, list[float]] = defaultdict(list)  # those of its repetitions
+    for value, row in pairs:
+        by_row[row.number].append(float(value))
+    seed = secrets.randbits(31) if seed is None else seed
+    groups = list(by_row.values())
+    middle = median(chain.from_iterable(groups))
+    return kept, summary._replace(mean=interval(groups, seed), median=middle, seed=seed)
+
+
+def _kind(value: Value) -> str:
+    if isinstance(value, str):
+        return "label"
+    is_number = isinstance(value, int | float) and value == value
+    return "number" if is_number else "none" if value is None else "other"
+
+
+def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:
+    """The mean of numbers in groups, and its 95 % interval: groups are drawn anew, and the numbers
+    in each.
+
+    >>> interval([[1.0], [1.0], [0.0], [1.0]], 7).mean
+    0.75
+    """
+    means = list(map(fmean, groups))
+    mean = fmean(number for group in groups for number in group)
+    if len(groups) * RESAMPLES > MOST_DRAWN:
+        half = 1.96 * stdev(means) / len(means) ** 0.5
+        return Interval(mean, mean - half, mean + half)
+    draw = random.Random(seed)
+    single = all(len(group) == 1 for group in groups)
+    drawn = [
+        fmean(draw.choices(means, k=len(means)) if single else _redrawn(draw, groups))
+        for _ in range(RESAMPLES)
+    ]
+    drawn.sort()
+    return Interval(mean, drawn[RESAMPLES * 25 // 1000], drawn[RESAMPLES * 975 // 1000 - 1])
+
+
+def _redrawn(draw: random.Random, groups: Sequence[Sequence[float]]) -> list[float]:
+    """As many groups drawn anew, and of each as many numbers."""
+    chosen = draw.choices(groups, k=len(groups))
+    return [number for group in chosen for number in draw.choices(group, k=len(group))]

@@ -1,0 +1,86 @@
+"""What the code of a run may call: the tools and launches that a person grants; a definition only
+narrows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from ..catalog import USER
+from ..values.value import is_awaitable
+
+LAUNCHES = frozenset(
+    {"run_pipeline", "run_pipeline_async", "run_pipeline_inline", "run_pipeline_inline_async"}
+)
+"""Never tools of a step: a run nests with `call` (decision A13)."""
+
+RUN_RESULT = "run_result"
+"""The tool with which an agent outside of a run gets the result of a run that it started."""
+
+OFFERED = "pipeline__"
+"""The prefix of a registered flow as a tool of an agent outside of a run."""
+
+
+class Grant(NamedTuple):
+    """The identity of a step and the tools that it may use."""
+
+    identity: str = USER
+    tools: frozenset[str] | None = None
+    """None: every registered tool."""
+    asked: frozenset[str] = frozenset()
+    """Further tools, for a step that asks a person before the call. What it calls does not get
+    them: it would not ask (AMB-35)."""
+
+    def allows(self, tool: str, asks: bool = False) -> bool:
+        """``asks``: whether the step asks a person."""
+        if asks and tool in self.asked:
+            return True
+        return tool not in LAUNCHES and (self.tools is None or tool in self.tools)
+
+    def narrow(
+        self,
+        *tools: Iterable[str] | None,
+        identity: str | None = None,
+        asked: frozenset[str] = frozenset(),
+    ) -> Grant:
+        """This grant, limited to ``tools`` (None: not limited), of which ``asked`` are for steps
+        that ask a person."""
+        allowed = self.tools
+        for more in tools:
+            if more is not None:
+                allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
+        if allowed is None:
+            return Grant(identity or self.identity)
+        return Grant(identity or self.identity, allowed - asked, allowed & asked - LAUNCHES)
+
+
+ANYTHING = Grant()
+"""The grant of the person: every tool."""
+
+granted: ContextVar[Grant] = ContextVar("granted", default=ANYTHING)
+"""The grant of the user code that runs; a run that it starts gets no more. Read it with
+`rights`."""
+
+
+def granting(grant: Grant, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    """``function(**arguments)`` under ``grant``, also while its result is awaited."""
+    # Set twice: a coroutine function runs nothing before it is awaited, perhaps in another context.
+    before = granted.set(grant)
+    try:
+        value = function(**arguments)
+    finally:
+        granted.reset(before)
+    return _awaiting(grant, value) if is_awaitable(value) else value
+
+
+async def _awaiting(grant: Grant, value: Awaitable[Any]) -> Any:
+    before = granted.set(grant)
+    try:
+        return await value
+    finally:
+        granted.reset(before)
+
+
+inside: ContextVar[bool] = ContextVar("inside", default=False)

@@ -1,0 +1,1 @@
+"""Tab, Shift-Tab and problems while a person writes."""

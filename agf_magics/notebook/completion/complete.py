@@ -1,0 +1,293 @@
+"""Tab: completion of the lines and the bodies of our magics.
+
+The answer always names the fragment that it replaces, because IPython's tokens end at a dash. It
+suppresses all other completions: in a YAML body an empty answer is better than Python's names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
+
+from ...catalog import Model, Registry
+from ...catalog.models.model import PROVIDERS
+from ...commands.line import Command, Kind
+from ...commands.magics import COMMANDS
+from ...flow.steps import Sequence, every
+from ...languages import LANGUAGES, OURS
+from ...languages.pipeline import FUNCTIONS
+from ...lifecycle.runs.live import live
+from ...pictures.layout.arrange import DIRECTIONS
+from ...pictures.plain import line as one_line
+from ...settings.folders import this_notebook
+from ...settings.words import WORDS as WORKER_WORDS
+from ...workers.on import can_run
+from ..display.run_list import STATUSES, TIMES
+from ..magics.explain import entries
+from ..magics.lessons import lessons
+from .keys import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
+from .names import EXPRESSION, NAMES, is_in_text, next_parts
+
+MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
+FILES = (".yaml", ".yml", ".json", ".svg", ".dot", ".agf")
+_MOST_FILES = 200
+INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
+"""A field of the input that a text of any language reads."""
+SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
+MOST_DOC = 64
+"""Characters of the text about a choice."""
+MOST_RUNS = 20
+"""Runs that are offered, the latest first."""
+RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
+
+
+class Silence(list[SimpleCompletion]):
+    """A list that is never empty by its length: after an empty one IPython asks its other
+    matchers."""
+
+    def __len__(self) -> int:
+        return super().__len__() or 1
+
+
+class Known(NamedTuple):
+    """The state of the notebook."""
+
+    registry: Registry
+    names: Mapping[str, Any]
+    """The notebook's variables."""
+    frame: Mapping[str, Any]
+    """The last run as an expression sees it: ctx and pipe."""
+    runs: Callable[[], Iterable[tuple[str, str, str]]] = tuple
+    """The id, the flow and the status of each run in the journal, the latest first."""
+
+
+def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
+    """The completions at the cursor of a cell; None if the cell or the line is not ours."""
+    lines = text.split("\n")
+    before = lines[line][:column]
+    first = next((number for number, found in enumerate(lines) if found.strip()), 0)
+    in_body = line > first and lines[first].startswith("%%")
+    found = MAGIC.match(lines[first] + " " if in_body else before)
+    command = COMMANDS.get(found[2]) if found else None
+    if found is None or command is None or (in_body and not command.name.startswith("%%")):
+        return None
+    body = "\n".join(lines[first + 1 :])
+    if not in_body:
+        return _in_line(command, found[3], body, known)
+    above = "\n".join([*lines[first + 1 : line], before])
+    inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
+    language = LANGUAGES[found[2] if found[2] in OURS else "pipeline"]  # %%run_pipeline_inline
+    below = body[len(above) :]
+    is_planner = command.name == "%%plan" and "--planner" in found[3].split()
+
+    def offered(above: str) -> Offer:
+        schema: Mapping[str, Any] = language.schema or {}
+        if is_planner:  # the cell has the text of a planner
+            from ...languages.plan.header import HEADER_SCHEMA as schema
+        names = NAMES[language.name]
+        return complete_body(above, below, inputs, schema, names, known.registry)
+
+    offer = offered(above) if before.strip() else complete_blank_line(above, offered)
+    return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
+
+
+def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
+    """The completions for IPython."""
+    found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
+    if found is None:
+        return SimpleMatcherResult(completions=[], suppress=False)
+    is_blank = not context.line_with_cursor.strip()
+    choices = Silence(
+        SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices
+    )
+    return SimpleMatcherResult(
+        completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True
+    )
+
+
+def _kind(choice: Choice, is_blank: bool) -> str:
+    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around,
+    with the first sentence about it."""
+    first = (
+        one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC)
+        if is_blank
+        else ""
+    )
+    return f"{choice.type} · {first}" if first else choice.type
+
+
+def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
+    if command.operands and command.operands[0].rest:
+        path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, known.frame))
+        return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
+    *before, word = re.split(r"\s+", rest)
+    options = {option.flag: option for option in command.options}
+    flag, equals, value = word.partition("=")
+    if equals and flag in options:
+        return _values(options[flag].kind, Wanted(value, flag, before, body, known))
+    if word.startswith("-"):
+        left = [
+            option.flag for option in command.options if option.many or option.flag not in before
+        ]
+        return _those(word, "option", [*left, "--help"])
+    if before and before[-1] in options and options[before[-1]].kind != "switch":
+        return _values(options[before[-1]].kind, Wanted(word, before[-1], before, body, known))
+    if not command.operands:
+        return Offer(word)
+    return _values(command.operands[0].kind, Wanted(word, command.name, before, body, known))
+
+
+class Wanted(NamedTuple):
+    """A word of a line that is completed."""
+
+    word: str
+    owner: str
+    """The option or the magic whose value it is."""
+    before: list[str]
+    """The words before it."""
+    body: str
+    known: Known
+
+
+def _values(kind: Kind, wanted: Wanted) -> Offer:
+    word, known = wanted.word, wanted.known
+    if kind in _OFFERED:
+        fragment = _FRAGMENT.get(kind, str)(word)
+        return _those(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](wanted))
+    if kind == "file":
+        return _files(word)
+    if kind != "pair":
+        return Offer(word)
+    key, equals, value = word.lstrip("'\"").partition("=")
+    if equals:
+        names = _variables(known) if value.startswith("$") else []
+        return _those(value[1:], "variable", names) if names else Offer(value)
+    flow = next(
+        (known.registry.flows[name] for name in wanted.before if name in known.registry.flows),
+        None,
+    )
+    inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(wanted.body)
+    return _those(key, "input", [f"{name}=" for name in inputs])
+
+
+def _steps(wanted: Wanted) -> Iterable[str]:
+    """The ids of the steps of the run that the line names."""
+    flows = wanted.known.registry.flows
+    for id, name, _ in wanted.known.runs():
+        if any(word and id.startswith(word) for word in wanted.before):
+            body = [*every(flows[name].body)] if name in flows else []
+            return [step.id for step in body if not isinstance(step, Sequence)]
+    return ()
+
+
+def _runs(wanted: Wanted) -> list[str]:
+    """The latest runs that begin with the word, those that fit the magic or the option first."""
+    runs = dict.fromkeys(
+        [
+            *((run.run_id, run.name, run.status) for run in reversed(tuple(live))),
+            *wanted.known.runs(),
+        ]
+    )
+    fits: Mapping[str, Callable[[str, str], bool]] = {
+        "%resume": lambda name, status: status in RESUMABLE,
+        "--cancel": lambda name, status: status == "running",
+        "--reuse": lambda name, status: name in wanted.before,
+    }
+    fit = fits.get(wanted.owner)
+    latest = {
+        id: fit is None or fit(name, status)
+        for id, name, status in reversed(runs)
+        if id.startswith(wanted.word)
+    }
+    return sorted(latest, key=latest.__getitem__)[: -MOST_RUNS - 1 : -1]
+
+
+def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
+    """The paths that begin with ``lead`` in the last run, and the functions of an expression."""
+    value: Any = frame
+    for part in lead.split(".")[:-1]:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    names = value if isinstance(value, Mapping) else ()
+    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTIONS)]
+
+
+def _models(known: Known) -> list[str]:
+    """The chosen model, and the variables that are model objects, as an option names them."""
+    chosen = known.registry.model
+    models = _that(known, lambda value: isinstance(value, Model) or hasattr(value, "model_name"))
+    names = [f"${name}" for name in models]
+    return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
+
+
+_OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
+    "flow": lambda wanted: wanted.known.registry.flows,
+    "tool": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.agents],
+    "tools": lambda wanted: [*wanted.known.registry.tools, *wanted.known.registry.flows],
+    "model": lambda wanted: [
+        *_models(wanted.known),
+        *(f"{provider}:" for provider in PROVIDERS),
+    ],
+    "context": lambda wanted: wanted.known.registry.contexts,
+    "code": lambda wanted: entries(),
+    "lesson": lambda wanted: lessons(),
+    "status": lambda wanted: STATUSES,
+    "direction": lambda wanted: DIRECTIONS,
+    "time": lambda wanted: TIMES,
+    "notebook": lambda wanted: filter(None, [Path(this_notebook()).name]),
+    "run": _runs,
+    "step": _steps,
+    "workers": lambda wanted: [*WORKER_WORDS, *_that(wanted.known, can_run)],
+    "variable": lambda wanted: _that(wanted.known, lambda value: isinstance(value, Mapping)),
+    "new": lambda wanted: _variables(wanted.known) if wanted.body == "" else (),
+}
+"""What a word of a kind may be."""
+
+_SHOWN_AS: Mapping[Kind, Kind] = {"tools": "tool", "new": "variable"}
+"""The kind in the popup, where it is another one."""
+
+_FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
+    "tools": lambda word: word.rpartition(",")[2],
+    "step": lambda word: word.lstrip("'\""),
+    "workers": lambda word: word.lstrip("$"),
+    "variable": lambda word: word.lstrip("$"),
+}
+"""The part of a word that is completed, where it is not the whole."""
+
+
+def _that(known: Known, fits: Callable[[Any], bool]) -> list[str]:
+    """The variables with values that fit."""
+    return [name for name in _variables(known) if fits(known.names[name])]
+
+
+def _variables(known: Known) -> list[str]:
+    """The data of the user first, then functions and modules, and IPython's own names last."""
+    names = [name for name in known.names if not name.startswith("_")]
+    return sorted(names, key=lambda name: (name in SHELL_NAMES, _is_code(known.names[name])))
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, ModuleType)
+
+
+def _files(word: str) -> Offer:
+    folder, _, fragment = word.rpartition("/")
+    try:
+        entries = sorted(
+            os.scandir(Path(folder or ("/" if word.startswith("/") else "."))), key=lambda e: e.name
+        )
+    except (OSError, ValueError):
+        return Offer(word)
+    names = [entry.name + ("/" if entry.is_dir() else "") for entry in entries]
+    return _those(
+        fragment, "file", [name for name in names if name.endswith(("/", *FILES))][:_MOST_FILES]
+    )
+
+
+def _those(fragment: str, type: str, names: Iterable[str]) -> Offer:
+    return matching(fragment, [Choice(name, type) for name in names])

@@ -1,0 +1,69 @@
+"""Problems and help for the editor, asked by the front end through a comm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from typing import Any
+
+from ...catalog import Registry
+from ...pictures.plain import plain
+from ..explorer.explorer import open_again
+from ..output.output import receive_while_busy
+from .problems import LONGEST_CELL, problems_of
+from .shift_tab import MOST_TOOLTIP, describe
+
+TARGET = "agf-magics.problems"
+"""The target of the comm."""
+
+
+# --- the comm
+# --------------------------------------------------------------------------------------------------
+
+
+def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
+    """Answer requests for problems in a kernel; nothing in a shell without one."""
+    if getattr(shell, "kernel", None) is None:
+        return
+    import comm
+
+    channel = comm.create_comm(target_name=TARGET, primary=False)
+    channel.on_msg(_answerer(channel.send, registry))
+    receive_while_busy(channel)
+    manager = comm.get_comm_manager()
+    manager.register_comm(channel)
+    undo.callback(channel.close)
+
+
+def _described(code: str, at: object, registry: Registry) -> str:
+    """`describe`, for a page: empty if there is no help."""
+    if type(at) is not int or not 0 <= at <= len(code) <= LONGEST_CELL:
+        return ""
+    return plain(describe(code, at, registry) or "", MOST_TOOLTIP)
+
+
+def _answerer(
+    send: Callable[[dict[str, Any]], object], registry: Registry
+) -> Callable[[dict[str, Any]], None]:
+    """A function that answers a message ``{id, text}`` by ``{id, problems}``, and ``{id, open,
+    mark}`` (see `open_again`) by ``{id, why}``, ``{id, help, at}`` (see `describe`) by ``{id,
+    text}``."""
+
+    answers: Mapping[str, Callable[[str, dict[str, Any]], dict[str, Any]]] = {
+        "open": lambda run, data: {"why": open_again(run, str(data.get("mark")))},
+        "help": lambda cell, data: {"text": _described(cell, data.get("at"), registry)},
+        "text": lambda cell, data: {"problems": problems_of(cell, registry)},
+    }
+
+    def answer(message: dict[str, Any]) -> None:
+        data = message.get("content", {}).get("data")
+        for asked, reply in answers.items() if isinstance(data, dict) else ():
+            if isinstance(data.get(asked), str):
+                told: dict[str, Any] = {"why": "this cannot be shown", "text": "", "problems": []}
+                # Another thread may change the registry; help is never worth an error.
+                with suppress(Exception):
+                    told = reply(data[asked], data)
+                send({"id": data.get("id"), **told})
+                return
+
+    return answer

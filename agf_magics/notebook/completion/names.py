@@ -1,0 +1,368 @@
+"""The names that a definition can use: registered names, names that its text declares, and the
+paths that it reads.
+
+Each language has three tables: the keys that take a name, the keys below which names are keys, and
+the form of its paths; the expressions of a pipeline are paths too. `cursor` reads the text, which
+may be incomplete.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from ...catalog import Registry
+from ...flow.steps import Flow
+from ...languages.pipeline import FUNCTIONS, STEPS
+from .cursor import ELEMENT, Cursor, Keys
+
+
+class Context(NamedTuple):
+    """The text and the registry at the cursor."""
+
+    spot: Cursor
+    above: tuple[Keys, ...]
+    """Every mapping before the cursor."""
+    everywhere: tuple[Keys, ...]
+    """Every mapping of the text."""
+    text: str
+    """The text without the word at the cursor."""
+    inputs: tuple[str, ...]
+    registry: Registry
+
+    def keys_of(self, *path: str) -> list[str]:
+        """The keys of all mappings whose path ends with ``path``."""
+        return [
+            key
+            for found in self.everywhere
+            if found.path[-len(path) :] == path
+            for key in found.near
+        ]
+
+    def values_of(self, key: str, *path: str) -> list[str]:
+        """The values of ``key`` in all mappings whose path ends with ``path``."""
+        return [
+            found.near[key]
+            for found in self.everywhere
+            if found.path[-len(path) :] == path and found.near.get(key)
+        ]
+
+
+class Paths(NamedTuple):
+    """How a language writes its paths."""
+
+    written: re.Pattern[str]
+    """Matches the path at the end of a text; the group ``path`` is completed part by part."""
+    known: Callable[[Context, str], Iterable[str]]
+    """The paths; the last part is completed below the one that it gets, with its dot."""
+    where: Callable[[Cursor], bool]
+    """Whether the value or the key at a place is a path or contains one."""
+
+
+class Names(NamedTuple):
+    """The names in a language."""
+
+    values: Mapping[str, tuple[str, ...]]
+    """For a key: the kinds of names that its value may be, in words of `SOURCES`."""
+    keys: Mapping[str, tuple[str, ...]]
+    """For a key: the kinds of names that the keys below it are."""
+    paths: Paths
+    alone: Mapping[str, tuple[str, ...]] = {}
+    """For a key: words of the language that it takes instead of a name."""
+
+
+def offered(names: Names, here: Context) -> dict[str, str]:
+    """The names that fit the place, each with its kind in the popup."""
+    spot = here.spot
+    is_key = spot.part == "key"
+    key = next((part for part in reversed(spot.path) if is_key or part != ELEMENT), "")
+    table = names.keys if is_key else names.values
+    found = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
+    # An argument of a tool is below the key that says what it may be.
+    owner = next((part for part in reversed(spot.path[-2:]) if part in names.alone), "")
+    return found if is_key else found | dict.fromkeys(names.alone.get(owner, ()), "keyword")
+
+
+def next_parts(
+    written: re.Pattern[str], text: str, known: Callable[[str], Iterable[str]]
+) -> tuple[str, list[str]] | None:
+    """The unfinished part of the path at the end of ``text`` and its completions, of the ``known``
+    paths below a path; None if there is no path, or none to complete."""
+    path = written.search(text)
+    if path is None:
+        return None
+    base, dot, fragment = path["path"].rpartition(".")
+    lead = base + dot
+    parts = dict.fromkeys(
+        path[len(lead) :].split(".")[0] for path in known(lead) if path.startswith(lead)
+    )
+    named = [part for part in parts if part and part.startswith(fragment)]
+    return (fragment, named) if named else None
+
+
+def _tools(here: Context) -> Iterable[str]:
+    return [*here.registry.tools, *here.keys_of("tools")]
+
+
+def _arguments(here: Context) -> Iterable[str]:
+    """The arguments of the tool, agent or flow that one of the mappings around the place names."""
+    registry = here.registry
+    names = (near.get(key) for near in here.spot.around for key in CALLS)
+    name = next(filter(None, names), "")
+    called: Any = {**registry.flows, **registry.agents, **registry.tools}.get(name)
+    if isinstance(called, Flow):
+        return [ref.path[-1] for ref in called.inputs]
+    return list((getattr(called, "accepts", None) or {}).get("properties", {}))
+
+
+CALLS = ("_tool", "tool", "tool_name", "_delegate", "agent", "name")
+"""Keys whose value is what a mapping calls."""
+
+
+def _aliased(here: Context) -> Iterable[str]:
+    """The registered names that an alias may have."""
+    return (
+        here.registry.tools
+        if "local_tools" in here.spot.path
+        else [*here.registry.agents, *here.registry.flows]
+    )
+
+
+def _agents(here: Context) -> Iterable[str]:
+    return [
+        *here.values_of("alias", "local_agents", ELEMENT),
+        *here.registry.agents,
+        *here.registry.flows,
+    ]
+
+
+def _schemas(here: Context) -> Iterable[str]:
+    """The schemas; the name at the top of a document is a new one."""
+    written = here.values_of("schema")
+    return [*here.registry.schemas, *written] if len(here.spot.path) > 1 else ()
+
+
+def _stores(here: Context) -> dict[str, str]:
+    """The stores that the steps above write, each with its schema."""
+    writing = (keys.near for keys in here.above if keys.near.get("output"))
+    return {near["output"]: near.get("schema", "") for near in writing}
+
+
+def _bound(here: Context) -> list[str]:
+    """The names that the step around the cursor sees in addition, such as ``item``."""
+    path = here.spot.path
+    steps = [path[:end] for end in range(2, len(path)) if _takes(path[:end]) in STEPS_BELOW]
+    if not steps:
+        return []
+    *outer, key = steps[-1]
+    branches: list[list[str]] = [[]]
+    if steps[-1][-2:] == ("parallel", "collect"):
+        written = (*outer, "branches")
+        branches += [list(keys.near) for keys in here.above if keys.path == written]
+    return [*STEP_KEYS[outer[-1], key].binds, *branches[-1]]
+
+
+STEP_KEYS = {(kind.name, name): key for kind in STEPS.values() for name, key in kind.keys.items()}
+"""The keys of a pipeline's steps, by the kind of the step and the name of the key."""
+
+STEPS_BELOW = ("step", "branches")
+"""What the keys take below which there are steps."""
+
+
+def _takes(path: tuple[str, ...]) -> str:
+    """What the key of a step takes; empty for a path that does not end with one."""
+    kind, key = ("", "", *path)[-2:]
+    return STEP_KEYS[kind, key].takes.word if (kind, key) in STEP_KEYS else ""
+
+
+SOURCES: Mapping[str, Callable[[Context], Iterable[str]]] = {
+    "agent": _agents,
+    "identity": lambda here: here.registry.agents,
+    "tool": _tools,
+    "flow": lambda here: here.registry.flows,
+    "pipeline": lambda here: here.registry.flows if len(here.spot.path) > 1 else (),
+    "store": lambda here: [*_stores(here), *_bound(here), "pipe"],
+    "transform": lambda here: here.registry.transforms,
+    "policy": lambda here: here.registry.policies,
+    "schema": _schemas,
+    "argument": _arguments,
+    "alias": _aliased,
+    "node": lambda here: here.keys_of("nodes"),
+    "state": lambda here: here.keys_of("state"),
+}
+
+
+# --- the languages
+# --------------------------------------------------------------------------------------------------
+
+
+def _read(here: Context, lead: str) -> Iterable[str]:
+    """What an expression of a pipeline can read, and its functions; a template has only paths."""
+    stores = _stores(here)
+    yield from ("ctx", "pipe", *_bound(here), *stores)
+    if not _is_template(here.spot):
+        yield from (f"{name}(" for name in FUNCTIONS)
+        yield from ("and", "or", "not", "true", "false", "null")
+        yield from re.findall(r"(?<!\w)(\w++)\s*+->", here.spot.text)
+    yield from (f"ctx.{name}" for name in (*stores, *here.inputs))
+    for store, schema in stores.items():
+        yield from (f"{of}{store}.{name}" for of in ("", "ctx.") for name in _fields(here, schema))
+    if lead:  # other dotted words of the text begin with no name that can be read
+        yield from re.findall(r"(?<![\w.])[\w.]++", here.text)
+
+
+def _fields(here: Context, schema: str) -> Iterable[str]:
+    """The fields of a schema of this text, else of a registered one."""
+    for inner, top in pairwise(here.everywhere):
+        if inner.path == ("fields",) and not top.path and top.near.get("schema") == schema:
+            return inner.near
+    registered = here.registry.schemas.get(schema)
+    return registered.fields if registered else ()
+
+
+def _is_template(spot: Cursor) -> bool:
+    return _takes(spot.path) == "template"
+
+
+def _is_read(spot: Cursor) -> bool:
+    """Whether an expression is at this place, or the braces of a template."""
+    if _is_template(spot):
+        return spot.text.count("{") > spot.text.count("}")
+    is_passed = spot.path[-2:-1] == ("pass",) and spot.path[-1] != ELEMENT
+    is_read = spot.tag == "!expr" or is_passed or spot.path[-2:] == ("attach", ELEMENT)
+    is_read = is_read or _takes(spot.path) == "expression"
+    return spot.part == "value" and is_read and not is_in_text(spot.text)
+
+
+def is_in_text(expression: str) -> bool:
+    """Whether an expression ends inside a text of it."""
+    return re.search("['\"]", re.sub(r"'[^']*'|\"[^\"]*\"", "", expression)) is not None
+
+
+EXPRESSION = re.compile(r"(?<![\w.])(?P<path>(?:[^\W\d][\w.]*)?)\Z")
+"""The path at the end of an expression of a pipeline."""
+
+
+def _parent(here: Context) -> Iterable[str]:
+    """``parent.input.topic``, ``writer.output``: from the interface, the line, and other paths in
+    the text."""
+    fields = {*here.inputs, *here.keys_of("input", "properties")}
+    aliases = {
+        *here.values_of("alias", "local_agents", ELEMENT),
+        *here.values_of("agent", "steps", ELEMENT),
+    }
+    yield from (f"parent.input.{name}" for name in fields)
+    yield "parent.input."
+    yield from (f"{alias}.{side}." for alias in aliases for side in ("output", "input"))
+    yield from re.findall(r"(?<![\w.])[A-Za-z_]\w*\.(?:input|output)(?:\.\w+)+", here.text)
+
+
+def _references(here: Context) -> Iterable[str]:
+    """``input.path``, without the dagger."""
+    yield from (f"input.{name}" for name in here.inputs)
+    yield from (
+        f"{kind}.{name}" for kind in ("input", "state", "data") for name in here.keys_of(kind)
+    )
+    yield from ("input.", "state.", "data.")
+    yield from (path.strip(".") for path in re.findall(r"[†$]([A-Za-z_][\w.-]*)", here.text))
+
+
+def _state(here: Context) -> Iterable[str]:
+    keys = {*here.keys_of("state"), *here.inputs}
+    yield from (f"state.{name}" for name in keys)
+    yield from re.findall(r"(?<![\w.])state(?:\.\w+)+", here.text)
+
+
+def _in_condition(spot: Cursor) -> bool:
+    return spot.part == "value" and spot.path[-1:] == ("condition",)
+
+
+def _graph_paths(here: Context) -> Iterable[str]:
+    """A condition names a key of the state without ``state.``."""
+    lead = "state." if _in_condition(here.spot) else ""
+    return [path.removeprefix(lead) for path in _state(here)]
+
+
+NAMES: Mapping[str, Names] = {
+    "pipeline": Names(
+        values={
+            "name": ("tool",),
+            "tools": ("tool",),
+            "identity": ("identity",),
+            "pipeline": ("pipeline",),
+            "schema": ("schema",),
+            "pass": ("store",),
+        },
+        keys={"args": ("argument",)},
+        alone={"args": ("!expr ",), "command": ("!expr ",)},
+        paths=Paths(EXPRESSION, _read, _is_read),
+    ),
+    "policy": Names(
+        values={
+            "agent": ("agent",),
+            "default_agent": ("agent",),
+            "output_from": ("agent",),
+            "custom_transform": ("transform",),
+            "id": ("policy",),
+            "name": ("tool",),
+            "alias": ("alias",),
+        },
+        keys={"input_mapping": ("argument",)},
+        alone={"output_from": ("last", "merge", "first")},
+        paths=Paths(
+            re.compile(r"(?:^|[^\w.])(?P<path>[\w.]*+(?:\[\]\.\w*+)?)$"),
+            lambda here, lead: sorted(_parent(here)),
+            lambda spot: (
+                spot.path[-2:-1] == ("input_mapping",)
+                if spot.part == "value"
+                else spot.path[-1:] == ("args_match",)
+            ),
+        ),
+    ),
+    "plan": Names(
+        values={"_tool": ("tool", "flow"), "_delegate": ("flow",), "_activity": ("tool",)},
+        keys={ELEMENT: ("argument",)},
+        paths=Paths(
+            re.compile(r"[†$](?P<path>[\w.-]*)$"),
+            lambda here, lead: sorted(_references(here)),
+            lambda spot: spot.part == "value",
+        ),
+    ),
+    "graph": Names(
+        values={
+            "tool": ("tool",),
+            "tool_name": ("tool",),
+            "function": ("tool",),
+            "tools": ("tool",),
+            "graph": ("flow",),
+            "from": ("node",),
+            "to": ("node",),
+            "default_route": ("node",),
+            "identity": ("identity",),
+            "schema": ("schema",),
+            "state_key": ("state",),
+            "resume_key": ("state",),
+            "collect": ("state",),
+            "requires": ("state",),
+        },
+        keys={
+            "output": ("state",),
+            "variables": ("argument",),
+            "args": ("argument",),
+            "loop_limits": ("node",),
+            "loop_exits": ("node",),
+        },
+        alone={"from": ("START",), "to": ("END",), "condition": ("else",)},
+        paths=Paths(
+            re.compile(r"(?:^|[-+*/\[{,: <>=])(?P<path>[A-Za-z_][\w.]*|)$"),
+            lambda here, lead: sorted(_graph_paths(here)),
+            lambda spot: (
+                spot.part == "value"
+                and (_in_condition(spot) or spot.text.count("{") > spot.text.count("}"))
+            ),
+        ),
+    ),
+}
+"""By language."""

@@ -1,0 +1,34 @@
+"""The matcher for IPython. `complete` imports the languages, so it is imported at the first Tab."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
+
+if TYPE_CHECKING:
+    from ..notebook import Notebook
+    from .complete import Known
+
+Matcher = Callable[[CompletionContext], SimpleMatcherResult]
+
+
+def matcher(known: Callable[[], Known]) -> Matcher:
+    """The matcher for ``shell.Completer.custom_matchers``."""
+
+    def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
+        from .complete import answer
+
+        return answer(context, known())
+
+    marked: Matcher = context_matcher(priority=200)(agf_magics)
+    return marked
+
+
+def known(notebook: Notebook, shell: Any) -> Known:
+    """The present state of the notebook."""
+    from ..magics.history import kept_ids
+    from .complete import Known
+
+    return Known(notebook.registry, shell.user_ns, notebook.frame, kept_ids)

@@ -1,0 +1,1 @@
+"""What a cell shows: a run until its end, lists, contexts, errors."""

@@ -1,0 +1,118 @@
+"""Questions of background runs: the explorer of the run has the field for the answer.
+
+A run that is shown as an explorer has it already. For any other run (``--quiet``, or started by
+Python code) one is opened in the cell that started the run, as long as questions are open. Either
+way the document has only text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import ClassVar
+
+from ...engine.host.host import NoUser
+from ...flow.progress.events import Question
+from ...lifecycle.input.prompt import ask_at_prompt
+from ...lifecycle.runs.live import live
+from ...lifecycle.runs.run import Run
+from ...values.value import Value
+from ..output.ask import PendingQuestion, describe_answer, frozen
+from ..output.output import EMPTY, Bundle, OutputSlot, in_frames
+from .view import Explorer, framed
+
+WAITING = "waiting for an answer in the view of the run"
+NOT_ANSWERED = "not answered: the run has ended"
+
+
+def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value]]:
+    """What asks. ``has_views()``: whether a run that is shown is shown as an explorer."""
+
+    async def ask_in_explorer(question: Question) -> Value:
+        """Ask in the explorer of the run, and keep the question and its answer in the cell that
+        started the run.
+
+        A run that a cell awaits is on the kernel's own loop. Not every kernel receives a click
+        then, so it asks as a cell that waits does. Raises NoUser if no explorer can show the
+        question.
+        """
+        run = _run_of(question)
+        on_main_thread = threading.current_thread() is threading.main_thread()
+        # In a browser all is on one thread, a background run too.
+        if on_main_thread and (run is None or not run.background):
+            return ask_at_prompt(question)
+        if run is None:
+            raise NoUser
+        slot, pending = (
+            OutputSlot(),
+            PendingQuestion(question, asyncio.get_running_loop().create_future()),
+        )
+        shown = NOT_ANSWERED
+        try:
+            with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
+                slot.reserve(frozen(question, WAITING))
+                answer = await pending.wait()
+            shown = describe_answer(question, answer)
+            return answer
+        finally:
+            slot.put(frozen(question, shown))
+            pending.close()
+
+    return ask_in_explorer
+
+
+def _run_of(question: Question) -> Run | None:
+    return next(
+        (run for run in live if any(one is question for one in list(run.progress.asked.values()))),
+        None,
+    )
+
+
+@contextmanager
+def _explored(run: Run) -> Iterator[None]:
+    """An explorer of its own shows ``run`` meanwhile."""
+    try:
+        own = _OwnExplorer.of(run)
+    except Exception as error:  # the widgets of this environment do not work
+        raise NoUser from error
+    try:
+        yield
+    finally:
+        own.leave()
+
+
+class _OwnExplorer:
+    """The explorer of a run that is not shown otherwise, for all its open questions."""
+
+    _open: ClassVar[dict[str, _OwnExplorer]] = {}
+    _lock = threading.Lock()
+
+    def __init__(self, run: Run) -> None:
+        from ..explorer.explorer import Channel
+
+        self._run, self._count = run, 0
+        self._channel = Channel(run, True, lambda _: None)
+        self._slot = OutputSlot()
+        page: Bundle = framed(EMPTY, self._channel.mark)
+        self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})
+
+    @classmethod
+    def of(cls, run: Run) -> _OwnExplorer:
+        with cls._lock:
+            own = cls._open.get(run.run_id) or cls(run)
+            cls._open[run.run_id] = own
+            own._count += 1
+            own._channel.tick()
+            return own
+
+    def leave(self) -> None:
+        """One question less; the last one closes the explorer."""
+        with self._lock, suppress(Exception):
+            self._count -= 1
+            if self._count:
+                return self._channel.tick()
+            del self._open[self._run.run_id]
+            self._slot.put(EMPTY)
+            self._channel.close()

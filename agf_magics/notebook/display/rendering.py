@@ -1,0 +1,237 @@
+"""Errors of our cells as the notebook shows them: with the source of the cell, without our own
+frames.
+
+The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our
+internals.
+
+IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded.
+If a tool raised, the frames of the tool are shown too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import CoroutineType, TracebackType
+from typing import Any
+
+from ...catalog import Registry
+from ...flow.steps import Flow
+from ...lifecycle.launch.launch import arun
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run
+from ...pictures.diagram import Diagram
+from ...pictures.plain import line, plain
+from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
+from ...text.excerpt import wrapped
+from ...text.suggestions import suggest
+from ...workers.sending.tracebacks import RemoteTraceback, with_source
+from ..config import BadSetting
+from . import registered
+from .view import show_ended
+
+HOOK = "_render_traceback_"
+OURS = str(Path(__file__).parents[2])
+MOST = 20
+"""Findings of one error that are shown."""
+
+RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
+    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks
+    instead."""
+
+    def hook(error: Any) -> list[str]:
+        if is_full():
+            return list(
+                shell.InteractiveTB.structured_traceback(
+                    type(error), error, error.__traceback__, tb_offset=0
+                )
+            )
+        return render(shell, error)
+
+    for kind in (AgfError, BadSetting):
+        setattr(kind, HOOK, hook)
+        undo.callback(delattr, kind, HOOK)
+
+    def wrong_call(_: Any, kind: Any, error: Any, tb: TracebackType, tb_offset: Any = None) -> None:
+        frames = tb if is_full() else _without_ours(tb)
+        for name, parameter in _UNEXPECTED.findall(str(error)):
+            function = vars(sys.modules["agf_magics"]).get(name)
+            if shell.user_ns.get(name, function) is function is not None:  # and not the user's own
+                known = inspect.signature(function).parameters
+                near = suggest(parameter, known, "its parameters")
+                error.add_note(_MEANT.get((name, parameter), str(near)))
+        shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
+
+    # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
+    # who has set a handler of their own keeps it.
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
+        undo.callback(shell.set_custom_exc, (), None)
+
+    told = set[int]()
+
+    def after_cell(result: Any) -> None:
+        if found := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
+            sign, kind = found[1], "line" if found[1] == "%" else "cell"
+            names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
+            if near := suggest(sign + found[2], names):
+                print(near, file=sys.stderr)  # where IPython prints the error
+        waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
+        if waiting - told:
+            print(_told(_NOT_AWAITED))
+        told.clear()  # a later coroutine may have the id of one that is gone
+        told.update(waiting)
+
+    shell.events.register("post_run_cell", after_cell)
+    undo.callback(shell.events.unregister, "post_run_cell", after_cell)
+
+
+def _is_run_not_awaited(value: object) -> bool:
+    # By its code: other packages have an `arun` too.
+    is_run = type(value) is CoroutineType and value.cr_code is inspect.unwrap(arun).__code__
+    return is_run and inspect.getcoroutinestate(value) == "CORO_CREATED"  # type: ignore[arg-type]
+
+
+_NOT_AWAITED = Diagnostic(
+    "run.not-awaited",
+    "agf.arun(…) starts when it is awaited",
+    hint="write await agf.arun(…), or agf.start(…) for a run in the background",
+    severity="warning",
+)
+
+_MEANT = {("agent", "model"): "a model is an agent with agf.model_agent(NAME, model=…)"}
+"""By a function and a parameter that it does not have."""
+_UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
+
+
+def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
+    shows the run."""
+
+    def flow(found: Flow, **_: Any) -> dict[str, str]:
+        return Diagram(found)._repr_mimebundle_()
+
+    def registry(found: Registry, **_: Any) -> dict[str, str]:
+        return registered.everything(found)
+
+    def run(found: Run) -> None:
+        if not is_shown(found):
+            show_ended(found, shell)
+
+    formatter = shell.display_formatter
+    for table, kind, shown in (
+        (formatter.mimebundle_formatter, Flow, flow),
+        (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.ipython_display_formatter, Run, run),
+        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
+    ):
+        table.for_type(kind, shown)
+        undo.callback(table.pop, kind, None)
+
+
+def render(shell: Any, error: AgfError) -> list[str]:
+    """The lines of an error; of a failed step also the frames of the code that failed, as
+    ``%xmode`` has them."""
+    red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
+    lines = []
+    findings = merge_equal(error.diagnostics)
+    for finding in findings[:MOST]:
+        head = type(error).__name__ if finding.severity == "error" else finding.severity
+        first, *rest = plain(str(finding), 20_000).split("\n")
+        message = wrapped(f"{head}: {first}").removeprefix(head)
+        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
+    if len(findings) > MOST:
+        lines.append(f"... and {len(findings) - MOST} more")
+    if isinstance(error, StepError) and error.path_text:
+        lines.append(f"  {error.path_text}")
+    cause = error.__cause__
+    if isinstance(error, StepError) and cause is not None:
+        frames = _theirs(cause.__traceback__)
+        if frames is not None:
+            shown = shell.InteractiveTB.structured_traceback(
+                type(cause), cause, frames, tb_offset=0
+            )
+            lines += ["", *(_COLOUR_OR_NOT.sub(_safe, one) for one in shown)]
+        else:
+            lines += _remote_frames(shell, cause)
+    return lines
+
+
+def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
+    """The frames of an exception that a worker has sent, with the names of cells; none if a worker
+    did not send it."""
+    found = next(
+        (one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None
+    )
+    if found is None:
+        return []
+
+    def cell(file: str) -> str:
+        # IPython's compiler knows the names of the cells; nothing is compiled.
+        name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+        return " ".join((name(file) if name is not None else None) or ())
+
+    lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")
+    return ["", "On the worker:", *(plain(one, 2_000) for one in lines)]
+
+
+_COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
+
+
+def _safe(found: re.Match[str]) -> str:
+    """A colour of IPython's as it is; what else is not plain text, as it is shown everywhere."""
+    return found[1] or plain(found[0], 20_000)
+
+
+def print_findings(findings: Iterable[Diagnostic]) -> None:
+    """Print warnings, and in a line each notes, under the line that a definition prints."""
+    merged = merge_equal(tuple(findings))
+    more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
+    for text in (*map(_told, merged[:MOST]), *more):
+        print(text)
+
+
+def _told(finding: Diagnostic) -> str:
+    if finding.severity != "note":
+        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
+    where = f" (line {finding.span.place[0]})" if finding.span else ""
+    return wrapped(f"note: {line(finding.message, 300)}{where}")
+
+
+_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")
+"""IPython's own message; it knows of no near names."""
+
+
+def _without_ours(tb: TracebackType) -> TracebackType | None:
+    """The traceback up to the call of the function that refused it, if a function of ours did."""
+    frames = []
+    at: TracebackType | None = tb
+    while at is not None:
+        frames.append(at)
+        at = at.tb_next
+    generated = "<string>"  # the constructor of a dataclass
+    while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith((OURS, generated)):
+        frames.pop()
+    shown = None
+    for frame in reversed(frames):
+        shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _theirs(tb: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that begins in code that is not ours."""
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(OURS):
+        tb = tb.tb_next
+    return tb
+
+
+def _colourless(shell: Any) -> bool:
+    return str(getattr(shell, "colors", "")).lower() in ("nocolor", "no color")

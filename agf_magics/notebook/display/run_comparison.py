@@ -1,0 +1,67 @@
+"""Two runs side by side in a cell, and the values of one step of both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache, partial
+from typing import Any
+
+from ...flow.progress.progress import RunLine
+from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past.comparison import FIRST, SECOND
+from ...lifecycle.runs import run as launch
+from ...pictures.difference import diff_text
+from ...pictures.pages.parts import status
+from ...pictures.plain import duration, line, money, plain
+from ...pictures.values import value_text
+from ..explorer.calls import texts_of
+from ..explorer.protocol import Json, Refused
+
+MOST_COMPARED = 500
+"""Steps of a comparison in the page."""
+MOST_COMPARED_TEXT = 2_000
+"""Characters of a value in it."""
+
+
+def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+    """A run of the list, which can be opened; one that is live with its status of now, and its
+    cell."""
+    listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
+    if live is None:
+        return listed
+    return listed._replace(status=status(live.progress), place=live.origin)
+
+
+def _compared(given: Json) -> Json:
+    """Two runs side by side."""
+    ids = texts_of(given.get("runs"))
+    if len(ids) != 2:
+        raise Refused("two runs are compared")
+    first, other = map(past_run.find_past_run, ids)
+    found = first.compare(other)
+    return {
+        "runs": [[line(run.run_id, 90), duration(run.seconds)] for run in (first, other)],
+        "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
+        "values": [[line(row["value"], 120), *_both_values(row)] for row in found.values],
+        "isCut": found.is_cut or len(found) > MOST_COMPARED,
+        "definitions": diff_text(found.definitions) if found.definitions else "",
+    }
+
+
+def _compared_step(row: Mapping[str, Any]) -> list[Any]:
+    """What it calls, its id, how it differs; seconds, cost and calls in both runs."""
+    costs = [money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")]
+    return [
+        *(line(row["label"], 60), line(row["step"], 100), row["differs"]),
+        *(row["seconds"], row["seconds of the other"], *costs),
+        *(row["calls"], row["calls of the other"]),
+    ]
+
+
+def _both_values(row: Mapping[str, Any]) -> list[str]:
+    """The two values of a part that differs; empty for the run that lacks it."""
+    lacking = {"first": SECOND, "other": FIRST}
+    return [
+        "" if row["differs"] == lacks else plain(value_text(row[which]), MOST_COMPARED_TEXT)
+        for which, lacks in lacking.items()
+    ]

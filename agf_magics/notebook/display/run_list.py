@@ -1,0 +1,135 @@
+"""The list of ``%runs``: the runs of this process and of the journal, filtered, page by page."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from datetime import time as clock_time
+from typing import Any
+
+from ...commands.line import ParsedLine, Token, check_known, line_error
+from ...commands.values import count
+from ...flow.progress.progress import RunLine
+from ...lifecycle.past import past_runs as kept_runs
+from ...lifecycle.runs import live
+from ...pictures.pages.past_page import Listed, runs_page, runs_table
+from ...pictures.plain import counted, line
+from ...settings.folders import this_notebook
+from ..explorer.calls import natural
+from ..explorer.explorer import close_explorer, open_run
+from ..explorer.protocol import Json, Requests
+from ..output.output import show
+from .run_comparison import _compared, _placed
+from .view import show_over
+
+MOST_LISTED = 20
+"""Runs on a page, if ``--limit`` says nothing else."""
+
+
+STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
+
+TIMES = ("1h", "1d", "7d", "00:00")
+"""Times that completion offers."""
+
+UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")
+
+FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
+
+
+def list_runs(parsed: ParsedLine, shell: Any) -> None:
+    """Display one page of the runs that the options select, the latest first, and the line of the
+    next page."""
+    keep = _keep(parsed)
+    lines = [_placed(run, live.live.find(run.run_id)) for run in kept_runs.runs()]
+    runs = kept_runs.Runs(filter(keep, lines))
+    listed = _page(parsed, len(runs))
+    if lines and not runs:
+        filters = ", ".join(flag for flag in FILTERS if flag in parsed)
+        listed = listed._replace(
+            empty=f"no runs fit {filters}: %runs lists all {counted(len(lines), 'run')}"
+        )
+    page = runs_page(runs, listed)
+    if not runs:
+        return show(page)
+
+    def part(given: Json) -> Json:
+        first = natural(given.get("first"))
+        part = listed._replace(first=first if first < len(runs) else 0)
+        columns, rows = runs_table(runs, part)
+        shown = runs[part.first : part.first + part.most]
+        return {
+            "columns": columns,
+            "rows": rows,
+            "failed": [run.status == "error" for run in shown],
+            "first": part.first,
+            "most": part.most,
+            "total": len(runs),
+        }
+
+    requests: Requests = {
+        "list": part,
+        "open": lambda given: {"mark": open_run(str(given.get("run"))).mark},
+        "close": lambda given: close_explorer(str(given.get("mark"))),
+        "compare": _compared,
+    }
+    show_over(page, shell, {"list": part({"first": listed.first})}, requests)
+
+
+def _keep(parsed: ParsedLine) -> Callable[[RunLine], bool]:
+    """The filter of the options. The notebook comes last, as it is read from the run's manifest."""
+    wanted, name = parsed.word("--status"), parsed.text("--name")
+    if wanted is not None:
+        message = f"{wanted.text!r} is not the status of a run"
+        check_known("status", message, wanted, STATUSES, "statuses")
+    since, before = (
+        moment(word) if (word := parsed.word(flag)) else None for flag in ("--since", "--before")
+    )
+    notebook = parsed.text("--notebook")
+
+    def tests(one: RunLine) -> Iterator[bool]:
+        yield wanted is None or one.status == wanted.text
+        yield name is None or name.lower() in one.name.lower()
+        yield since is None or one.started >= since
+        yield before is None or one.started < before
+        yield notebook is None or _is_of(one, notebook)
+
+    return lambda one: all(tests(one))
+
+
+def _is_of(one: RunLine, wanted: str) -> bool:
+    is_live = live.live.find(one.run_id) is not None
+    path = this_notebook() if is_live else kept_runs.notebook_of(one.run_id)
+    return path == this_notebook() if wanted == "--notebook" else wanted.lower() in path.lower()
+
+
+def moment(word: Token, now: float | None = None) -> float:
+    """Seconds since 1970 of a time: ``2h`` ago, ``18:30`` today, a date, or a date and a time.
+    ``now``: default None, the time of the clock. Raises DefinitionError."""
+    now, ago = time.time() if now is None else now, AGO.fullmatch(word.text)
+    if ago is not None:
+        return now - float(ago[1]) * UNITS[ago[2]]
+    try:
+        if re.fullmatch(r"\d{1,2}:\d\d", word.text):
+            today = datetime.fromtimestamp(now).date()
+            hour, minute = map(int, word.text.split(":"))
+            return datetime.combine(today, clock_time(hour, minute)).timestamp()
+        return datetime.fromisoformat(word.text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        hint = "write 2h, 3d, 18:30, 2026-11-22 or '2026-11-22 18:30'"
+        raise line_error("time", f"{word.text!r} is not a time", word, hint) from None
+
+
+def _page(parsed: ParsedLine, found: int) -> Listed:
+    """The page that the line asks for, of ``found`` runs."""
+    most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
+    pages = max(1, -(-found // max(1, most)))
+    if not 1 <= number <= pages:
+        (word,) = parsed.words("--page")
+        message = f"there is no page {number}: the list has {counted(pages, 'page')}"
+        raise line_error("page", message, word, f"write --page {pages}")
+    typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
+    more = f"{typed} --page {number + 1}" if number < pages else ""
+    return Listed((number - 1) * most, most, line(more, 300))

@@ -1,0 +1,389 @@
+"""The display of a run while it runs: one output of the cell, reserved before the first print and
+static at the end.
+
+The static end is HTML and text, so that a saved notebook reads without a kernel. A view renders the
+page of the run at most `refresh_hz` times a second, on one thread of its own, and only if something
+changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ...compat.browser import IN_BROWSER
+from ...engine.runner import clock
+from ...flow.progress.rows import Row
+from ...flow.steps import Flow
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run
+from ...pictures.diagram import Diagram
+from ...pictures.pages.parts import DIM, LiveLine, headline
+from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
+from ...pictures.plain import duration, html, line
+from ...pictures.row_words import activity, reports, share_of, words
+from ..config import AgfMagics
+from ..explorer.explorer import open_explorer
+from ..explorer.protocol import Json, Requests
+from ..output.ask import PendingQuestion
+from ..output.drawing import Drawing
+from ..output.output import EMPTY, Bundle, OutputSlot, hears_while_busy, in_frames, show
+
+if TYPE_CHECKING:
+    from ..explorer.explorer import Channel
+
+CLOCK = 1.0
+"""Seconds after which a page is rendered again without an event, for its durations."""
+
+
+REPORTS = 5.0
+"""Seconds between two lines of a terminal about the progress of a step; the first one comes when it
+has reported for a second."""
+
+
+class View:
+    """How a run is shown; this one shows nothing. `reserve` may come from any thread; then `tick`
+    from one, then `close` from one."""
+
+    shows_page = False
+    """Whether the page of the run stays in the output."""
+
+    def reserve(self) -> None:
+        """No output."""
+
+    def tick(self, run: Run) -> None:
+        """No output."""
+
+    def close(self, run: Run) -> None:
+        """No output."""
+
+
+class Page(View):
+    """Static HTML and text, sent again after a change."""
+
+    shows_page = True
+
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool = False) -> None:
+        """``flow``: shown as a picture above the steps, as soon as it is drawn. ``elsewhere``:
+        whether the run asks its questions in the output of another cell; in its own output the page
+        does not repeat them."""
+        self.config, self._elsewhere = config, elsewhere
+        self.slot = OutputSlot()
+        self._flow = flow
+        self._drawing = Drawing(flow) if flow else None
+        self._lock = threading.Lock()
+        self._has_page = False
+        """Whether the output has the page, of which the picture is a part."""
+        self._started = self._drawn = time.monotonic()
+        self._seen = -1
+
+    def reserve(self) -> None:
+        self.slot.reserve(EMPTY)
+        if self._drawing is not None:
+            self._drawing.begin(self._show_picture)
+
+    def tick(self, run: Run) -> None:
+        now, changes = time.monotonic(), run.progress.changes
+        if now - self._started < self.config.progress_after:
+            return
+        if changes != self._seen or now - self._drawn >= CLOCK:
+            self._seen, self._drawn = changes, now
+            self.draw(run)
+
+    def draw(self, run: Run) -> None:
+        self.slot.put(self.page(run))
+
+    def close(self, run: Run) -> None:
+        self.draw(run)
+
+    def page(self, run: Run) -> Bundle:
+        """The page of the run. A notebook that is saved during the run has it for good, so it says
+        that."""
+        # The picture is empty if none is wanted or, during the run, if it is not ready.
+        picture = ""
+        if self._drawing is not None:
+            if run.done:
+                self._drawing.wait()
+            picture = self._drawing.html(run.progress)
+        with self._lock:
+            self._has_page = True
+        # The cell itself raises the error of a run that it waits for.
+        parts = {"error": run.background, "questions": self._elsewhere or run.done}
+        text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
+        page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
+        page += body_html(run, **parts)
+        if not run.done:
+            saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
+            page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'
+            text.append(saved)
+        return {"text/html": page, "text/plain": "\n".join(text)}
+
+    def _show_picture(self, picture: Bundle) -> None:
+        with self._lock:
+            if not self._has_page:
+                self.slot.put(picture)
+        self._seen = -1  # the page is rendered again, now with the picture
+
+
+class Explorer(Page):
+    """The page of the run, over which the explorer draws where the front end can; static HTML and
+    text at the end."""
+
+    _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
+    """The ids of runs whose explorer failed."""
+
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears: bool) -> None:
+        """``hears``: whether the kernel receives requests of the page while the cell waits."""
+        super().__init__(config, flow, elsewhere)
+        self._hears = hears
+        self._channel: Channel | None = None
+        self._broken = False
+        """Whether the explorer failed: the static page is shown then."""
+
+    def tick(self, run: Run) -> None:
+        if self._broken:
+            super().tick(run)
+        elif self._channel is None:
+            if time.monotonic() - self._started >= self.config.progress_after:
+                self._try(run, self._put)
+        else:
+            self._try(run, self._update)
+
+    def close(self, run: Run) -> None:
+        if self._broken:
+            self.draw(run)
+        else:
+            self._try(run, self._end)
+
+    def _update(self, run: Run) -> None:
+        if self._channel is not None:
+            self._channel.tick()
+        if self._seen < 0:  # the picture has become ready
+            self._put(run)
+
+    def _end(self, run: Run) -> None:
+        if self._channel is not None:
+            self._channel.finish()
+        self._put(run)
+
+    def _put(self, run: Run) -> None:
+        """Show the page, and open the explorer over it."""
+        if self._channel is None:
+            hears, draw = self._hears or run.done, self._flow is not None
+            self._channel = Explorer.open(run, hears, self._put, draw)
+        self._seen = run.progress.changes
+        view = self._channel.widget_view if in_frames() and not run.done else {}
+        self.slot.put({**view, **framed(self.page(run), self._channel.mark, run.run_id)})
+
+    def _try(self, run: Run, do: Callable[[Run], object]) -> None:
+        """A failure of the explorer must not print into the cell, nor end the view."""
+        try:
+            do(run)
+        except Exception:
+            self._broken, self._channel = True, None
+            Explorer._broken_runs.append(run.run_id)
+            for question in list(run.progress.asked.values()):
+                if (pending := PendingQuestion.of(question)) is not None:
+                    # no field is left: the run ends, and can be resumed with an answer
+                    pending.give_up()
+            self.draw(run)
+
+    @classmethod
+    def shows(cls, run: Run) -> bool:
+        """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
+        return run._options.stream and run.run_id not in cls._broken_runs
+
+    @classmethod
+    def open(
+        cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False
+    ) -> Channel:
+        """Open an explorer."""
+        from ..explorer.explorer import Channel
+
+        return open_explorer(lambda: Channel(run, hears, show, draw))
+
+
+PRINTED = (
+    "<style>@media print{.agf-run details::details-content"
+    "{content-visibility:visible!important;block-size:auto!important}"
+    '.agf-run [style*="max-height"]{max-height:none!important;overflow:visible!important}}</style>'
+)
+"""On paper nothing is folded, and nothing scrolls."""
+
+
+def framed(page: Bundle, mark: str, run_id: str = "") -> Bundle:
+    """The static page in the element of the class ``mark``, over which an explorer draws.
+    ``run_id``: a later kernel opens this run from the page."""
+    run = f' data-run="{html(run_id)}"' if run_id else ""
+    shown = f'<div class="agf-run {mark}"{run}>{page["text/html"]}{PRINTED}</div>'
+    return {**page, "text/html": shown}
+
+
+def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None:
+    """Show a static page. A view of the page's script draws over it where it can (see
+    `Answers`)."""
+    if is_watched(shell) and not in_frames():
+        from ..explorer.explorer import Answers
+
+        with contextlib.suppress(Exception):  # the widgets of this environment do not work
+            page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)
+    show(page)
+
+
+def show_ended(run: Run | PastRun, shell: Any) -> None:
+    """Show the page of a run that has ended, with an explorer over it; the page of a run that it
+    starts replaces it."""
+    page, slot = dict(run._repr_mimebundle_()), OutputSlot()
+    if not is_watched(shell):
+        return show(page)
+    with contextlib.suppress(
+        Exception
+    ):  # a run whose definitions can no longer be loaded has its page only
+        channel = Explorer.open(
+            run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id))
+        )
+        page = framed(page, mark := channel.mark, run.run_id)
+    return slot.reserve(page)
+
+
+class Text(View):
+    """For a terminal: a line for each step that ended, and below them one that says how far the
+    run is; the result is the value of the cell."""
+
+    def __init__(self) -> None:
+        self._live = LiveLine(sys.stderr)
+        self._printed: dict[str, int] = {}
+        """How often each step had run when its last line was printed."""
+        self._reported: dict[str, float] = {}
+        """When a line about the progress of a step was printed last."""
+
+    def tick(self, run: Run) -> None:
+        for row in list(run.progress.rows.values()):
+            # A fan-out has one line; an iteration or a visit has a line of its own.
+            if (
+                self._printed.get(row.id) != row.times
+                and not row.many
+                and row.state not in ("pending", "running")
+            ):
+                self._printed[row.id] = row.times
+                self._live.clear()
+                print(_line(row))
+            elif reports(row):
+                now = time.monotonic()
+                # Lines, and not one that is written again: what the tool prints stays readable.
+                if now - self._reported.setdefault(row.id, now - REPORTS + 1) >= REPORTS:
+                    self._reported[row.id] = now
+                    self._live.clear()
+                    print(_line(row))
+        self._live.show(run.progress, clock())
+
+    def close(self, run: Run) -> None:
+        self.tick(run)
+        print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
+        for text in filter(None, (run.note, run.how_to_continue)):
+            print(text)
+
+
+class EndLine(View):
+    """For a terminal: one line about the end of a background run, at the next prompt and not while
+    a person types."""
+
+    def __init__(self, shell: Any, wanted: bool) -> None:
+        self._shell, self._wanted = shell, wanted
+
+    def close(self, run: Run) -> None:
+        events = self._shell.events
+        if not self._wanted:
+            return
+
+        def prompt(result: Any = None) -> None:
+            events.unregister("post_run_cell", prompt)
+            print(headline(run.progress, run.run_id, now=clock()))
+
+        events.register("post_run_cell", prompt)
+
+
+class Pictured(View):
+    """A picture in an output of its own, above another view."""
+
+    def __init__(self, lines: View, flow: Flow) -> None:
+        self.shows_page = lines.shows_page
+        self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
+
+    def reserve(self) -> None:
+        self._slot.reserve(EMPTY)
+        self._drawing.begin(self._slot.put)
+        self._lines.reserve()
+
+    def tick(self, run: Run) -> None:
+        self._lines.tick(run)
+
+    def close(self, run: Run) -> None:
+        self._drawing.wait()
+        self._lines.close(run)
+
+
+def choose_view(
+    config: AgfMagics,
+    shell: Any,
+    *,
+    quiet: bool,
+    drawn: Flow | None,
+    background: bool = False,
+    elsewhere: bool = False,
+) -> View:
+    """The view of the settings, or with ``auto`` the one that fits the front end. ``drawn``: the
+    flow of the picture; ``elsewhere``: whether the run asks its questions in the output of another
+    cell."""
+    mode = "off" if quiet else view_mode(config.progress, shell)
+    if mode in ("widget", "html"):
+        # After the end of a cell every kernel receives requests.
+        hears = background or hears_while_busy(shell)
+        return (
+            Explorer(config, drawn, elsewhere, hears)
+            if mode == "widget"
+            else Page(config, drawn, elsewhere)
+        )
+    if drawn is not None and getattr(shell, "kernel", None) is None:
+        show({"text/plain": Diagram(drawn).outline()})
+        drawn = None
+    lines: View = (
+        View() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+    )
+    return lines if drawn is None else Pictured(lines, drawn)
+
+
+def view_mode(wanted: str, shell: Any) -> str:
+    """``widget``, ``html``, ``text`` or ``off``: the wanted view, or with ``auto`` the one that
+    fits the front end."""
+    if wanted != "auto":
+        return wanted
+    if getattr(shell, "kernel", None) is None:
+        return "text"
+    return "widget" if is_watched(shell) else "html"
+
+
+def is_watched(shell: Any) -> bool:
+    """Whether the kernel has a front end that shows widgets."""
+    # JupyterLite sets no environment variable, and is always a page. nbclient sets none either, and
+    # would save an empty widget.
+    return getattr(shell, "kernel", None) is not None and (
+        IN_BROWSER or "JPY_SESSION_NAME" in os.environ or in_frames()
+    )
+
+
+def _line(row: Row) -> str:
+    """``✓ ok  tool fetch  steps[0]  12 ms``"""
+    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (
+        f" ×{row.times:,}" if row.times > 1 else ""
+    )
+    share = share_of(row)
+    bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
+    parts = (words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    return "  ".join(filter(None, parts))

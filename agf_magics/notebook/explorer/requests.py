@@ -1,0 +1,322 @@
+"""What the page of the explorer may ask of a run, by name: bounded, plain JSON, of a live or of a
+past run.
+
+Everything is read: from `Progress`, from any thread, and from the journal, by connections that only
+read. Nothing is unpickled. Texts are bounded and without control characters; the page writes them
+as text.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from ...engine.linking.linked import Linked
+from ...flow.progress.rows import Row, key_of
+from ...flow.steps import Each, Fold, Invoke, Repeat
+from ...journal.records.records import Record
+from ...lifecycle.forecasts.evaluations import evaluates
+from ...lifecycle.past.past_runs import calls_of
+from ...pictures.layout.arrange import ROOM, arrange
+from ...pictures.layout.svg import dark_style, edge_places, paint
+from ...pictures.pages.parts import failure_groups, status
+from ...pictures.pages.run_page import MOST_STORES
+from ...pictures.plain import duration, line, plain
+from ...pictures.problems import format_exception
+from ...pictures.row_words import activity, spent, tallies, times, words
+from ...pictures.scene.builder import scene
+from ...pictures.scene.scene import Frame
+from ...pictures.values import value_json, value_text
+from ...text.diagnostics import AgfError
+from ...text.source import Span
+from ...values.value import Value
+from .calls import (
+    CALL_REQUESTS,
+    MOST_ERROR,
+    call_rows,
+    linked_within,
+    natural,
+    row_of,
+    running_calls,
+    texts_of,
+)
+from .on_request import _moment, _moments, _stale
+from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .table import has_table, label_row, table_page
+
+MOST_UNFOLDED = 80
+"""Boxes above which a picture starts with its outermost frames folded."""
+MOST_ATTEMPTS = 20
+MOST_PRINTED = 20_000
+"""Characters of what a step printed, and of each part of a reply that arrives."""
+MOST_LINES = 60
+"""Lines of a definition."""
+MOST_FINDINGS = 20
+MOST_GROUPED = 10_000
+"""Failures that are grouped by their message."""
+MOST_COPIED = 1_000_000
+MOST_PLACES = 50
+"""Places of one message that the page gets."""
+"""Warnings, and dropped elements, of a run."""
+
+
+def requests_of(run: AnyRun) -> Requests:
+    """What the page may ask of ``run``."""
+    return {name: partial(answer, run) for name, answer in REQUESTS.items()}
+
+
+def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
+    """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
+    that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
+    starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
+    inside = texts_of(given.get("flow"))
+    shown = linked_within(linked, inside)
+    flow = shown.flow
+    called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
+    drawn = scene(flow, called=called)
+    frames = {frame.id for frame in drawn.frames}
+    folded = [id for id in texts_of(given.get("folded")) if id in frames]
+    if "folded" not in given and sum(1 for _ in drawn.boxes) > MOST_UNFOLDED:
+        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    drawn = scene(flow, folded, called) if folded else drawn
+    direction = given.get("direction")
+    arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
+    return {
+        "svg": paint(drawn, arranged, {}),
+        "dark": dark_style(drawn),
+        "flow": inside,
+        "boxes": [box.id for box in drawn.boxes],
+        "frames": [frame.id for frame in drawn.frames],
+        "folded": folded,
+        "down": arranged.layout.is_down,
+        "edges": [
+            [way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, arranged)
+        ],
+    }
+
+
+def _room(given: Mapping[str, Any]) -> tuple[float, float]:
+    """The size of the place for a picture in the page, in pixels."""
+    width, height = given.get("width"), given.get("height")
+    if isinstance(width, int) and isinstance(height, int):
+        return float(min(max(width, 300), 10_000)), float(min(max(height, 200), 10_000))
+    return ROOM
+
+
+def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The run itself: how it ended, its output, its stores, its input, its findings."""
+    mask, progress = run.secrets.shown, run.progress
+    found: Json = {
+        "name": line(run.name, 80),
+        "id": line(run.run_id, 90),
+        "status": status(progress),
+        "note": plain(run.note, 500),
+        "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
+        "how": "" if run.how_to_continue in run.note else run.how_to_continue,
+        "table": has_table(run) and calls_of(run) is not None,
+        "warnings": [
+            plain(run.secrets.text(str(one)), MOST_ERROR)
+            for one in list(run.warnings)[:MOST_FINDINGS]
+        ],
+        "dropped": [
+            [line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES]]
+            for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
+        ],
+        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
+    }
+    if run.error is not None:
+        found["error"] = _error(run, run.error)
+    if progress.ended is not None and (run.status == "ok" or run.output is not None):
+        found["output"] = value_json(mask(run.output), mask)
+    if run.input:
+        found["input"] = value_json(mask(run.input), mask)
+    return found
+
+
+def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The value of one of the stores, by its number."""
+    mask = run.secrets.shown
+    return value_json(mask(_store_value(run, given)), mask)
+
+
+def _store_value(run: AnyRun, given: Mapping[str, Any]) -> Value:
+    number = natural(given.get("number"))
+    for value in islice(run.stores.values(), number, number + 1):
+        return value
+    raise Refused("the run no longer has this store")
+
+
+def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """A value as JSON, to be copied: a store, the result of a step, or the output of the run."""
+    if "number" in given:
+        value = _store_value(run, given)
+    elif "step" in given:
+        row, calls = row_of(run, given), calls_of(run)
+        attempts = (
+            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.value is None else []
+        )
+        value = attempts[-1].value_shown if attempts else row.value
+    else:
+        value = run.output
+    pieces, length = list[str](), 0
+    try:
+        # Piece by piece: a value of 1 GB is refused before it is a text.
+        for piece in _AS_JSON.iterencode(run.secrets.shown(value)):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MOST_COPIED:
+                raise Refused(f"at most {MOST_COPIED:,} characters are copied: read it in Python")
+    except (TypeError, ValueError, RecursionError):
+        raise Refused("this value is not JSON: read it in Python") from None
+    return {"text": "".join(pieces)}
+
+
+_AS_JSON = json.JSONEncoder(ensure_ascii=False, indent=1, default=value_text)
+
+
+def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The facts of one step; with ``calls``, the page of its calls that is asked for so."""
+    row = row_of(run, given)
+    has_calls = row.started > 0 and calls_of(run) is not None
+    found: Json = {
+        "id": line(row.id, 200),
+        "word": line(row.word, 24),
+        "label": line(row.label, 400),
+        "state": row.state,
+        "words": words(row),
+        "took": duration(row.seconds),
+        "counted": _counted(run, row),
+        "why": line(row.why, 300),
+        "session": _session_of(run, row),
+        "many": _is_many(row),
+        "elements": isinstance(row.step, Each | Fold | Repeat)
+        and not getattr(row.step, "session", False),
+        "evaluates": evaluates(row.step) and has_calls,
+        "opens": isinstance(row.step, Invoke) and row.step.kind == "tool" and has_calls,
+    }
+    if row.step.span is not None:
+        found["definition"] = describe_definition(row.step.span)
+    if row.error is not None:
+        found["error"] = _error(run, row.error)
+    if isinstance(calls := given.get("calls"), dict):
+        with suppress(AgfError):  # the journal is gone: the page asks for them alone, and is told
+            found["calls"] = CALL_REQUESTS["calls"](run, {**calls, "step": row.id})
+    if row.printed:
+        found["printed"] = plain(run.secrets.text(row.printed), MOST_PRINTED)
+    if row.arriving is not None:
+        parts = row.arriving.parts.copy().items()
+        found["arriving"] = [
+            [line(part, 20), plain(run.secrets.text(text), MOST_PRINTED)] for part, text in parts
+        ]
+    return found | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
+
+
+def _session_of(run: AnyRun, row: Row) -> str:
+    """The id of the row of a model's session: this one, or the one of an agent; else empty."""
+    for one in [row, *list(run.progress.rows.values())]:
+        is_near = one is row or one.key[:-1] == row.key
+        if is_near and getattr(one.step, "session", False) is True:
+            return line(one.id, 200)
+    return ""
+
+
+def _counted(run: AnyRun, row: Row) -> str:
+    tally = tallies(run.progress).get(row.key)
+    numbers = str(tally) if tally is not None else times(row)
+    return " · ".join(filter(None, (numbers, activity(row), *spent(row))))
+
+
+def _is_many(row: Row) -> bool:
+    return row.many or bool(row.elements) or row.again
+
+
+def _values_of_many(run: AnyRun, row: Row) -> Json:
+    if calls_of(run) is None:
+        return {"note": NO_JOURNAL}
+    running = _running(run, row)
+    return {"input": value_json(running[-1].given_shown)} if running else {}
+
+
+def _running(run: AnyRun, row: Row) -> list[Record]:
+    """The calls that the step itself makes now; not those of the elements of a fan-out."""
+    try:
+        calls = [] if row.many else running_calls(run, row)
+        return [call for call in calls if key_of(call.at) == row.key]
+    except AgfError:  # the journal is gone: the request for the ended calls says so
+        return []
+
+
+def _values(run: AnyRun, row: Row) -> Json:
+    """The input, the output and the attempts of a step that runs once."""
+    calls, mask = calls_of(run), run.secrets.shown
+    found: Json = {} if calls is not None else {"note": NO_JOURNAL}
+    try:
+        attempts = calls.attempts(row, MOST_ATTEMPTS) if calls is not None else []
+    except AgfError as error:  # the journal is gone: the rest is known without it
+        attempts, found["note"] = [], line(str(error.diagnostic.message), 400)
+    last = next(reversed([*attempts, *_running(run, row)]), None)
+    if last is not None and last.given is not None:
+        found["input"] = value_json(last.given_shown)
+    if len(attempts) > 1 and calls is not None:
+        found["attempts"] = call_rows(calls, attempts)
+    if row.value is not None:
+        found["output"] = value_json(mask(row.value), mask)
+    elif last is not None and last.what == "finished":
+        found["output"] = value_json(last.value_shown)
+    elif row.state == "ok":
+        found["output"] = value_json(None)
+    return found
+
+
+def _error(run: AnyRun, error: BaseException) -> str:
+    """The error with its place and its hint, without secrets."""
+    text = str(error) if isinstance(error, AgfError) else format_exception(error)
+    return plain(run.secrets.text(text), MOST_ERROR)
+
+
+def describe_definition(span: Span) -> Json:
+    """The lines of a step in its definition: the line of its word and the deeper lines below it,
+    and a line around them."""
+    source = span.source
+    first = last = span.place[0]
+    indent = _indent(source.line(first))
+    end = source.place(len(source.text.rstrip()))[0]
+    while last < min(end, first + MOST_LINES) and _indent(source.line(last + 1)) > indent:
+        last += 1
+    while last > first and not source.line(last).strip():
+        last -= 1
+    start = max(source.first_line, first - 1)
+    return {
+        "name": line(source.name, 100),
+        "start": start,
+        "first": first,
+        "last": last,
+        "lines": [
+            plain(source.line(number), 300) for number in range(start, min(last + 1, end) + 1)
+        ],
+    }
+
+
+def _indent(text: str) -> float:
+    """The number of blanks at the beginning of a line; a blank line is deeper than any."""
+    return len(text) - len(text.lstrip(" ")) if text.strip() else float("inf")
+
+
+REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
+    "run": _run,
+    "store": _store,
+    "text": _text,
+    "picture": lambda run, given: picture_json(run._linked, given),
+    "step": _step,
+    "table": table_page,
+    "label": label_row,
+    **CALL_REQUESTS,
+    "stale": _stale,
+    "moments": _moments,
+    "moment": _moment,
+}
+"""Requests that read, and that of a label. `Explorer` has those that act."""

@@ -1,0 +1,138 @@
+"""A model's session as a conversation, from the journaled requests and tool calls.
+
+The journal may come from anywhere, so every part of a message is checked before it is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ...flow.progress.events import is_within
+from ...flow.progress.rows import Row, cost_of
+from ...journal.records.failures import error_from
+from ...journal.records.records import Record
+from ...journal.run_calls import RunCalls
+from ...pictures.plain import duration, line, money, plain
+from ...pictures.values import value_json
+from .protocol import AnyRun, Json
+
+MOST_RECORDS = 400
+"""Requests and tool calls of a session."""
+MOST_MESSAGES = 50
+"""Messages before the first request."""
+MOST_CALLS = 20
+"""Tool calls of one reply."""
+MOST_PARTS = 100
+"""Parts of a reply."""
+MOST_TEXT = 8_000
+MOST_TOOL_ERROR = 2_000
+
+
+def session_json(
+    calls: RunCalls, row: Row, index: tuple[int, ...] = (), running: Sequence[Record] = ()
+) -> Json:
+    """The messages of a session, the replies, and the results of their tool calls, in order.
+    ``running``: a request that has no reply yet."""
+    found = calls.page(row, MOST_RECORDS + 1, index=index)
+    messages = list(_messages([*found[:MOST_RECORDS], *running]))
+    return {"messages": messages, "more": len(found) > MOST_RECORDS}
+
+
+def _messages(found: list[Record]) -> Iterator[Json]:
+    is_first = True
+    for record in found:
+        if record.kind != "model":
+            yield _result(record)
+            continue
+        if is_first:
+            yield from _prompt(record.given_shown)
+            is_first = False
+        if record.what != "begun":
+            yield _reply(record)
+
+
+def _prompt(given: object) -> Iterator[Json]:
+    """The messages with which the session begins."""
+    for message in _mappings(given, "messages", MOST_MESSAGES):
+        yield {
+            "who": line(str(message.get("role", "")), 20),
+            "text": plain(str(message.get("text") or ""), MOST_TEXT),
+        }
+
+
+def _mappings(value: object, name: str, most: int) -> list[Mapping[str, Any]]:
+    """The mappings in the list with this name in ``value``."""
+    listed = value.get(name) if isinstance(value, Mapping) else None
+    parts = listed[:most] if isinstance(listed, list) else []
+    return [part for part in parts if isinstance(part, Mapping)]
+
+
+def _reply(record: Record) -> Json:
+    found: Json = {"who": "model", "name": line(record.name, 60), "took": duration(record.seconds)}
+    if record.error is not None:
+        return found | {"error": _error(record)}
+    reply = record.value_shown
+    if not isinstance(reply, Mapping):
+        return found | {"text": "the reply is not in the journal"}
+    found["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
+    if thinking := _thinking(reply.get("kept")):
+        found["thinking"] = plain(thinking, MOST_TEXT)
+    found["calls"] = [
+        {"tool": line(str(call.get("tool")), 60), "arguments": value_json(call.get("arguments"))}
+        for call in _mappings(reply, "calls", MOST_CALLS)
+    ]
+    return found | {"used": _used(reply.get("usage"))}
+
+
+def _thinking(kept: object) -> str:
+    """The reasoning of a model, which its provider must get back."""
+    return "\n".join(
+        str(part.get("content") or "")
+        for part in _mappings(kept, "parts", MOST_PARTS)
+        if part.get("part_kind") == "thinking"
+    )
+
+
+def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
+    """The replies that arrive in a session."""
+    found = []
+    for inner in list(run.progress.rows.values()):
+        arriving = inner.arriving
+        if arriving is None or arriving.ended or not is_within(inner.key, row.key):
+            continue
+        numbers = tuple(part for part in arriving.at if isinstance(part, int))
+        if numbers[: len(index)] != index:
+            continue
+        parts = {
+            name: plain(run.secrets.text(text), MOST_TEXT)
+            for name, text in arriving.parts.copy().items()
+        }
+        calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
+        found.append({**parts, "who": "model", "arriving": True, "calls": calls})
+    return found
+
+
+def _used(usage: object) -> str:
+    """``512 + 40 tokens · ≈ $0.0015``: of the request and of the reply, and what both cost."""
+    if not isinstance(usage, Mapping):
+        return ""
+    counts = [usage.get(name) for name in ("input", "output")]
+    if not any(counts):
+        return ""
+    cost = cost_of(usage)
+    tokens = " + ".join(f"{count:,}" for count in counts if type(count) is int)
+    return f"{tokens} tokens" + (f" · {money(cost)}" if cost is not None else "")
+
+
+def _result(record: Record) -> Json:
+    found: Json = {"who": "tool", "name": line(record.name, 60), "took": duration(record.seconds)}
+    if record.error is not None:
+        return found | {"error": _error(record)}
+    if record.result.form is None:
+        return found | {"text": line(record.what, 20)}
+    return found | {"result": value_json(record.value_shown)}
+
+
+def _error(record: Record) -> str:
+    return plain(str(error_from(record.error or "{}", ())), MOST_TOOL_ERROR)

@@ -1,0 +1,169 @@
+"""The table of a run over data, for the page: sorted, filtered, page by page; and the labels that a
+person gives its rows.
+
+The order of the rows is made once for each wish and kept for its next pages. Only a wish for a
+column of the input or output reads all rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...languages.over import OVER
+from ...lifecycle.past.past_runs import runs
+from ...pictures.plain import line
+from ...pictures.values import cell_text, value_text
+from ...values.value import Value
+from .calls import natural
+from .protocol import AnyRun, Json, Refused
+
+if TYPE_CHECKING:
+    from ...lifecycle.table_runs.table import RowTable
+
+ROWS_SHOWN = 50
+"""Rows of a page."""
+MOST_COLUMNS = 40
+
+CHANGED, FAILED = "changed", "failed"
+
+Wish = tuple[str, bool, str, float | None]
+"""The column by which rows are sorted (empty: the order of the table), whether the largest is the
+first, a filter (empty, failed or changed), and the number below which the column has to be."""
+
+
+class _Kept:
+    """The table that a page asked for last, and the places of its rows as it wished them."""
+
+    run_id = ""
+    table: RowTable
+    wish: tuple[Wish, int] | None = None
+    places: Sequence[int] = ()
+
+
+def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `Wish`; ``offset``."""
+    table = _table_of(run, is_first=natural(given.get("offset")) == 0)
+    below = given.get("below")
+    wish: Wish = (
+        str(given.get("sort") or "")[:200],
+        given.get("down") is True,
+        str(given.get("only") or ""),
+        float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
+    )
+    done = sum(table.counts.values()) - table.counts.get("not run", 0)
+    if _Kept.wish != (wish, done):
+        _Kept.places, _Kept.wish = _places(table, wish), (wish, done)
+    places = _Kept.places
+    offset = min(natural(given.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN)
+    shown = places[offset : offset + ROWS_SHOWN]
+    rows = list(table.at(shown))
+    label = table.label_column
+    columns = [name for name in _columns(table, rows) if name != label][:MOST_COLUMNS]
+    seconds = table.column_of("seconds")
+    return {
+        "total": len(places),
+        "offset": offset,
+        "page": ROWS_SHOWN,
+        "failed": len(table.failed),
+        "before": line(_earlier(run), 90),
+        "columns": [[name, line(name, 60)] for name in columns],
+        "rows": [
+            [
+                place,
+                row[table.column_of("status")] == "failed",
+                [cell_text(row.get(name), name == seconds) for name in columns],
+                line(str(row.get(label) or ""), 200),
+            ]
+            for place, row in zip(shown, rows, strict=True)
+        ],
+    }
+
+
+def label_row(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """Label the row at ``place`` with ``text``."""
+    table, text = _table_of(run), given.get("text")
+    if natural(given.get("place")) >= len(table) or not isinstance(text, str):
+        raise Refused("this row does not exist")
+    table.label(natural(given.get("place")), text.strip())
+    return {}
+
+
+def has_table(run: AnyRun) -> bool:
+    """Whether the run is one over data."""
+    return run._definition[0] == OVER
+
+
+def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
+    if not has_table(run):
+        raise Refused("this run has no table")
+    # A running run has more rows by now, and another page may have changed a label.
+    if _Kept.run_id != run.run_id or (is_first and run.status == "running"):
+        _Kept.run_id, _Kept.table, _Kept.wish = run.run_id, run.table, None
+    elif is_first:
+        _Kept.table.refresh()
+    return _Kept.table
+
+
+def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
+    """The columns of these rows, without those about the run that no row has."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    about = {table.column_of(name) for name in ("error", "error_text", "tokens", "cost")}
+    return [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
+
+
+def _places(table: RowTable, wish: Wish) -> Sequence[int]:
+    sort, down, only, below = wish
+    places: Sequence[int] = range(len(table))
+    if only == FAILED:
+        places = table.failed
+    elif only == CHANGED:
+        places = _changed(table)
+    if not sort:
+        return places
+    values = table.added.get(sort)
+    if values is None:
+        values = {place: row.get(sort) for place, row in zip(places, table.at(places), strict=True)}
+    if below is not None:
+        places = [place for place in places if _is_below(values.get(place), below)]
+    keys = {place: _sort_key(values.get(place)) for place in places}
+    # Rows without a value are the last ones in both directions.
+    filled = [place for place in places if keys[place] is not None]
+    empty = [place for place in places if keys[place] is None]
+    return [*sorted(filled, key=keys.__getitem__, reverse=down), *empty]  # type: ignore[arg-type]
+
+
+def _is_below(value: Value, most: float) -> bool:
+    return isinstance(value, int | float) and value < most
+
+
+def _sort_key(value: Value) -> tuple[int, float, str] | None:
+    """Numbers, then texts, then other values as text; None for no value and for NaN."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, int | float):
+        return 0, float(min(max(value, -1e300), 1e300)), ""
+    return (1, 0.0, value) if isinstance(value, str) else (2, 0.0, value_text(value)[:200])
+
+
+def _earlier(run: AnyRun) -> str:
+    """The id of the run over data of the same flow before this one; empty: there is none."""
+    if run._in_journal is None:
+        return ""
+    ids = [one.run_id for one in runs() if one.name == run.name and one.status != "running"]
+    return next(iter(ids[ids.index(run.run_id) + 1 :] if run.run_id in ids else ids), "")
+
+
+def _changed(table: RowTable) -> list[int]:
+    """The places of the rows whose outcome differs from that of the run before."""
+    earlier = _earlier(table.run)  # type: ignore[arg-type]
+    if not earlier:
+        raise Refused("there is no earlier run over data of this flow")
+    other = runs(earlier)
+    from ...lifecycle.scoring.comparison import TableComparison
+
+    compared = TableComparison(other.table, table)
+    changed = {(one.other.number, one.other.repeat) for one in compared.changed}
+    rows = enumerate(table.rows())
+    return [place for place, row in rows if (row.number, row.repeat) in changed]

@@ -1,0 +1,58 @@
+"""What all magics share: their line is parsed before they are called, and they know the
+notebook.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from IPython.core.magic import Magics, no_var_expand
+
+from ...commands.line import Command, read
+from ...commands.values import with_run_ids
+from ...text.diagnostics import AgfError
+from ..notebook import Notebook
+
+Magic = Callable[..., Any]
+
+
+class NotebookMagics(Magics):
+    """A group of magics. All groups of a shell share one `Notebook`."""
+
+    def __init__(self, shell: Any, notebook: Notebook) -> None:
+        super().__init__(shell)
+        self.notebook = notebook
+
+
+def takes(command: Command) -> Callable[[Magic], Magic]:
+    """Make a method a magic: it gets the parsed line, its help is that of the command, its errors
+    are short."""
+
+    def wrap(magic: Magic) -> Magic:
+        @functools.wraps(magic)
+        def called(
+            self: NotebookMagics, rest: str, *body: str, local_ns: Mapping[str, Any] | None = None
+        ) -> Any:
+            failure: BaseException
+            try:
+                self.notebook.local = local_ns or {}
+                parsed = read(command, rest, self.notebook.cell)
+                if parsed is None:
+                    print(command.help)
+                    return None
+                return magic(self, with_run_ids(parsed, self.notebook.names), *body)
+            except AgfError as error:
+                failure = error
+            except KeyboardInterrupt:
+                failure = KeyboardInterrupt()
+            # Outside of the except: IPython renders an error differently if its context is an
+            # ExceptionGroup.
+            failure.__context__ = None
+            raise failure
+
+        called.__doc__ = command.help
+        return no_var_expand(called)
+
+    return wrap

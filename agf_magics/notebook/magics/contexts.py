@@ -1,0 +1,92 @@
+"""``%context``: the named contexts of plans are shown, read, loaded, saved and cleared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ...catalog import Context
+from ...commands.line import ParsedLine, Token, check_known, line_error
+from ...commands.values import count, near_file, write_file
+from ...languages.plan import Log, Reading, as_log
+from ...languages.plan.log.lines import format_lines, parse_lines
+from ...lifecycle.definitions.define import source_of
+from ...pictures.plain import line
+from ...text.diagnostics import DefinitionError
+from ..display.context_slider import _moment, static
+from ..display.view import show_over
+from ..explorer.calls import natural
+from ..notebook import Notebook
+from ..output.output import show
+
+
+def show_context(name: str, log: Log, shell: Any) -> None:
+    """Show the context ``name``, with a slider in a front end with scripts. ``shell``: None for
+    the values alone."""
+    page = static(name, log)
+    if not len(log):
+        return show(page)
+    requests = {
+        "moments": lambda _: {"total": len(log) + 1, "note": ""},
+        "moment": lambda given: _moment(log, natural(given.get("at")), natural(given.get("since"))),
+    }
+    return show_over(page, shell, {"context": line(name, 80)}, requests)
+
+
+def run_context(notebook: Notebook, parsed: ParsedLine) -> Any:
+    name, reference = _operands(parsed)
+    source, target = parsed.word("--load"), parsed.word("--save")
+    if source is not None:
+        _load(notebook, name, source)
+    held = _context(notebook, name, parsed)
+    if "--clear" in parsed:
+        notebook.registry.contexts.renew(held.name)
+        print(f"context {held.name}: empty")
+        return None
+    log, at = as_log(held.log if held.log is not None else ()), count(parsed, "--at", None)
+    log = log.until(at) if at is not None else log
+    if target is not None:
+        write_file(target, "".join(f"{line}\n" for line in format_lines(log)))
+    elif reference is not None:
+        return Reading(reference).evaluate({"messages": log})
+    else:
+        show_context(held.name, log, notebook.ipython if at is None else None)
+    return None
+
+
+def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Context:
+    contexts = notebook.registry.contexts
+    if name is None:
+        last = notebook.last
+        found = (last.context if last is not None else None) or next(iter(contexts.values()), None)
+        if found is None:
+            hint = "run a plan, or write %context NAME --load FILE"
+            raise line_error(
+                "unknown-context", "there is no context yet", parsed.source.span(), hint
+            )
+        return found
+    message = f"there is no context {name.text!r}"
+    otherwise = "a plan creates the context of its name when it runs"
+    check_known("unknown-context", message, name, contexts, "contexts", otherwise)
+    return contexts[name.text]
+
+
+def _load(notebook: Notebook, name: Token | None, word: Token) -> None:
+    if name is None:
+        hint = f"write %context NAME --load {word.text}"
+        raise line_error("missing", "--load needs the NAME of a context", word, hint)
+    try:
+        source = source_of(Path(word.text))
+    except DefinitionError as error:
+        raise line_error("file", error.diagnostic.message, word, near_file(word.text)) from None
+    log = Log(parse_lines(source), loses=True)
+    notebook.registry.contexts.renew(name.text, log)
+    print(f"context {name.text}: {len(log)} messages")
+
+
+def _operands(parsed: ParsedLine) -> tuple[Token | None, Token | None]:
+    """The name and the reference, both optional."""
+    name, reference = parsed.word("NAME"), parsed.word("REFERENCE")
+    if name is not None and reference is None and name.text.lstrip("( ")[:1] in ("†", "$"):
+        return None, name
+    return name, reference

@@ -1,0 +1,244 @@
+"""Magics for the journal: runs are listed, resumed, compared, written to a file and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from IPython.core.magic import line_magic, magics_class, needs_local_scope
+
+from ...commands import magics
+from ...commands.line import ParsedLine, Token, line_error
+from ...commands.values import (
+    amount,
+    at,
+    inputs,
+    new_name,
+    value,
+    warn_about_names,
+    workers_of,
+    write_by,
+)
+from ...flow.steps import Flow
+from ...languages.over import OVER
+from ...lifecycle.input.options import RunOptions
+from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.past.rerun import failed_step, rerun_from
+from ...lifecycle.past.resume import resume_run
+from ...lifecycle.runs import live
+from ...lifecycle.runs import run as run_module
+from ...pictures.plain import counted, line
+from ...settings import settings
+from ...settings.folders import journal_file
+from ...text.diagnostics import DefinitionError
+from ...text.suggestions import suggest
+from ..display.rendering import print_findings
+from ..explorer.opening import ARGUMENTS, open_call
+from .base import NotebookMagics, takes
+
+MOST_NAMED = 3
+"""Interrupted runs whose ids are printed when the extension is loaded."""
+
+
+@magics_class
+class HistoryMagics(NotebookMagics):
+    """``%resume``, ``%rerun`` and ``%step``."""
+
+    @line_magic
+    @needs_local_scope
+    @takes(magics.RESUME)
+    def resume(self, parsed: ParsedLine) -> Any:
+        notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
+        names = notebook.names
+        print_findings(warn_about_names(parsed, names))
+
+        def resumed(options: RunOptions) -> run_module.Run:
+            options = replace(
+                options,
+                limits=settings.current.settings.limits if "--caps" in parsed else None,
+                answer=value(answer, names) if answer is not None else None,
+                trust="--trust" in parsed,
+            )
+            return resume_run(
+                word.text if word is not None else None, inputs(parsed, names) or None, options
+            )
+
+        return self._show(parsed, word, None, resumed)
+
+    @line_magic
+    @needs_local_scope
+    @takes(magics.RERUN)
+    def rerun(self, parsed: ParsedLine) -> Any:
+        (word,), step = parsed.words("RUN"), parsed.word("--from")
+        given = inputs(parsed, self.notebook.names)
+        past = _past(word)
+        drawn = self.notebook.registry.flows.get(past.name) if "--draw" in parsed else None
+
+        def rerun(options: RunOptions) -> run_module.Run:
+            wanted = step.text if step is not None else failed_step(past)
+            return rerun_from(past, wanted, given, options)
+
+        return self._show(parsed, step or word, drawn, rerun)
+
+    def _show(
+        self,
+        parsed: ParsedLine,
+        place: Token | None,
+        drawn: Flow | None,
+        begin: Callable[[RunOptions], run_module.Run],
+    ) -> Any:
+        """Begin a run from an earlier one and show it in this cell. ``place``: the word that its
+        errors are about."""
+        notebook, out = self.notebook, new_name(parsed.word("--out"))
+        run, _ = notebook.start(
+            lambda options: at(place, lambda: begin(options)),
+            RunOptions(
+                registry=notebook.registry, on=workers_of(parsed.word("--on"), notebook.names)
+            ),
+            quiet="--quiet" in parsed,
+            drawn=drawn,
+            out=out,
+        )
+        run.result()
+        return None if out is not None else run
+
+    @line_magic
+    @takes(magics.STEP)
+    def step(self, parsed: ParsedLine) -> None:
+        (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
+        name = new_name(parsed.word("--out")) or ARGUMENTS
+        notebook, run_id = self.notebook, _past(word).run_id
+        opened = at(
+            place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
+        )
+        if opened.note:
+            print(opened.note)
+        notebook.ipython.set_next_input(opened.code)
+        print(f"{name} has the arguments of {opened.path}: {opened.shown}")
+
+
+def delete_runs(parsed: ParsedLine) -> None:
+    """``--delete`` and ``--prune``."""
+    unwanted, pruned = parsed.word("--delete"), parsed.word("--prune")
+    if unwanted is not None:
+        (deleted,) = at(unwanted, lambda: past_runs.delete([unwanted.text]))
+        print(f"deleted {deleted}")
+    if pruned is not None:
+        number, size = past_runs.prune(
+            amount(parsed, "--prune", None) if pruned.text != "--prune" else None
+        )
+        bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
+        print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
+
+
+def show_run(parsed: ParsedLine, word: Token) -> Any:
+    """A run for display, or its comparison; nothing if it is written to a file."""
+    other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
+    # What is compared, exported or recorded is in the journal.
+    is_journaled = parsed.given.keys() & {"--compare", "--export", "--record"}
+    run: Any = _past(word) if is_journaled else _find(word) or _past(word)
+    shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
+    if exported is not None:
+        write_by(exported, run.export)
+    if recorded is not None:
+        from ...lifecycle.recordings.recording import record
+
+        write_by(recorded, lambda path: record(run, path))
+    if reported is not None:
+        from ..report import report
+
+        write_by(reported, lambda path: report(shown, path))
+    return None if reported or ((exported or recorded) and not other) else shown
+
+
+OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
+
+
+def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
+    """Two runs compared, row by row if both are runs over data."""
+    if run.language == other.language == OVER:
+        from ...lifecycle.scoring.comparison import compare_over
+
+        return compare_over(run, other, key=key.text if key is not None else None)
+    if key is not None:
+        raise line_error("needs-over", "--key is for runs over data", key, "remove it")
+    return run.compare(other)
+
+
+def check_run_given(parsed: ParsedLine) -> None:
+    """These options need a RUN."""
+    for flag in OF_ONE_RUN:
+        word = parsed.word(flag)
+        if word is not None:
+            raise line_error(
+                "missing", f"{flag} needs a RUN", word, f"write %runs RUN {flag} {word.text}"
+            )
+
+
+def kept_ids() -> list[tuple[str, str, str]]:
+    """The id, the flow and the status of the runs in the journal, the latest first; none if it
+    cannot be read."""
+    try:
+        return [(one.run_id, one.name, one.status) for one in past_runs.journaled_runs()]
+    except DefinitionError:
+        return []
+
+
+def describe_on_load() -> str:
+    """The runs that can be resumed and the damage of the journal; empty if there is neither."""
+    unfinished, damage = past_runs.find_unfinished()
+    lines = [line(damage, 300)]
+    if unfinished:
+        names = ", ".join(line(head.run_id, 60) for head in unfinished[:MOST_NAMED])
+        left = len(unfinished) - MOST_NAMED
+        more = f" and {left} more" if left > 0 else ""
+        told = f"{counted(len(unfinished), 'run')} did not finish: {names}{more}"
+        lines.insert(0, f"{told} · %resume RUN continues one, %runs lists them")
+    return "\n".join(filter(None, lines))
+
+
+def _past(word: Token) -> PastRun:
+    found: PastRun = at(word, lambda: past_run.find_past_run(word.text))
+    return found
+
+
+def _cancel(run: run_module.Run) -> None:
+    if not run.done:
+        print(f"cancelling {run.run_id}")
+    elif run._fired:
+        print(f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}")
+    else:
+        print(f"{run.run_id} has ended: {run.status}")
+    run.cancel("%runs --cancel")
+
+
+def _find(word: Token) -> run_module.Run | None:
+    """A run of this process; None if only the journal may have it."""
+    return (
+        _run(word)
+        if any(word.text in run.run_id for run in live.live) or journal_file() is None
+        else None
+    )
+
+
+def _run(word: Token) -> run_module.Run:
+    """A run of this process by its id, or by a part that no other id has."""
+    known = {run.run_id: run for run in live.live}
+    exact = known.get(word.text)
+    found = [exact] if exact is not None else [run for id, run in known.items() if word.text in id]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = ", ".join(run.run_id for run in found[:10])
+        message, hint = (
+            f"{len(found)} runs have {word.text!r} in their id",
+            f"write more of it: {names}",
+        )
+    else:
+        message, hint = (
+            f"there is no run {word.text!r}",
+            suggest(word.text, known, "runs") or "%runs lists the runs",
+        )
+    raise line_error("unknown-run", message, word, hint)

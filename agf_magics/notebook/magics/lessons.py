@@ -1,0 +1,125 @@
+"""``%lesson``: the exercises of the notebooks that teach the languages, and what is still wrong with
+an answer.
+
+``lessons.json`` is written from the notebooks (``python -m docs lessons``): the task as it stands
+there, and what its solution gives. An answer counts by what it gives, not by its text: it is run with
+the input of the exercise, and must use the steps that the lesson is about.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from IPython.core.magic import line_magic, magics_class
+
+from ...commands import magics
+from ...commands.line import ParsedLine, read
+from ...commands.values import inputs
+from ...flow.steps import every
+from ...lifecycle.launch import launch
+from ...pictures.difference import MISSING, find_differences
+from ...pictures.plain import counted
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
+from ..output.output import show
+from .base import NotebookMagics, takes
+from .explain import _nearest
+
+MOST_TOLD = 5
+"""Differences of an answer that are told."""
+
+
+class Lesson(NamedTuple):
+    """An exercise."""
+
+    title: str
+    task: str
+    """Markdown: the text of the notebook, without the solution."""
+    language: str
+    flow: str
+    """The flow that the answer defines; empty: the answer is an expression of R1, whose value the
+    last cell displayed."""
+    line: str
+    """The input of its run, as the options of a magic: ``--set earth=$earth``."""
+    uses: tuple[str, ...]
+    """The step kinds that it is about."""
+    gives: Any
+    """The output of the solution, a JSON value."""
+
+
+@cache
+def lessons() -> Mapping[str, Lesson]:
+    """All lessons by their names: ``pipeline.1``."""
+    text = (Path(__file__).parents[1] / "lessons.json").read_text(encoding="utf-8")
+    return {name: Lesson(**fields) for name, fields in json.loads(text).items()}
+
+
+@magics_class
+class LessonMagics(NotebookMagics):
+    """``%lesson``."""
+
+    @line_magic
+    @takes(magics.LESSON)
+    def lesson(self, parsed: ParsedLine) -> None:
+        word = parsed.word("NAME")
+        if word is None:
+            return show({"text/markdown": _table(), "text/plain": _table()})
+        lesson = lessons().get(word.text)
+        if lesson is None:
+            hint = _nearest(word.text, lessons(), "%lesson lists them")
+            message = f"there is no lesson {word.text!r}"
+            raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
+        if "--check" not in parsed:
+            text = f"### {lesson.title}\n\n{lesson.task}\n\nThen: `%lesson {word.text} --check`"
+            return show({"text/markdown": text, "text/plain": text})
+        wrong = list(self._wrong(lesson))
+        print("\n".join(wrong or [f"✓ {word.text}: right"]))
+
+    def _wrong(self, lesson: Lesson) -> Iterator[str]:
+        """What is still wrong with the answer, a line each."""
+        if not lesson.flow:
+            # Not `_`: IPython leaves it alone where a module has put a `_` into builtins (gettext).
+            value = next(reversed(self.notebook.ipython.user_ns["_oh"].values()), "")
+            return _differences(lesson, value, "the value of the last cell")
+        flow = self.notebook.registry.flows.get(lesson.flow)
+        if flow is None:
+            message = (
+                f"✗ there is no {lesson.language} {lesson.flow!r} yet: write %%{lesson.language}"
+            )
+            return iter([message])
+        line = read(magics.RUN_PIPELINE, f"{lesson.flow} {lesson.line}", self.notebook.cell)
+        assert line is not None
+        given = inputs(line, self.notebook.names)
+        try:
+            run = launch.run(flow, given, registry=self.notebook.registry)
+        except AgfError as error:
+            return iter([f"✗ {lesson.flow} fails: {error}"])
+        words = {step.word for step in every(flow.body)}
+        lacking = [word for word in lesson.uses if word not in words]
+        if lacking:
+            return iter(
+                [f"✗ {lesson.flow} has no {' and no '.join(lacking)}: the lesson is about it"]
+            )
+        return _differences(lesson, run.output, "the output")
+
+
+def _differences(lesson: Lesson, value: Any, what: str) -> Iterator[str]:
+    parts = list(find_differences(lesson.gives, value))
+    for path, wanted, got in parts[:MOST_TOLD]:
+        place = f"{what}{' at ' + path.lstrip('.') if path else ''}"
+        if got is MISSING:
+            yield f"✗ {place} is missing; it must be {wanted!r}"
+        elif wanted is MISSING:
+            yield f"✗ {place} is {got!r:.200}, and nothing must be there"
+        else:
+            yield f"✗ {place} is {got!r:.200}, and must be {wanted!r:.200}"
+    if len(parts) > MOST_TOLD:
+        yield f"✗ and {counted(len(parts) - MOST_TOLD, 'more difference')}"
+
+
+def _table() -> str:
+    rows = [f"| `{name}` | {lesson.title} |" for name, lesson in lessons().items()]
+    return "\n".join(["| lesson | |", "| --- | --- |", *rows])

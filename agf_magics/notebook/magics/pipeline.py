@@ -1,0 +1,108 @@
+"""The magics that define, run and show flows. Their lines are tables in `commands`; `pictures`
+makes their output.
+"""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any, cast
+
+from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
+
+from ...commands import magics
+from ...commands.line import ParsedLine, check_known, line_error
+from ...commands.values import near_file, write_by, write_file
+from ...languages import LANGUAGES
+from ...pictures.diagram import Diagram
+from ...pictures.layout.arrange import DIRECTIONS, Direction
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ..display import registered
+from ..output.output import show
+from .base import NotebookMagics, takes
+
+
+@magics_class
+class PipelineMagics(NotebookMagics):
+    """The magics of pipelines, and those that every notebook uses."""
+
+    @cell_magic
+    @takes(magics.PIPELINE)
+    def pipeline(self, parsed: ParsedLine, body: str) -> Any:
+        return self.notebook.definition("pipeline", parsed, body)
+
+    @line_magic
+    @needs_local_scope
+    @takes(magics.RUN_PIPELINE)
+    def run_pipeline(self, parsed: ParsedLine) -> Any:
+        return self.notebook.run(
+            self.notebook.flow(parsed.words("NAME")[0]), self.notebook.request(parsed, runs=True)
+        )
+
+    @line_magic
+    @takes(magics.FLOWS)
+    def flows(self, parsed: ParsedLine) -> None:
+        unwanted, name, target = (
+            parsed.word("--delete"),
+            parsed.word("NAME"),
+            parsed.word("--export"),
+        )
+        if target is not None and name is None:
+            hint = f"write %flows NAME --export {target.text}"
+            raise line_error("missing", "--export needs the NAME of a flow", target, hint)
+        if unwanted is not None:
+            self.notebook.registry.flows.remove(self.notebook.flow(unwanted).name)
+            print(f"deleted {unwanted.text}")
+        if name is not None and target is not None:
+            write_file(target, self.notebook.flow(name).source.text)
+        elif name is not None:
+            print(self.notebook.flow(name).source.text)
+        elif unwanted is None:
+            show(registered.flows(self.notebook.registry))
+
+    @line_magic
+    @takes(magics.TOOLS)
+    def tools(self, parsed: ParsedLine) -> None:
+        name = parsed.word("NAME")
+        known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
+        if name is not None:
+            message = f"no tool or agent {name.text!r} is registered"
+            check_known("unknown-tool", message, name, known, "tools and agents")
+        show(registered.tools(self.notebook.registry, name.text if name is not None else None))
+
+    @line_magic
+    @takes(magics.DRAW)
+    def draw(self, parsed: ParsedLine) -> Any:
+        wanted = parsed.word("--direction")
+        if wanted is not None and wanted.text not in DIRECTIONS:
+            hint = f"write {' or '.join(DIRECTIONS)}"
+            raise line_error("direction", f"{wanted.text!r} is not a direction", wanted, hint)
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        picture = Diagram(flow, direction=cast(Direction, wanted.text) if wanted else "auto")
+        target = parsed.word("--save")
+        if target is None:
+            return picture
+        return write_by(target, picture.save)
+
+    @line_magic
+    @takes(magics.R1)
+    def r1(self, parsed: ParsedLine) -> Any:
+        expression = LANGUAGES["pipeline"].expressions["r1"](parsed.words("EXPRESSION")[0])
+        return expression.evaluate(self.notebook.frame)
+
+    @line_magic
+    @takes(magics.DEFINE)
+    def define(self, parsed: ParsedLine) -> None:
+        problems: list[Diagnostic] = []
+        for word in parsed.words("FILE"):
+            paths = sorted(glob.glob(word.text, recursive=True))
+            if not paths:
+                message = f"no file {word.text!r}"
+                problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
+            for path in paths:
+                try:
+                    self.notebook.define(Path(path), parsed, language=None, name=None, origin=path)
+                except DefinitionError as error:
+                    problems.extend(error.diagnostics)
+        if problems:
+            raise DefinitionError(*problems)

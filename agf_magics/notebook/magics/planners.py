@@ -1,0 +1,187 @@
+"""``%%plan --planner MODEL``: the cell has the task, a model writes the plans, and each run is
+shown in the cell.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from functools import partial
+from typing import Any
+
+from ...commands.line import ParsedLine, Token, line_error
+from ...commands.values import at, count, value, workers_of, write_file
+from ...engine.runner import clock
+from ...flow.steps import Flow
+from ...languages.plan.header import Header, load_header
+from ...lifecycle.input.fields import settle_fields
+from ...lifecycle.input.options import RunOptions
+from ...lifecycle.planning.asking import Assignment
+from ...lifecycle.planning.offer import PlanOffer, make_offer
+from ...lifecycle.planning.planner import THINK, named_model, run_model
+from ...lifecycle.planning.ticks import Begin, PlannerResult, TickOptions
+from ...lifecycle.recordings.replay import replay
+from ...lifecycle.runs.run import Run
+from ...pictures.pages.parts import headline
+from ...pictures.pages.run_page import run_header_html
+from ...pictures.plain import html, line
+from ...settings.settings import current
+from ...text.diagnostics import Diagnostics
+from ...text.source import Source
+from ...text.suggestions import suggest
+from ...values.value import Value
+from ..display import view
+from ..display.rendering import print_findings
+from ..notebook import Notebook, RunRequest
+from ..output.output import Bundle
+
+NOT_FOR_A_MODEL = ("--dry", "--reuse", "--ordered", "--keep-going")
+"""Options of a plan that a planner does not have."""
+
+
+def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> PlannerResult | None:
+    """Let the model of the line plan the task in the cell."""
+    for flag in NOT_FOR_A_MODEL:
+        if (word := parsed.word(flag)) is not None:
+            raise line_error("unwanted-option", f"--planner has no {flag}", word, f"remove {flag}")
+    request = notebook.request(parsed, runs=True)
+    header = _header(Source(f"{notebook.cell} %%plan", body, first_line=2))
+    assignment = Assignment(
+        model=_model(notebook, parsed.words("--planner")[0]),
+        task=header.task,
+        offer=_offer(notebook, parsed, header),
+        confirm=header.confirm,
+    )
+    options = TickOptions(
+        context=_context(parsed, header),
+        max_ticks=count(parsed, "--ticks", 10, 1),
+        registry=notebook.registry,
+        limits=request.limits,
+        on=workers_of(request.on, notebook.names),
+        resume_with="%%plan … --planner … --resume",
+        execute=partial(_shown_run, notebook, request),
+    )
+    if (target := parsed.word("--write")) is not None:
+        write_file(target, body)
+    given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
+    resume = "--resume" in parsed
+    # All ticks take their calls from one recording.
+    with replay(request.replay.text) if request.replay is not None else nullcontext():
+        result = run_model(assignment, options, given, resume=resume, messages=header.messages)
+    return _report(notebook, result, request)
+
+
+def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> PlannerResult | None:
+    """Show the end of a planner."""
+    if request.out:
+        notebook.ipython.user_ns[request.out] = result
+    if result.error is not None:
+        raise result.error
+    warnings = [
+        found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
+    ]
+    if not request.quiet:
+        print_findings(warnings)
+    return None if request.out else result
+
+
+def _shown_run(
+    notebook: Notebook, request: RunRequest, begin: Begin, options: RunOptions, plan: Flow | None
+) -> Run:
+    """Start a run, show it in this cell and wait for its end."""
+    drawn = plan if request.draw else None
+    run, display = notebook.start(begin, options, quiet=request.quiet, drawn=drawn)
+    is_reply = plan is None and run.error is None and isinstance(run.output, dict)
+    if is_reply and isinstance(display, view.Page):
+        display.slot.put(_reply_bundle(run, run.output))
+    return run
+
+
+def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
+    """The page of a request that succeeded: the plan that the model wrote, one call per line."""
+    calls = [_call_line(call) for call in reply["calls"]]
+    output = (
+        f"output: {_shown(reply['output'])}" if reply["output"] is not None else "no output yet"
+    )
+    head = headline(run.progress, run.run_id, now=clock())
+    items = "".join(f"<li><code>{html(one)}</code></li>" for one in calls)
+    listed = f'<ol start="0" style="margin:4px 0">{items}</ol>' if calls else ""
+    return {
+        "text/plain": "\n".join([head, *(f"  {one}" for one in calls), f"  {output}"]),
+        "text/html": f'{run_header_html(run)}{listed}<p style="margin:0 0 8px">{html(output)}</p>',
+    }
+
+
+def _call_line(call: Mapping[str, Value]) -> str:
+    """``price(fruit: fig) → †state.price``, ``think: …``"""
+    tool, path = line(str(call["_tool"]), 60), call.get("_outputPath")
+    given = ", ".join(
+        f"{line(name, 40)}: {_shown(one, 60)}"
+        for name, one in call.items()
+        if not name.startswith("_")
+    )
+    what = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({given})"
+    return f"{what} → {line(str(path), 100)}" if path else what
+
+
+def _shown(value: Value, most: int = 400) -> str:
+    return line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most)
+
+
+def _header(source: Source) -> Header:
+    problems = Diagnostics()
+    header = load_header(source, problems, current.settings.bounds)
+    problems.refuse()
+    assert header is not None, "a header without errors can be read"
+    return header
+
+
+def _model(notebook: Notebook, word: Token) -> Any:
+    found = value(word, notebook.names) if word.text.startswith("$") else word.text
+    try:
+        return at(word, lambda: named_model(found, notebook.registry))
+    except TypeError as error:
+        raise line_error(
+            "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"
+        ) from None
+
+
+def _offer(notebook: Notebook, parsed: ParsedLine, header: Header) -> PlanOffer:
+    registry, names = notebook.registry, None
+    for listed in parsed.words("--tools"):
+        names = [name.strip() for name in listed.text.split(",") if name.strip()]
+        callees = [*registry.tools, *registry.flows]
+        for name in names:
+            if name not in callees:
+                start = listed.text.index(name)
+                hint = suggest(name, callees, "tools and flows")
+                place = listed.part(start, start + len(name))
+                raise line_error("unknown-tool", f"no tool {name!r} is registered", place, hint)
+    declared = {name: schema for name, schema in header.tools.items() if name not in registry.tools}
+    latent = {name: str(schema.get("description", "")) for name, schema in declared.items()}
+    latent |= {word.text: "" for word in parsed.words("--latent")}
+    paths = {
+        name: path
+        for name, schema in header.tools.items()
+        if (path := _prescribed(schema)) is not None
+    }
+    return make_offer(registry, names, latent or THINK, paths, None)
+
+
+def _prescribed(schema: Mapping[str, Any]) -> str | None:
+    """The output path that a declared tool prescribes."""
+    rules = schema.get("properties", schema)
+    rule = rules.get("_outputPath") if isinstance(rules, dict) else None
+    path = rule.get("const") if isinstance(rule, dict) else None
+    return path.replace("$", "†", 1) if isinstance(path, str) else None
+
+
+def _context(parsed: ParsedLine, header: Header) -> str:
+    return (
+        parsed.text("--context")
+        or parsed.text("NAME")
+        or header.context
+        or header.name
+        or "planner"
+    )

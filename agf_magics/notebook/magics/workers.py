@@ -1,0 +1,112 @@
+"""``%workers``: the workers that runs of this process use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from IPython.core.magic import line_magic, magics_class
+
+from ...commands import magics
+from ...commands.line import ParsedLine
+from ...pictures.plain import counted, html, line
+from ...pictures.values import list_rows
+from ...workers.backends.dask.tasks import describe_process
+from ...workers.backends.status import BackendStatus, WorkerStatus
+from ...workers.on import started
+from ...workers.options import describe
+from ..output.output import Bundle, show
+from .base import NotebookMagics, takes
+
+COLUMNS = ("workers", "lanes", "working", "memory", "resources", "versions")
+NONE = "this process has used no workers: run a flow with --on processes"
+
+
+@magics_class
+class WorkerMagics(NotebookMagics):
+    """``%workers``."""
+
+    @line_magic
+    @takes(magics.WORKERS)
+    def workers(self, parsed: ParsedLine) -> Any:
+        known = list(started)
+        if "--close" in parsed:
+            started.close()
+            print(f"closed {counted(len(known), 'worker backend')}")
+            return
+        if "--restart" in parsed:
+            for backend in known:
+                restart = getattr(backend, "restart", None)
+                if restart is None:
+                    print(f"{backend.name} cannot be restarted here")
+                    continue
+                print(f"restarted {backend.name}")
+                restart()
+            return
+        show(list_workers([describe(backend) for backend in known]))
+
+
+def list_workers(found: Iterable[BackendStatus]) -> Bundle:
+    """The table by MIME type."""
+    backends = list(found)
+    rows = [row for one in backends for row in _rows(one)]
+    bundle = list_rows(COLUMNS, rows, counted(len(backends), "worker backend"), NONE)
+    for one in backends:
+        if is_page(one.dashboard):
+            link = html(one.dashboard)
+            bundle["text/html"] += (
+                f'<p>{html(one.name)}: <a href="{link}" target="_blank" '
+                f'rel="noopener">dashboard</a></p>'
+            )
+            bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
+    return bundle
+
+
+def is_page(link: str) -> bool:
+    """Whether ``link`` is a web address, or a path of the notebook's own server: a proxy of
+    JupyterHub."""
+    return link.startswith(("http://", "https://")) or (
+        link[:1] == "/" and link[1:2] not in ("/", "\\")
+    )
+
+
+def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
+    in_flight = "" if one.in_flight is None else f"{counted(one.in_flight, 'chunk')} in flight"
+    if one.starting:
+        in_flight = f"starting {counted(one.starting, 'worker')}"
+    yield (line(one.name, 80), f"{one.lanes:,}", in_flight, "", "", "")
+    for worker in one.workers:
+        if worker.name != one.name:
+            yield _row(worker)
+
+
+def _row(worker: WorkerStatus) -> tuple[str, ...]:
+    working = "" if worker.working is None else f"{worker.working:,}"
+    memory = "" if worker.memory is None else _megabytes(worker.memory)
+    if memory and worker.memory_limit:
+        memory += f" of {_megabytes(worker.memory_limit)}"
+    resources = ", ".join(f"{name} {amount:g}" for name, amount in worker.resources.items())
+    versions = _versions(worker.versions)
+    return (
+        f"  {line(worker.name, 80)}",
+        f"{worker.lanes:,}",
+        working,
+        memory,
+        line(resources, 60),
+        line(versions, 120),
+    )
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    """The versions that differ from those of this process."""
+    here = describe_process()
+    other = [
+        f"{name} {version}"
+        for name, version in versions.items()
+        if version and version != here.get(name)
+    ]
+    return ", ".join(other) or ("as here" if versions else "")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"

@@ -1,0 +1,1 @@
+"""Outputs of a cell: shown, replaced, drawn, asked."""

@@ -1,0 +1,103 @@
+"""Questions in the notebook: typed while a cell waits for its run, answered in the explorer while a
+run is in the background.
+
+`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a
+page. For a background run no cell waits for input: its explorer has a field for each open question,
+and the document only the question and its answer as text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+from ...engine.host.host import NoUser
+from ...flow.progress.events import Question
+from ...lifecycle.input.prompt import format_question, parse_answer
+from ...pictures.plain import html, line
+from ...values.value import Value
+
+
+class PendingQuestion:
+    """A question of a background run that waits for an answer of a page. Its methods may be called
+    by any thread."""
+
+    _open: ClassVar[list[PendingQuestion]] = []
+
+    def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
+        self.question, self._answer, self._loop = question, answer, answer.get_loop()
+        PendingQuestion._open.append(self)
+
+    @classmethod
+    def of(cls, question: Question) -> PendingQuestion | None:
+        """The pending answer to this question; None if it does not wait, or waits in a cell."""
+        return next((pending for pending in list(cls._open) if pending.question is question), None)
+
+    async def wait(self) -> Value:
+        """The answer. Raises NoUser after `give_up`."""
+        return await self._answer
+
+    def answer(self, text: str) -> bool:
+        """Answer as if ``text`` were typed; False if it is not an answer to the question."""
+        found = parse_answer(self.question, text)
+        if found is not None:
+            self._settle(found)
+        return found is not None
+
+    def choose(self, number: int) -> bool:
+        """Answer with the choice of this number, which counts from 0; False if there is no such
+        choice."""
+        known = 0 <= number < len(self.question.choices)
+        if known:
+            self._settle(self.question.choices[number])
+        return known
+
+    def give_up(self) -> None:
+        """End the question without an answer: no page shows it."""
+        self._settle(NoUser())
+
+    def _settle(self, found: Value | NoUser) -> None:
+        """The first answer counts."""
+
+        def set_once() -> None:
+            if self._answer.done():
+                return
+            if isinstance(found, NoUser):
+                self._answer.set_exception(found)
+            else:
+                self._answer.set_result(found)
+
+        self._loop.call_soon_threadsafe(set_once)
+
+    def close(self) -> None:
+        PendingQuestion._open.remove(self)
+
+
+def describe_answer(question: Question, answer: Value) -> str:
+    """An answer for the document, which must not have secrets: a typed text may be one."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    if isinstance(answer, dict):
+        return "changed"
+    return str(answer) if question.choices else "answered"
+
+
+def frozen(question: Question, answer: str) -> dict[str, str]:
+    """The question and its answer for the saved notebook."""
+    shown = line(answer, 300)
+    return {
+        "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
+        "text/plain": f"? {format_question(question)}\n→ {shown}",
+    }
+
+
+def _page(question: Question) -> str:
+    text = html(format_question(question._replace(choices=())))
+    where = (
+        f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>'
+        if question.where
+        else ""
+    )
+    return (
+        f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
+    )

@@ -1,0 +1,56 @@
+"""The picture of a run, drawn in the background: a run does not wait for graphviz.
+
+The thread ends by itself, because a layout has a limit of work. Nothing that happens on it is
+printed into a cell.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+
+from ...compat.browser import IN_BROWSER
+from ...flow.progress.progress import Progress
+from ...flow.steps import Flow
+from ...pictures.diagram import SMALLEST, Diagram
+from .output import Bundle
+
+
+class Drawing:
+    """The picture of one flow. `begin` may come from any thread, the others too."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._diagram: Diagram | None = None
+        """Set when it is drawn."""
+        self._thread: threading.Thread | None = None
+
+    def begin(self, show: Callable[[Bundle], object]) -> None:
+        """Draw the picture on a thread of its own, which then calls ``show`` with it."""
+        if IN_BROWSER:
+            return self._draw(show)
+        # In the context of the cell, to which the output of the thread then belongs.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=context.run, args=(self._draw, show), name="agf-picture", daemon=True
+        )
+        return self._thread.start()
+
+    def html(self, progress: Progress) -> str:
+        """The picture in the colours of a run; empty as long as it is not ready."""
+        drawn = self._diagram
+        return drawn.of_run(progress).html(SMALLEST) if drawn is not None else ""
+
+    def wait(self) -> None:
+        """Wait until it is ready and shown; not at all without `begin`."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _draw(self, show: Callable[[Bundle], object]) -> None:
+        with suppress(Exception):  # a mistake of this package is no reason to print into the cell
+            diagram = Diagram(self._flow)
+            bundle: Bundle = dict(diagram._repr_mimebundle_())
+            self._diagram = diagram
+            show(bundle)

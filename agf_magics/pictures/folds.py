@@ -1,0 +1,63 @@
+"""The steps of a large run in folds: some hundred short lines each, with their totals in the title.
+
+A page of a run has at most 1 MB, whatever the number of its steps. A row of a table has 600 bytes,
+a line of a fold 60.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from ..flow.progress.rows import Row
+from .plain import counted, details, duration, html, line
+from .row_words import times, words
+from .theme import kind, state
+
+GROUP = 100
+"""Steps of a fold."""
+MOST_BYTES = 700_000
+"""Bytes of all folds of a page, as UTF-8."""
+
+
+def totals(rows: Iterable[Row]) -> str:
+    """``9,990 ok, 10 failed``"""
+    states = Counter(state(row.state).word for row in rows)
+    return ", ".join(f"{count:,} {word}" for word, count in states.items())
+
+
+def folds_html(rows: Sequence[Row]) -> str:
+    """``rows`` in folds, until the page is full."""
+    found, size = [], 0
+    for first in range(0, len(rows), GROUP):
+        group = rows[first : first + GROUP]
+        fold = _fold(group)
+        size += len(fold.encode())
+        if size > MOST_BYTES:
+            more = counted(len(rows) - first, "more step")
+            found.append(
+                f"<p><em>… {more} ({html(totals(rows[first:]))}): run.progress.rows</em></p>"
+            )
+            break
+        found.append(fold)
+    return "".join(found)
+
+
+def _fold(rows: Sequence[Row]) -> str:
+    title = f"{line(rows[0].id, 60)} … {line(rows[-1].id, 60)} · {totals(rows)}"
+    inside = "\n".join(_lines(rows))
+    return details(html(title), f'<pre style="margin:0">{html(inside)}</pre>')
+
+
+def _lines(rows: Iterable[Row]) -> Iterator[str]:
+    for row in rows:
+        parts = (
+            words(row),
+            kind(row.word).glyph,
+            line(row.word, 24),
+            line(row.label, 40),
+            times(row),
+        )
+        yield " " * row.depth + " ".join(
+            filter(None, (*parts, duration(row.seconds), line(row.id, 60)))
+        )

@@ -1,0 +1,1 @@
+"""Positions by graphviz, and the SVG."""

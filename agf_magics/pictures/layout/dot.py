@@ -1,0 +1,268 @@
+"""A scene as graphviz text, and the places that graphviz gives its boxes and lines.
+
+Graphviz does not know the fonts of a page: boxes have a fixed size, and room for a title or a label is
+a text of so many letters of Courier. So every graphviz finds the same places, whatever its fonts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import ceil
+from typing import NamedTuple
+
+from .. import theme as look
+from ..plain import line
+from ..row_words import Corner
+from ..scene.boxes import PILL, SMALL, STACK, Measured, first_boxes, last, measured
+from ..scene.scene import Box, Frame, Link, Scene, Tags, within
+from ..scene.value_lines import wired
+from .graphviz import Point, read_edges, read_places, run_graphviz
+
+WEIGHT = {"then": 8, "hold": 8, "flow": 8, "value": 2, "back": 0, "limit": 1}
+BESIDE = frozenset({"parallel", "match", "conditional"})
+"""Frames whose boxes stand side by side in the order of the text."""
+MARGIN = 12
+"""Of a frame, around its parts."""
+
+
+class Rectangle(NamedTuple):
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+class Line(NamedTuple):
+    link: Link
+    points: tuple[Point, ...]
+    """A cubic Bezier curve up to the base of the head, and the tip."""
+    label: Point | None
+    """The middle of its label."""
+
+
+class Layout(NamedTuple):
+    width: float
+    height: float
+    boxes: Mapping[str, Rectangle]
+    """By the ids of boxes and frames."""
+    lines: tuple[Line, ...]
+    is_down: bool
+    """Whether it goes from top to bottom; else from left to right."""
+
+
+def graph_text(scene: Scene, states: Mapping[str, Corner]) -> str:
+    """``scene`` as graphviz text with its labels, colours and states, for any graphviz tool."""
+    links, tags = wired(scene, [scene.parts])
+    return _Text(scene.parts, links, tags, True, _Labels(scene.name, states)).text + "\n"
+
+
+def laid_out(
+    parts: Sequence[Box], links: Sequence[Link], tags: Mapping[str, Tags], is_down: bool
+) -> Layout:
+    """The places of ``parts`` and of the lines between them. Raises `NoPicture`."""
+    text = _Text(parts, links, tags, is_down)
+    answer = run_graphviz(text.text)
+    width, height, middles, corners = read_places(answer)
+    boxes = {}
+    for number, box in enumerate(text.every):
+        if isinstance(box, Frame) and f"cluster_{number}" in corners:
+            (left, top), (right, bottom) = corners[f"cluster_{number}"]
+            boxes[box.id] = Rectangle(left, top, right - left, bottom - top)
+        elif f"n{number}" in middles:
+            (x, y), size = middles[f"n{number}"], text.sizes[box.id]
+            stack, pill = STACK * box.many, PILL * bool(box.case)
+            left, top = x - (size.width + stack) / 2, y - (size.height - stack - pill) / 2
+            boxes[box.id] = Rectangle(left, top, size.width, size.height)
+    lines = []
+    for name, points, label in read_edges(answer):
+        link = text.links[int(name[1:])]
+        line = Line(link, points or _direct(link, boxes, is_down), label)
+        lines.append(_straight(line, boxes, text.frames, is_down))
+    return Layout(width, height, boxes, tuple(lines), is_down)
+
+
+class _Text:
+    """The graphviz text. Boxes are ``n0, n1, …`` and frames ``cluster_0, …`` in the order of
+    `within`, lines ``e0, …``: the id of a step may contain any text."""
+
+    def __init__(
+        self,
+        parts: Sequence[Box],
+        links: Sequence[Link],
+        tags: Mapping[str, Tags],
+        is_down: bool,
+        labels: _Labels | None = None,
+    ) -> None:
+        self.labels = labels
+        self.every = list(within(parts))
+        self.number = {box.id: place for place, box in enumerate(self.every)}
+        self.sizes: dict[str, Measured] = {
+            box.id: measured(box, tags.get(box.id, {})) for box in self.every
+        }
+        self.links = [
+            link for link in links if link.tail in self.number and link.head in self.number
+        ]
+        self.frames = {box.id for box in self.every if isinstance(box, Frame)}
+        self.half = 1 + bool(self.frames)
+        """With frames a rank is half of the distance of two boxes, and a frame needs three halves."""
+        between = (0.3 if is_down else 0.42) / self.half
+        self.text = "\n".join(
+            [
+                f"digraph {labels.name if labels else ''} {{",
+                f"graph [rankdir={'TB' if is_down else 'LR'}, compound=true, newrank=true, "
+                f"nodesep={0.26 if is_down else 0.2}, ranksep={between:.3f}, margin=0, pad=0, "
+                "splines=true, nslimit=4, nslimit1=4, labeljust=l, fontname=Courier, fontsize=11]",
+                'node [shape=box, fixedsize=true, label=""]',
+                "edge [arrowsize=0.7, fontname=Courier, fontsize=9]",
+                *(text for part in parts for text in self.part(part)),
+                *(text for place, link in enumerate(self.links) for text in self.link(place, link)),
+                *self.rows(),
+                "}",
+            ]
+        )
+
+    def part(self, box: Box) -> Iterator[str]:
+        size, number = self.sizes[box.id], self.number[box.id]
+        if not isinstance(box, Frame):
+            width = size.width + STACK * box.many
+            height = size.height + STACK * box.many + PILL * bool(box.case)
+            facts = [f"width={width / 72:.3f}", f"height={height / 72:.3f}"]
+            facts += self.labels.box(box, size) if self.labels else []
+            yield f"n{number} [{', '.join(facts)}]"
+            return
+        label = f'label="{_reserved(size.width, 11, 1 + bool(size.does))}"'
+        shown = self.labels.frame(box, size) if self.labels else label
+        yield f"subgraph cluster_{number} {{ margin={MARGIN} {shown}"
+        for part in box.parts:
+            yield from self.part(part)
+        yield "}"
+
+    def link(self, place: int, link: Link) -> Iterator[str]:
+        before, after = self.box(link.tail), self.box(link.head)
+        tails, heads = last(before), first_boxes(after)
+        tail, head = self.name(tails[len(tails) // 2]), self.name(heads[len(heads) // 2])
+        if link.kind == "back":
+            # Written the other way round, or it would turn the frame upside down.
+            if heads[0].id != tails[-1].id:
+                head, tail = self.name(heads[0]), self.name(tails[-1])
+                yield f"{head} -> {tail} [dir=back, weight=0, id=e{place}]"
+            return
+        is_framed = bool({link.tail, link.head} & self.frames)
+        # One weight for all boxes with which a frame begins: a heavier line makes a chain drift.
+        weight = 1 if len(tails) + len(heads) > 2 else WEIGHT[link.kind]
+        length = self.half + (is_framed and link.kind != "value")
+        facts = [f"id=e{place}", f"weight={weight}", f"minlen={length}"]
+        facts += ["style=invis"] if link.kind == "hold" else []
+        if link.label:
+            room = _reserved(look.width(link.label, SMALL) + 8, 9, 1)
+            facts.append(f"label={_quoted(link.label) if self.labels else _quoted(room)}")
+        facts += self.labels.line(link) if self.labels else []
+        for end, id in (("ltail", link.tail), ("lhead", link.head)):
+            facts += [f"{end}=cluster_{self.number[id]}"] if id in self.frames else []
+        yield f"{tail} -> {head} [{', '.join(facts)}]"
+        if link.kind in ("then", "hold", "flow"):  # all ends of a frame are before the next step
+            hidden = f"[style=invis, minlen={self.half}]"
+            for other in map(self.name, tails):
+                if other != tail:
+                    yield f"{other} -> {head} {hidden}"
+            for other in map(self.name, heads):
+                if other != head:
+                    yield f"{tail} -> {other} {hidden}"
+
+    def rows(self) -> Iterator[str]:
+        for frame in self.every:
+            if isinstance(frame, Frame) and frame.word.removeprefix("agf.") in BESIDE:
+                pairs = pairwise(map(self.name, frame.first))
+                order = " ".join(f"{left} -> {right} [style=invis];" for left, right in pairs)
+                yield f"{{rank=same {order}}}"
+
+    def box(self, id: str) -> Box:
+        return self.every[self.number[id]]
+
+    def name(self, box: Box) -> str:
+        return f"n{self.number[box.id]}"
+
+
+class _Labels(NamedTuple):
+    """The texts and colours of a picture that graphviz draws itself."""
+
+    title: str
+    states: Mapping[str, Corner]
+
+    @property
+    def name(self) -> str:
+        return _quoted(line(self.title, 80))
+
+    def box(self, box: Box, size: Measured) -> list[str]:
+        colours, state = look.colours(look.kind(box.word)), self.states.get(box.id)
+        texts = (*size.names, *size.does, *map(" ".join, size.rows))
+        head = (state.words,) if state else ()
+        return [
+            f"label={_quoted(*head, *texts)}",
+            f"tooltip={_quoted(line(box.id, 80))}",
+            f'style="rounded,filled", fillcolor="{colours.box}"',
+            f'color="{state.look.color if state else colours.border}"',
+        ]
+
+    def frame(self, frame: Frame, size: Measured) -> str:
+        colours = look.colours(look.kind(frame.word))
+        label = _quoted(" ".join((*size.names, *size.rows[0])), *size.does)
+        fill = f'style="rounded,filled" fillcolor="{colours.frame}" color="{colours.border}"'
+        return f"label={label} {fill}"
+
+    def line(self, link: Link) -> list[str]:
+        if link.kind in ("value", "flow"):
+            return [f'color="{look.LIGHT.value}", fontcolor="{look.LIGHT.value}"']
+        return ["style=dashed"] if link.kind in ("limit", "back") else []
+
+
+def _quoted(*lines: str) -> str:
+    """A string of graphviz, in which backslashes and ampersands begin escapes."""
+    return '"' + "\\n".join(_escaped(text) for text in lines) + '"'
+
+
+def _escaped(text: str) -> str:
+    escapes = (("\\", "\\\\"), ("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', '\\"'))
+    for raw, written in escapes:
+        text = text.replace(raw, written)
+    return text
+
+
+def _reserved(width: float, points: int, lines: int) -> str:
+    """A text that graphviz finds about so wide: a letter of Courier is 0.6 of its size."""
+    return "\\n".join(["x" * ceil(width / (0.6 * points))] * lines)
+
+
+def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[Point, ...]:
+    """A straight line from a box to another, for which graphviz found no way."""
+    a, b = (_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    begin, end = (a.left + a.width / 2, a.top + a.height), (b.left + b.width / 2, b.top)
+    return tuple(Point(*(p if is_down else p[::-1])) for p in (begin, begin, end, end, end))
+
+
+def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_down: bool) -> Line:
+    """A straight line where a frame and a box are above each other: graphviz aims at a box inside."""
+    link = line.link
+    if link.kind not in ("then", "flow") or not frames & {link.tail, link.head}:
+        return line
+    a, b = (_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    low = max(a.left, b.left) + 14
+    high = min(a.left + a.width, b.left + b.width) - 14
+    only_tail = link.tail in frames and link.head not in frames
+    middle = b.left + b.width / 2 if only_tail else a.left + a.width / 2
+    begin, end = a.top + a.height, b.top
+    if low > high or not 9 < end - begin < 70:
+        return line
+    x = min(max(middle, low), high)
+    points = [(x, begin), (x, begin), (x, end - 7), (x, end - 7), (x, end)]
+    label = line.label
+    if label is not None:
+        half = look.width(link.label, SMALL) / 2
+        y = (begin + end) / 2
+        label = Point(x + half + 6, y) if is_down else Point(y, x - 6)
+    return Line(link, tuple(Point(*(p if is_down else p[::-1])) for p in points), label)
+
+
+def _turned(box: Rectangle, is_down: bool) -> Rectangle:
+    return box if is_down else Rectangle(box.top, box.left, box.height, box.width)

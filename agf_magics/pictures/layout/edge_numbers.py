@@ -1,0 +1,53 @@
+"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing
+else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .. import theme as look
+from ..scene.boxes import SMALL
+from .graphviz import Point
+
+PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
+"""Fractions of an edge's length, the best first."""
+HEIGHT = 15.0
+
+
+class Area(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def shares(self, other: Area) -> float:
+        """The size of the overlap."""
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, across) * max(0.0, down)
+
+
+def around(middle: Point, width: float, height: float) -> Area:
+    return Area(
+        middle.x - width / 2, middle.y - height / 2, middle.x + width / 2, middle.y + height / 2
+    )
+
+
+def placed(text: str, curve: Sequence[Point], taken: Sequence[Area]) -> Area:
+    """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
+    width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
+    places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
+    return min(places, key=lambda place: sum(place.shares(other) for other in taken))
+
+
+def _on(curve: Sequence[Point], part: float) -> Point:
+    """The point of the curve after the fraction ``part`` of its length."""
+    pieces = (len(curve) - 1) // 3
+    piece = min(int(part * pieces), pieces - 1)
+    t = part * pieces - piece
+    weights = ((1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t * t * (1 - t), t**3)
+    four = curve[3 * piece : 3 * piece + 4]
+    x = sum(weight * point.x for weight, point in zip(weights, four, strict=True))
+    return Point(x, sum(weight * point.y for weight, point in zip(weights, four, strict=True)))

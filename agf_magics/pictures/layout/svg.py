@@ -1,0 +1,335 @@
+"""A scene with its layout as one self-contained SVG.
+
+Colours are presentation attributes for a light page; a class names their role, and one style sheet
+makes the picture dark where the reader's system is. A host that strips style sheets keeps the light
+one. There are no links, scripts and fonts. The same scene and states give the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import hypot
+
+from .. import theme as look
+from ..plain import html, line
+from ..row_words import Corner
+from ..scene.boxes import (
+    GAP,
+    GLYPH,
+    INPUT,
+    LEADING,
+    NAME,
+    PADDING,
+    SMALL,
+    TITLE,
+    chip_width,
+    measured,
+)
+from ..scene.boxes import Measured as Size
+from ..scene.scene import Box, Frame, Scene, Tags
+from .arrange import Arranged
+from .dot import Line, Rectangle
+from .edge_numbers import Area, around, placed
+from .graphviz import Point
+
+EDGE = 10.0
+"""The margin of the picture; a state stands above the border of its box."""
+LONGEST_NUMBERS = "1, 2, 3, 4, … 5×"
+"""About the longest numbers that a run gives an edge: the explorer has their places before it has
+the numbers."""
+DASHED = ' stroke-dasharray="4 3"'
+BOLD = ' font-weight="bold"'
+
+States = Mapping[str, Corner]
+"""By the ids of the boxes, and by the keys of a graph's edges."""
+
+
+def paint(drawn: Scene, arranged: Arranged, states: States) -> str:
+    """``drawn`` as SVG. The places do not depend on the states."""
+    return "\n".join([*_Painter(drawn, arranged, states).picture(), ""])
+
+
+def described(drawn: Scene) -> str:
+    """The picture in one sentence, for screen readers."""
+    steps = [
+        f"{line(box.word, 24)} {box.name}".strip() for box in drawn.every if box.step is not None
+    ]
+    more = f" and {len(steps) - 20} more" if steps[20:] else ""
+    return line(f"{drawn.name}: {', then '.join(steps[:20])}{more}", 600)
+
+
+def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]:
+    """The keys of a graph's edges, each with the middle of the number that a run gives it."""
+    full = list(_covered(arranged))
+    for drawn_line in arranged.layout.lines:
+        if drawn_line.link.way:
+            place = placed(LONGEST_NUMBERS, drawn_line.points[:-1], full)
+            full.append(place)
+            middle = Point((place.left + place.right) / 2, (place.top + place.bottom) / 2)
+            yield drawn_line.link.way, middle
+
+
+def dark_style(drawn: Scene) -> str:
+    """The style sheet that makes the picture a dark one."""
+    words = {box.word for box in drawn.every} | {"match"}
+    return look.dark_rules(map(look.number, words))
+
+
+class _Painter:
+    def __init__(self, drawn: Scene, arranged: Arranged, states: States) -> None:
+        self.drawn, self.layout, self.states = drawn, arranged.layout, states
+        self.tags = arranged.tags
+        self.names = {box.id: box.name for box in drawn.every}
+
+    def picture(self) -> Iterator[str]:
+        width, height = self.layout.width + 2 * EDGE, self.layout.height + 2 * EDGE
+        size = f'width="{width:.0f}" height="{height:.0f}"'
+        yield (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'viewBox="{-EDGE:g} {-EDGE:g} {width:.0f} {height:.0f}" {size} '
+            f'font-family="{look.SANS}" font-size="{SMALL:g}">'
+        )
+        yield f"<title>{html(line(self.drawn.name, 80))}</title>"
+        yield f"<desc>{html(described(self.drawn))}</desc>"
+        yield f"<style>@media (prefers-color-scheme:dark){{{dark_style(self.drawn)}}}</style>"
+        yield f'<rect class="p" x="{-EDGE:g}" y="{-EDGE:g}" {size} fill="{look.LIGHT.page}"/>'
+        frames = [box for box in self.drawn.frames if box.id in self.layout.boxes]
+        for frame in frames:
+            yield from self.frame(frame)
+        for drawn_line in self.layout.lines:
+            yield from self.line(drawn_line)
+        for frame in frames:  # above the lines, with a border of the frame's colour
+            yield from self.title(frame)
+        for box in self.drawn.boxes:
+            if box.id in self.layout.boxes:
+                yield from self.box(box)
+        for drawn_line in self.layout.lines:
+            yield from self.label(drawn_line)
+        yield from self.numbers()
+        yield "</svg>"
+
+    def frame(self, frame: Frame) -> Iterator[str]:
+        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        colours = look.colours(look.kind(frame.word))
+        corner = self.states.get(frame.id)
+        border = _border(corner, colours.border, "")
+        role = f"f{number}" if corner else f"f{number} s{number}"
+        yield (
+            f'{self.opened("frame", frame)}<rect class="{role}" {_sized(place, 10)} '
+            f'fill="{colours.frame}"{border}/></g>'
+        )
+
+    def title(self, frame: Frame) -> Iterator[str]:
+        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        size, colours = self.size(frame), look.colours(look.kind(frame.word))
+        halo = f' paint-order="stroke" stroke="{colours.frame}" stroke-width="4"'
+        yield self.opened("title", frame)
+        x, y = place.left + 12, place.top + 18
+        classes = f"i{number} h{number}"
+        yield _text(
+            x, y, size.names[0], colours.ink, classes, f'{BOLD} font-size="{TITLE:g}"{halo}'
+        )
+        x += look.width(size.names[0], TITLE, bold=True) + GAP
+        yield from self.chips(x, y, size.rows[0], frame, f" h{number}", halo)
+        for text in size.does:
+            yield _text(place.left + 12, y + 14, text, look.LIGHT.dim, f"d h{number}", halo)
+        yield from _state(place, self.states.get(frame.id))
+        yield "</g>"
+
+    def box(self, box: Box) -> Iterator[str]:
+        place, number, size = self.layout.boxes[box.id], look.number(box.word), self.size(box)
+        colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
+        round_ = place.height / 2 if box.word == "end" else 14 if box.word == INPUT else 6
+        yield self.opened("box", box)
+        fill = f'fill="{colours.box}"'
+        role = f"b{number} s{number}"
+        for behind in (6, 3) if box.many else ():
+            moved = place._replace(left=place.left + behind, top=place.top - behind)
+            border = f'stroke="{colours.border}" stroke-opacity="0.7"'
+            yield f'<rect class="{role}" {fill} {_sized(moved, round_)} {border}/>'
+        # A state has one colour in both themes, so its border has no class.
+        role = f"b{number}" if corner else role
+        border = _border(corner, colours.border, ' stroke-width="1.2"')
+        yield f'<rect class="{role}" {fill} {_sized(place, round_)}{border}/>'
+        yield from self.terminal(box, place) if box.word == "end" else self.texts(box, place, size)
+        yield from _bar(place, corner)
+        yield from _state(place, corner)
+        if box.case:
+            yield from _case(box.case, place)
+        yield "</g>"
+
+    def terminal(self, box: Box, place: Rectangle) -> Iterator[str]:
+        kind, more = look.kind(box.word), f'{BOLD} text-anchor="middle"'
+        middle = place.left + place.width / 2
+        yield _text(middle, place.top + 16, box.name, kind.ink, f"i{look.number(box.word)}", more)
+
+    def texts(self, box: Box, place: Rectangle, size: Size) -> Iterator[str]:
+        kind, ink = look.kind(box.word), f"i{look.number(box.word)}"
+        x, y = place.left + PADDING, place.top + 20
+        yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
+        for row, name in enumerate(size.names):
+            more = f'{BOLD} font-size="{NAME:g}"'
+            yield _text(x + GLYPH, y + 16 * row, name, look.LIGHT.text, "t", more)
+        if box.opens:
+            right = place.left + place.width - PADDING
+            yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
+        y += 16 * (len(size.names) - 1)
+        is_input = box.word == INPUT
+        for text in size.does:
+            y += LEADING
+            fill = look.LIGHT.value if is_input else look.LIGHT.dim
+            yield _text(x, y, text, fill, "v" if is_input else "d")
+        for place_of_row, row_of_chips in enumerate(size.rows):
+            y += LEADING + (2 if place_of_row == 0 else 0)
+            yield from self.chips(x, y, row_of_chips, box)
+
+    def chips(
+        self, x: float, y: float, chips: tuple[str, ...], box: Box, more: str = "", halo: str = ""
+    ) -> Iterator[str]:
+        tags: Tags = self.tags.get(box.id, {})
+        for chip in chips:
+            name = chip[2:]
+            if chip[0] == "◂":
+                source = tags.get(name, "")
+                where, wide = f"{name}, from {self.names.get(source, '')}", chip_width(chip) - GAP
+                yield (
+                    f'<g class="tag" data-from="{html(line(source, 500))}">'
+                    f"<title>{html(where)}</title>"
+                    f'<rect class="c" x="{x:.1f}" y="{y - 10.5:.1f}" width="{wide:.1f}" '
+                    f'height="14" rx="4" fill="{look.LIGHT.chip}"/>'
+                )
+                middle = ' text-anchor="middle"'
+                yield _text(x + wide / 2, y, chip, look.LIGHT.value, "v", middle) + "</g>"
+            elif chip[0] == "→":
+                yield _text(x, y, chip, look.LIGHT.value, "v" + more, halo)
+            else:
+                yield _text(x, y, chip, look.LIGHT.dim, "d" + more, halo)
+            x += chip_width(chip)
+
+    def line(self, drawn_line: Line) -> Iterator[str]:
+        link, (*curve, tip) = drawn_line.link, drawn_line.points
+        if link.kind == "hold":
+            return
+        taken = self.states.get(link.way)
+        is_value = link.kind in ("value", "flow")
+        color = look.LIGHT.value if is_value else look.LIGHT.line
+        classes = ("w", "v") if is_value else ("l", "a")
+        if taken:
+            color, classes = taken.look.color, ("", "")
+        width = taken.look.ring if taken else 1.3
+        path = f"M{curve[0].x:.1f} {curve[0].y:.1f}C"
+        path += " ".join(f"{point.x:.1f} {point.y:.1f}" for point in curve[1:])
+        dashes = DASHED if link.kind in ("limit", "back") else ""
+        yield (
+            f'<path class="{classes[0]}" d="{path}" fill="none" stroke="{color}" '
+            f'stroke-width="{width:g}"{dashes}/>'
+        )
+        yield _head(curve[-1], tip, color, classes[1])
+
+    def label(self, drawn_line: Line) -> Iterator[str]:
+        link, place = drawn_line.link, drawn_line.label
+        if place is None or not link.label:
+            return
+        is_value = link.kind in ("value", "flow")
+        fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
+        halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
+        y = place.y + (3.5 if self.layout.is_down else 0)
+        more = f' text-anchor="middle"{halo}'
+        yield _text(place.x, y, link.label, fill, f"{role} h", more)
+
+    def numbers(self) -> Iterator[str]:
+        """The numbers on the edges that were taken."""
+        full = list(_covered(Arranged(self.layout, self.tags)))
+        for drawn_line in self.layout.lines:
+            taken = self.states.get(drawn_line.link.way)
+            if not drawn_line.link.way or taken is None:
+                continue
+            place = placed(taken.words, drawn_line.points[:-1], full)
+            full.append(place)
+            rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
+            yield f'<rect {_sized(rectangle, 7.5)} fill="{taken.look.ink}"/>'
+            more = f'{BOLD} text-anchor="middle"'
+            yield _text(
+                (place.left + place.right) / 2, place.bottom - 4, taken.words, "#ffffff", "", more
+            )
+
+    def opened(self, role: str, box: Box) -> str:
+        told = tooltip(box, self.states.get(box.id))
+        step = html(line(box.id, 500))
+        return f'<g class="{role}" data-step="{step}"><title>{html(told)}</title>'
+
+    def size(self, box: Box) -> Size:
+        return measured(box, self.tags.get(box.id, {}))
+
+
+def tooltip(box: Box, corner: Corner | None) -> str:
+    """The full texts of a box and its state."""
+    return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
+
+
+def _covered(arranged: Arranged) -> Iterator[Area]:
+    """What the numbers of the edges must not cover: the boxes and the labels."""
+    for box in arranged.layout.boxes.values():
+        yield Area(box.left, box.top, box.left + box.width, box.top + box.height)
+    for drawn_line in arranged.layout.lines:
+        if drawn_line.label is not None and drawn_line.link.label:
+            yield around(drawn_line.label, look.width(drawn_line.link.label, SMALL), 12)
+
+
+def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
+    """The state of a step as a pill on the upper border, at the right: it moves nothing."""
+    if corner is None:
+        return
+    wide = look.width(corner.words, SMALL, bold=True) + 12
+    right = place.left + place.width - 6
+    pill = Rectangle(right - wide, place.top - 9, wide, 16)
+    yield f'<rect {_sized(pill, 8)} fill="{corner.look.ink}"/>'
+    more = f'{BOLD} text-anchor="middle"'
+    yield _text(right - wide / 2, place.top + 3, corner.words, "#ffffff", "", more)
+
+
+def _case(case: str, place: Rectangle) -> Iterator[str]:
+    kind, number = look.kind("match"), look.number("match")
+    colours = look.colours(kind)
+    pill = Rectangle(place.left + 8, place.top - 9, look.width(case, SMALL) + 12, 16)
+    shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'
+    yield f'<rect class="b{number} s{number}" {shape}/>'
+    yield _text(place.left + 14, place.top + 3, case, colours.ink, f"i{number}")
+
+
+def _bar(place: Rectangle, corner: Corner | None) -> Iterator[str]:
+    if corner is None or corner.shares is None:
+        return
+    room = place.width - 2 * PADDING
+    done, lost = (room * share for share in corner.shares)
+    parts = ((0.0, room, "#00000022"), (0.0, done, "#27894f"), (done, lost, "#d64545"))
+    for start, length, color in parts:
+        bar = Rectangle(place.left + PADDING + start, place.top + place.height - 4.5, length, 2.5)
+        yield f'<rect {_sized(bar, 0)} fill="{color}"/>'
+
+
+def _border(corner: Corner | None, color: str, width: str) -> str:
+    if corner is None:
+        return f' stroke="{color}"{width}'
+    return f' stroke="{corner.look.color}" stroke-width="{corner.look.ring:g}"'
+
+
+def _sized(place: Rectangle, rounded: float) -> str:
+    return (
+        f'x="{place.left:.1f}" y="{place.top:.1f}" width="{place.width:.1f}" '
+        f'height="{place.height:.1f}" rx="{rounded:g}"'
+    )
+
+
+def _head(base: Point, tip: Point, color: str, role: str) -> str:
+    length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
+    dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
+    wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
+    return f'<polygon class="{role}" points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
+
+
+def _text(x: float, y: float, text: str, fill: str, role: str, more: str = "") -> str:
+    """A text. ``role``: its class. ``more``: further attributes."""
+    if not text:
+        return ""
+    return f'<text class="{role}" x="{x:.1f}" y="{y:.1f}" fill="{fill}"{more}>{html(text)}</text>'

@@ -1,0 +1,426 @@
+"""The parts of a run's page as static HTML and as text, for the live view and for the saved
+notebook.
+
+Only elements and styles that JupyterLab leaves in an untrusted notebook: no script, style sheet,
+id, role or variable, and only the values of a style that its sanitizer knows. A state is a word in
+dark ink on its own pastel, which has enough contrast in a light and in a dark theme; all other text
+has the color of the page.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from itertools import groupby
+from json import dumps
+from typing import NamedTuple, TextIO
+
+from ...flow.progress.events import format_path
+from ...flow.progress.progress import Failure, Progress
+from ...flow.progress.rows import Key, Row, Usage, key_of
+from ...text.excerpt import cells
+from .. import theme as look
+from ..folds import folds_html
+from ..plain import counted, details, duration, html, line, money, padded
+from ..problems import WIDE, error_text, format_exception, warnings_text
+from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
+from ..values import WRAP, bounded
+
+MOST_FAILURES = 8
+MOST_GROUPED = 500
+"""Failures that are grouped by their message, if they are more than `MOST_FAILURES`."""
+MOST_ROWS = 500
+"""Rows of a tree of which each may have its own line."""
+MOST_LOUD = 50
+"""Lines of a larger tree."""
+_MOST_OPEN = 24
+"""Rows of a tree above which rows that have nothing new are folded."""
+DIM = "opacity:0.75"
+"""Of text that matters less; fainter text has too little contrast on white."""
+CELL = "text-align:left;vertical-align:top;padding:2px 14px 2px 0;border:none"
+
+QUIET = frozenset({"ok", "pending", "skipped"})
+"""States of rows that need no attention."""
+URGENT = {"failed": 0, "error": 0, "waiting": 1, "running": 2}
+
+
+def progress_text(progress: Progress, *, now: float) -> str:
+    """A run and its steps as text; ``now`` is on the clock of the events."""
+    lines = [headline(progress, now=now), *steps_text(progress, now=now), *questions_text(progress)]
+    lines += [*failures_text(progress), *warnings_text(progress.warnings)]
+    return "\n".join([*lines, *(["", error_text(progress.error)] if progress.error else [])])
+
+
+def status(progress: Progress) -> str:
+    """The status of a run: ``waiting`` also while it asks a question and other steps continue."""
+    return "waiting" if progress.status == "running" and progress.asked else progress.status
+
+
+def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
+    """One line: the name, the status, the counts, the id."""
+    name = f"<strong>{html(line(progress.name, 80))}</strong>"
+    state = state_html(status(progress)) + html(_dropped(progress))
+    parts = [name, state, *map(html, _counts(progress, now))]
+    parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
+    return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
+
+
+def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
+    """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
+    shown = look.state(status(progress))
+    state = f"{shown.mark} {shown.word}{_dropped(progress)}"
+    parts = [line(progress.name, 80), state, *_counts(progress, now)]
+    return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
+
+
+def live_line(progress: Progress, now: float) -> str:
+    """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
+    fans = _fans(progress).values()
+    done, total = _steps_done(progress)
+    if fans:
+        done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
+    bar = f"{'▰' * (10 * done // max(total, 1)):▱<10}"
+    return f"{bar} {headline(progress, now=now)}"
+
+
+class LiveLine:
+    """A line about a run that is written again and again, only into a terminal and only while the
+    run has something to show: what is left is the end of the run, which others write."""
+
+    SECONDS = 0.25
+
+    def __init__(self, file: TextIO) -> None:
+        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+
+    def show(self, progress: Progress, now: float) -> None:
+        if not self._is_terminal or progress.ended is not None or progress.asked:
+            return self.clear()
+        text = live_line(progress, now)[: shutil.get_terminal_size().columns - 1]
+        if text != self._shown:
+            self._shown = text
+            self._file.write(f"{_EMPTY_LINE}{text}")
+            self._file.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = ""
+            self._file.write(_EMPTY_LINE)
+            self._file.flush()
+
+
+_EMPTY_LINE = "\r\x1b[2K"
+"""Goes to the beginning of the line and empties it."""
+
+
+def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str:
+    """The tree as a table, as wide as the output and of a bounded height. The first columns have a
+    fixed width, so that nothing moves while numbers grow. A large run has a short table, and at its
+    end all steps in folds, unless the page has no room for them (``has_folds``)."""
+    widths = {"state": "width:9em", "time": "width:6em", "step": "padding-left:0"}
+    style = f"{CELL};{DIM};font-weight:normal"
+    head = "".join(
+        f'<th scope="col" style="{style};{width}">{name}</th>' for name, width in widths.items()
+    )
+    rows = "".join(map(_line_html, _lines(progress, now)))
+    # Not during the run: every new page closes what a reader opened.
+    folds = (
+        folds_html(list(progress.rows.values()))
+        if has_folds and _is_large(progress) and progress.ended is not None
+        else ""
+    )
+    return bounded(
+        '<table style="border:none;border-collapse:collapse;margin:0;color:inherit;table-layout:fixed;'
+        'width:100%;min-width:32em">'  # in a narrow output it scrolls: else names have a letter a line
+        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{folds}"
+    )
+
+
+def steps_text(progress: Progress, *, now: float) -> list[str]:
+    rows, below = [], []
+    for one in _lines(progress, now):
+        below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
+        step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
+        rows.append((one.words, step, one.elements, one.time, one.id))
+    widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
+    shown = [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
+    return [text for row, more in zip(shown, below, strict=True) for text in (row, *more)]
+
+
+def questions_html(progress: Progress) -> str:
+    """The questions that wait for an answer."""
+    asked = "".join(
+        f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
+        for question in list(progress.asked.values())
+    )
+    return (
+        f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>'
+        if asked
+        else ""
+    )
+
+
+def questions_text(progress: Progress) -> list[str]:
+    asked = list(progress.asked.values())
+    return [
+        f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip()
+        for one in asked
+    ]
+
+
+def failures_html(progress: Progress) -> str:
+    """The failed elements that are missing in the result; only their number where the run allowed
+    them and others succeeded."""
+    if not progress.failed:
+        return ""
+    failures, more = _failures(progress)
+    items = "".join(f"<li><code>{html(at)}</code> {html(why)}</li>" for at, why in failures)
+    items += f"<li>… and {more:,} more: <code>run.progress.failures</code></li>" if more else ""
+    none_left = any(tally.failed and not tally.ok for tally in tallies(progress).values())
+    inside = bounded(f'<ul style="margin:2px 0;{WRAP}">{items}</ul>')
+    return details(_failures_title(progress), inside, progress.status != "ok" or none_left)
+
+
+def failures_text(progress: Progress) -> list[str]:
+    if not progress.failed:
+        return []
+    failures, more = _failures(progress)
+    lines = [_failures_title(progress), *(f"  {at}: {why}" for at, why in failures)]
+    return [*lines, *([f"  … and {more:,} more"] if more else [])]
+
+
+def tokens(progress: Progress) -> list[str]:
+    """How many tokens its models used and what they cost, if it asked any."""
+    used = progress.usage
+    if not used.requests:
+        return []
+    return [f"{counted(used.tokens, 'token')} in {counted(used.requests, 'request')}", *cost(used)]
+
+
+def cost(used: Usage) -> list[str]:
+    """What models cost: ``≈ $0.0026``; also how many replies have no known price, if others have
+    one."""
+    if used.unpriced == used.requests:
+        return []
+    missing = (
+        f" and {counted(used.unpriced, 'request')} without a known price" if used.unpriced else ""
+    )
+    return [money(used.known_cost) + missing]
+
+
+def counts(progress: Progress) -> list[str]:
+    """How many of the outermost steps are done, then the tokens."""
+    done, total = _steps_done(progress)
+    return [f"{done:,} of {counted(total, 'step')}", *tokens(progress)]
+
+
+def _steps_done(progress: Progress) -> tuple[int, int]:
+    """How many of the outermost steps are done, and how many there are."""
+    top = [row for row in list(progress.rows.values()) if row.depth == 0]
+    return sum(row.state in ("ok", "skipped") for row in top), len(top)
+
+
+def _fans(progress: Progress) -> dict[Key, Tally]:
+    """The elements of the outermost fan-outs."""
+    return {key: tally for key, tally in tallies(progress).items() if not progress.rows[key].depth}
+
+
+def count_elements(progress: Progress, now: float) -> list[str]:
+    """How many elements of the outermost fan-outs are done, if there is one, and their pace."""
+    fans = _fans(progress)
+    ended = sum(tally.ok for tally in fans.values())
+    total = sum(tally.total for tally in fans.values())
+    paces = [pace(progress.rows[key], tally, now) for key, tally in fans.items()]
+    return [f"{ended:,} of {counted(total, 'element')}", *filter(None, paces)] if total else []
+
+
+def state_html(status: str) -> str:
+    """A status of a run as a mark and a word."""
+    shown = look.state(status)
+    return chip(shown, f"{shown.mark} {shown.word}")
+
+
+def chip(shown: look.State, text: str) -> str:
+    """A word in dark ink on its pastel."""
+    style = (
+        f"background-color:{shown.fill};color:{shown.ink};font-weight:bold;padding:0 "
+        f"6px;border-radius:3px"
+    )
+    return f'<span style="{style}">{html(text)}</span>'
+
+
+# --------------------------------------------------------------------------------------------------
+
+
+class _Line(NamedTuple):
+    """A row of the tree as it is shown, or several rows folded into one."""
+
+    state: look.State
+    words: str
+    depth: int
+    label: str
+    glyph: str = ""
+    word: str = ""
+    elements: str = ""
+    time: str = ""
+    id: str = ""
+    bar: float | None = None
+    """The share that is done, while it runs."""
+    arriving: tuple[str, ...] = ()
+    """The end of each part of a reply that arrives, or that ended in the middle."""
+
+
+def _is_large(progress: Progress) -> bool:
+    return len(progress.rows) > MOST_ROWS
+
+
+def _lines(progress: Progress, now: float) -> list[_Line]:
+    """The rows of the tree. In a long tree several steps in a row that are pending, or that went
+    well in a run that did not, are one line. A large tree has the rows that need attention, failed
+    ones first, and the numbers of the others.
+    """
+    rows = list(progress.rows.values())
+    quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
+    if not _is_large(progress):
+        return _listed(progress, rows, quiet, now)
+    loud = sorted(
+        (row for row in rows if row.state not in QUIET),
+        key=lambda row: URGENT.get(row.state, len(URGENT)),
+    )
+    lines = _listed(progress, loud[:MOST_LOUD], set(), now)
+    rest = Counter(
+        row.state for row in [*loud[MOST_LOUD:], *(row for row in rows if row.state in QUIET)]
+    )
+    for state, count in rest.items():
+        shown, more = (
+            look.state(state),
+            "more " if any(row.state == state for row in loud[:MOST_LOUD]) else "",
+        )
+        lines.append(_Line(shown, f"{shown.mark} {shown.word}", 0, counted(count, f"{more}step")))
+    return lines
+
+
+def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
+    counts = tallies(progress)
+    asking = {key_of(at) for at in progress.asked}
+    lines: list[_Line] = []
+    for state, group in groupby(rows, lambda row: row.state):
+        found = list(group)
+        if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
+            shown = look.state(state)
+            depth = min(row.depth for row in found)
+            lines.append(
+                _Line(shown, f"{shown.mark} {shown.word}", depth, counted(len(found), "step"))
+            )
+            continue
+        for row in found:
+            tally = counts.get(row.key)
+            is_asked = row.key in asking and row.running and progress.ended is None
+            shown = look.state("waiting" if is_asked else state)
+            bar = share_of(row)
+            if tally is not None and row.running and tally.total:
+                bar = tally.ended / tally.total
+            seconds = now - row.when if row.running and row.when is not None else row.seconds
+            lines.append(
+                _Line(
+                    shown,
+                    f"{shown.mark} {shown.word}" if is_asked else words(row),
+                    row.depth,
+                    line(row.label, 60),
+                    look.kind(row.word).glyph,
+                    line(row.word, 24),
+                    " · ".join(
+                        filter(
+                            None,
+                            (
+                                line(row.asked, 120),
+                                str(tally or times(row)),
+                                pace(row, tally, now),
+                                activity(row),
+                                *spent(row),
+                            ),
+                        )
+                    ),
+                    duration(seconds),
+                    line(row.id, 100),
+                    bar,
+                    tails(row),
+                )
+            )
+    return lines
+
+
+def _line_html(one: _Line) -> str:
+    id = (
+        f' <code style="{DIM};font-size:85%;background-color:transparent">{html(one.id)}</code>'
+        if one.id
+        else ""
+    )
+    bar = (
+        f'<progress value="{one.bar:.3g}" max="1" style="width:90px"></progress> '
+        if one.bar is not None
+        else ""
+    )
+    elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
+    style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
+    tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)
+    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}{tail}"
+    return (
+        f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
+        f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
+        f'<td style="{CELL};padding-left:{1.3 * one.depth:.1f}em;{WRAP}">{step}</td></tr>'
+    )
+
+
+def _counts(progress: Progress, now: float) -> list[str]:
+    steps, *others = counts(progress)
+    # At the end the rows say it, and a saved page needs no pace.
+    elements = count_elements(progress, now) if progress.ended is None else []
+    seconds = None if progress.when is None else (progress.ended or now) - progress.when
+    took = [duration(seconds)] if seconds is not None else []
+    return [steps, *elements, *took, *others]
+
+
+def _dropped(progress: Progress) -> str:
+    """``, 1 of 4 dropped``: a run that dropped elements is not just ok."""
+    if not progress.failed or progress.status != "ok":
+        return ""
+    tallied = [tally for tally in tallies(progress).values() if tally.failed]
+    total = sum(tally.total for tally in tallied)
+    of_all = f" of {total:,}" if total >= progress.failed else ""  # branches have no tally
+    return f", {progress.failed:,}{of_all} dropped"
+
+
+def _failures_title(progress: Progress) -> str:
+    return f"✗ {counted(progress.failed, 'element')} failed and dropped"
+
+
+def _failures(progress: Progress) -> tuple[list[tuple[str, str]], int]:
+    """Few failures with their places, many by their messages; and how many are not shown."""
+    if len(progress.failures) > MOST_FAILURES:
+        groups = failure_groups(progress, MOST_GROUPED)[:MOST_FAILURES]
+        shown = [(f"{len(at):,} × {why}", ", ".join(at[:3])) for why, at in groups]
+        return shown, progress.failed - sum(len(at) for _, at in groups)
+    return list(map(_failure, progress.failures)), progress.failed - len(progress.failures)
+
+
+def _failure(failure: Failure) -> tuple[str, str]:
+    at, error, element = failure
+    value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
+    return line(format_path(at), 100) + value, line(format_exception(error), 200)
+
+
+def failure_groups(progress: Progress, most: int) -> list[tuple[str, list[str]]]:
+    """The messages of the first ``most`` failures with the places of each, the most frequent first.
+    Messages that differ only in their numbers are one."""
+    groups: dict[str, tuple[set[str], list[str]]] = {}
+    for at, error, _ in progress.failures[:most]:
+        why = line(format_exception(error), 200)
+        messages, places = groups.setdefault(_NUMBER.sub("…", why), (set(), []))
+        messages.add(why)
+        places.append(line(format_path(at), 100))
+    found = [(one.pop() if len(one) == 1 else same, at) for same, (one, at) in groups.items()]
+    return sorted(found, key=lambda group: -len(group[1]))
+
+
+_NUMBER = re.compile(r"\d++")

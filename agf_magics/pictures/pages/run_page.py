@@ -1,0 +1,178 @@
+"""The page of a run: its status, output, stores, steps and findings, as HTML and as text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Protocol
+
+from ...flow.progress.progress import Progress
+from ...text.diagnostics import Diagnostic
+from ...values.value import Value
+from ..plain import counted, details, html, line, not_saved
+from ..problems import error_html, error_text, warnings_html, warnings_text
+from ..values import WRAP, value_html, value_text
+from . import parts as page
+
+MOST_STORES = 30
+MOST_SAVED = 240_000
+"""Characters of the HTML of a page, and of its body and its text: a cell saves at most 300 kB
+(decision D58)."""
+MOST_BODY = 120_000
+MOST_PLAIN = 50_000
+_MOST_LINES = 6
+"""Lines of a store in the text."""
+
+
+class Masks(Protocol):
+    """Hides the secrets of a run."""
+
+    def shown(self, value: Value) -> Value: ...
+
+
+class RunLike(Protocol):
+    """What the page reads of a run."""
+
+    @property
+    def run_id(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def output(self) -> Value: ...
+    @property
+    def stores(self) -> Mapping[str, Value]: ...
+    @property
+    def error(self) -> BaseException | None: ...
+    @property
+    def warnings(self) -> Sequence[Diagnostic]: ...
+    @property
+    def note(self) -> str: ...
+    @property
+    def how_to_continue(self) -> str: ...
+    @property
+    def progress(self) -> Progress: ...
+    @property
+    def secrets(self) -> Masks: ...
+
+
+def run_html(run: RunLike) -> str:
+    return run_header_html(run) + body_html(run)
+
+
+def run_text(run: RunLike) -> str:
+    return "\n".join([page.headline(run.progress, run.run_id, now=_now(run)), *body_text(run)])
+
+
+def run_header_html(run: RunLike) -> str:
+    """The line with the status; where a live view has its button."""
+    return page.header_html(run.progress, run.run_id, now=_now(run))
+
+
+def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> str:
+    """Everything below the status: how to continue, the error, the output; stores and the steps of
+    a run that went well are folded. ``error``, ``questions``: False where the cell shows them
+    elsewhere."""
+    parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
+    if continuing := run.how_to_continue:
+        parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
+    if error and run.error is not None:
+        parts.append(error_html(run.error))
+    large: list[tuple[str, str]] = []
+    if _has_output(run):
+        output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
+        large.append(("the output", output))
+    if run.stores:
+        stores = "".join(
+            _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)
+        )
+        title = f"{counted(len(run.stores), 'store')}{_more(run.stores)}"
+        large.append(("the stores", _folded(title, stores)))
+    steps = page.steps_html(run.progress, now=_now(run))
+    if len(steps) > MOST_BODY:
+        steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
+    if run.progress.ended is not None:
+        steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
+    large.append(("the steps", steps))
+    parts.append(fitted(large, run.run_id, MOST_BODY))
+    parts.append(page.questions_html(run.progress) if questions else "")
+    parts += [page.failures_html(run.progress), warnings_html(run.warnings)]
+    return "".join(parts)
+
+
+def fitted(parts: Iterable[tuple[str, str]], run_id: str, room: int) -> str:
+    """Named parts of a page, as far as they fit; a sentence says where another one is. ``room``: in
+    characters."""
+    shown = ""
+    for name, part in parts:
+        if len(shown) + len(part) > room:
+            part = not_saved(name, len(part), f"agf.runs({run_id!r})")
+        shown += part
+    return shown
+
+
+def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> list[str]:
+    lines = [run.note] if run.note else []
+    if continuing := run.how_to_continue:
+        lines.append(f"to continue: {continuing}")
+    if error and run.error is not None:
+        lines.append(error_text(run.error))
+    if _has_output(run):
+        lines += ["output:", *(f"  {one}" for one in _value_lines(run, run.output))]
+    if run.stores:
+        lines.append(f"stores:{_more(run.stores)}")
+        for name, value in islice(run.stores.items(), MOST_STORES):
+            found = _value_lines(run, value)
+            if len(found) == 1:
+                lines.append(f"  {line(name, 60)}: {found[0]}")
+                continue
+            more = (
+                [f"… {len(found) - _MOST_LINES:,} more lines"] if len(found) > _MOST_LINES else []
+            )
+            lines += [
+                f"  {line(name, 60)}:",
+                *(f"    {one}" for one in [*found[:_MOST_LINES], *more]),
+            ]
+    lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
+    lines += page.questions_text(run.progress) if questions else []
+    return _short([*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)])
+
+
+def _short(lines: list[str]) -> list[str]:
+    """The first lines, at most `MOST_PLAIN` characters."""
+    size = 0
+    for number, text in enumerate(lines):
+        size += len(text) + 1
+        if size > MOST_PLAIN:
+            return [*lines[:number], f"… {len(lines) - number:,} more lines are not saved here"]
+    return lines
+
+
+def _has_output(run: RunLike) -> bool:
+    if run.progress.ended is None:
+        return False
+    return run.status == "ok" or run.output is not None
+
+
+def _value_html(run: RunLike, value: Value) -> str:
+    return value_html(run.secrets.shown(value), run.secrets.shown)
+
+
+def _value_lines(run: RunLike, value: Value) -> list[str]:
+    return value_text(run.secrets.shown(value), run.secrets.shown).split("\n")
+
+
+def _store(run: RunLike, name: str, value: Value) -> str:
+    return _folded(f"<code>{html(line(name, 60))}</code>", _value_html(run, value))
+
+
+def _folded(title: str, inside: str, opened: bool = False) -> str:
+    return details(title, f'<div style="padding-left:1.2em">{inside}</div>', opened)
+
+
+def _more(stores: Mapping[str, Value]) -> str:
+    return f" (the first {MOST_STORES})" if len(stores) > MOST_STORES else ""
+
+
+def _now(run: RunLike) -> float:
+    return time.monotonic() if run.progress.ended is None else run.progress.ended

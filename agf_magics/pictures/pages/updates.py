@@ -1,0 +1,246 @@
+"""A run as messages for a page: the tree of its steps once, then only what changed.
+
+All words, marks and colours come from here, so that the page knows no language. An update is JSON;
+the fold of all updates is the last complete one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...flow.progress.events import Question
+from ...flow.progress.progress import Progress
+from ...flow.progress.rows import Row
+from .. import row_words, theme
+from ..plain import line
+from ..row_words import (
+    Tally,
+    activity,
+    brief_times,
+    corner_of,
+    numbers_of,
+    pace,
+    paths,
+    share_of,
+    spent,
+    tails,
+    tallies,
+    times,
+    words,
+)
+from .parts import count_elements, counts, status
+
+STATE_NAMES = tuple(theme.STATES)
+"""The states of rows and runs; an update has their numbers."""
+
+MOST_QUESTIONS = 5
+"""Open questions of an update."""
+
+MOST_CHOICES = 100
+"""Choices of a question that are offered; a text field takes all others."""
+
+LONGEST_TAIL = 200
+"""Characters of the end of what a step printed, or of a reply that arrives."""
+
+Update = dict[str, Any]
+
+
+def describe_tree(progress: Progress) -> dict[str, Any]:
+    """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label,
+    whether it repeats, whether it is a model's session."""
+    return {
+        "name": line(progress.name, 80),
+        "states": [
+            [name, one.mark, one.word, one.color, one.ink, one.ring]
+            for name, one in theme.STATES.items()
+        ],
+        "rows": [_described(row) for row in list(progress.rows.values())],
+    }
+
+
+def _described(row: Row) -> list[Any]:
+    kind = theme.kind(row.word)
+    repeats = bool(row.elements) or row.many or row.again
+    session = getattr(row.step, "session", False) is True
+    return [
+        row.id,
+        row.depth,
+        kind.glyph,
+        line(row.word, 24),
+        line(row.label, 200),
+        repeats,
+        session,
+    ]
+
+
+class Updates:
+    """The updates of one run. Not for several threads at a time."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._counters: dict[int, tuple[Any, ...]] = {}
+        """Of each row, the counters at its last update: a row with the same ones is not looked
+        at."""
+        self._sent: dict[int, list[Any]] = {}
+        self._head: tuple[Any, ...] = ()
+        self._edges = -1
+
+    def complete(self, now: float) -> Update:
+        """All rows. ``now``: on the clock of the events."""
+        self._counters.clear()
+        self._sent.clear()
+        self._edges = -1
+        return self.changes(now) or {}
+
+    def changes(self, now: float, counters: bool = True) -> Update | None:
+        """The rows that differ from those of the last update, and the state of the run; None if
+        nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
+        a later update."""
+        progress = self._progress
+        rows, edges, head = (
+            self._rows(counters, now),
+            self._paths() if counters else None,
+            self._state(counters),
+        )
+        if not rows and edges is None and head == self._head[: len(head)]:
+            return None
+        self._head = self._state(True)
+        begun = progress.when if progress.when is not None else now
+        ended = progress.ended
+        steps, *others = counts(progress)
+        return {
+            "now": round((ended if ended is not None else now) - begun, 3),
+            "live": ended is None,
+            "status": status(progress),
+            "counts": [steps, *count_elements(progress, now), *others],
+            "dropped": progress.failed,
+            "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
+            "rows": rows,
+            **({} if edges is None else {"edges": edges}),
+        }
+
+    def _state(self, counters: bool) -> tuple[Any, ...]:
+        progress = self._progress
+        state = status(progress), len(progress.asked), progress.ended
+        return (*state, progress.failed, progress.usage) if counters else state
+
+    def _rows(self, counters: bool, now: float) -> list[list[Any]]:
+        tallied, found = tallies(self._progress), []
+        for number, row in enumerate(list(self._progress.rows.values())):
+            counted = _counters(row)
+            if self._counters.get(number) == counted:
+                continue
+            before = self._sent.get(number)
+            if not counters and before is not None and before[0] == STATE_NAMES.index(row.state):
+                continue
+            self._counters[number] = counted
+            shown = self._row(row, tallied.get(row.key), now)
+            if before != shown:
+                self._sent[number] = shown
+                found.append([number, *shown])
+        return found
+
+    def _row(self, row: Row, tally: Tally | None, now: float) -> list[Any]:
+        """State, text of the corner, state in words, counters, start, end, the end of its prints or
+        of a reply that arrives, shares that are ok and that failed (null: it is no fan-out), its
+        counters once more, where there is little room, if they are shorter."""
+        shown = corner_of(row, tally)
+        begun = self._progress.when if self._progress.when is not None else row.when
+        start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
+        over = row.ended is not None and begun is not None and not row.running
+        end = round(row.ended - begun, 3) if over else None  # type: ignore[operator]
+        own, parts = share_of(row), shown.shares
+        if not parts and own is not None:
+            parts = (own, 0)
+        elif not parts and row.many and row.failed:
+            parts = (row.finished / row.started, row.failed / row.started)
+        shares = [round(share, 3) for share in parts or ()]
+        numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
+        others = (pace(row, tally, now), activity(row), *spent(row))
+        counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
+        shorter = [brief] if brief != counted else []
+        tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
+        return [
+            STATE_NAMES.index(row.state),
+            shown.words,
+            words(row),
+            counted,
+            start,
+            end,
+            tail,
+            *(shares or [None] * 2 * len(shorter)),
+            *shorter,
+        ]
+
+    def _paths(self) -> dict[str, str] | None:
+        """The numbers on the edges of the walks, by the key of the edge; None if they are as
+        before."""
+        progress = self._progress
+        if self._edges == (size := len(progress.taken)) and (
+            not size or self._last is progress.taken[-1]
+        ):
+            return None
+        self._edges, self._last = size, progress.taken[-1] if size else None
+        return {
+            f"{walk}: {source} → {target}": numbers_of(numbers).words
+            for (walk, source, target), numbers in paths(progress).items()
+        }
+
+    _last: object = None
+
+
+def _question(question: Question) -> dict[str, Any]:
+    """An open question: its choices, and examples of a changed call if the answer may be one."""
+    changed = (
+        [next(iter(question.arguments), ""), question.result]
+        if question.arguments is not None
+        else []
+    )
+    choices = (
+        ["yes", "no"]
+        if question.approval
+        else [line(one, 100) for one in question.choices[:MOST_CHOICES]]
+    )
+    return {
+        "text": line(question.text, 500),
+        "where": line(question.where, 100),
+        "choices": choices,
+        "approval": question.approval,
+        "more": len(question.choices) > MOST_CHOICES,
+        "change": " or ".join(f"{{{line(name, 40)}: …}}" for name in changed if name),
+    }
+
+
+def _counters(row: Row) -> tuple[Any, ...]:
+    """Everything that its update depends on."""
+    return (
+        *_own(row),
+        tails(row),
+        row.usage,
+        row.width,
+        row.placed,
+        tuple(row_words.reports(row)),
+        row.total,
+        row.why,
+        row.when,
+        row.ended,
+        *map(_own, row.elements),
+    )
+
+
+def _own(row: Row) -> tuple[Any, ...]:
+    return (
+        row.started,
+        row.finished,
+        row.failed,
+        row.cancelled,
+        row.left,
+        row.skipped,
+        row.dropped,
+        row.retried,
+        row.earlier,
+        row.asks,
+        row.excused,
+        row.fatal,
+        row.rescues,
+    )

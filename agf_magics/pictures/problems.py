@@ -1,0 +1,84 @@
+"""Errors, warnings and notes as static HTML and as text, with the lines of source that they point
+at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..text.diagnostics import AgfError, Diagnostic
+from ..text.excerpt import wrapped
+from .plain import counted, details, html, plain
+
+WIDE = 78
+"""Columns of a message: JupyterLab shows about 90 when the file browser is open."""
+
+_MARKS = {"error": "✗", "warning": "⚠", "note": "·"}
+_EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
+
+
+def error_html(error: BaseException) -> str:
+    """The error with its place and its hint."""
+    found = error.diagnostics if isinstance(error, AgfError) else None
+    return diagnostics_html(found) if found else _finding_html("error", format_exception(error))
+
+
+def error_text(error: BaseException) -> str:
+    found = error.diagnostics if isinstance(error, AgfError) else None
+    return diagnostics_text(found) if found else f"✗ error: {format_exception(error)}"
+
+
+def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
+    return "".join(
+        _with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code)
+        for one in diagnostics
+    )
+
+
+def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
+    return "\n".join(
+        f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics
+    )
+
+
+def warnings_html(warnings: Iterable[Diagnostic]) -> str:
+    found = list(warnings)
+    if not found:
+        return ""
+    return details(f"⚠ {counted(len(found), 'warning')}", diagnostics_html(found[:20]))
+
+
+def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
+    found = list(warnings)
+    return [f"⚠ {counted(len(found), 'warning')}", diagnostics_text(found[:20])] if found else []
+
+
+def format_exception(error: BaseException) -> str:
+    """The message of an error, after its class if the class is not one of ours."""
+    if isinstance(error, AgfError):
+        return plain(error.diagnostic.message, 1_000)
+    try:
+        message = str(error)
+    except Exception:  # any exception may have any __str__
+        message = "(its text cannot be shown)"
+    return plain(f"{type(error).__name__}: {message}" if message else type(error).__name__, 1_000)
+
+
+def _with_help(page: str, code: str) -> str:
+    """The code of a finding names the magic that explains it (decision D9)."""
+    shown = f"[{html(code)}]"
+    return page.replace(shown, f'<span title="%explain {html(code)}">{shown}</span>', 1)
+
+
+def _finding_html(severity: str, text: str) -> str:
+    style = (
+        f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px "
+        f"0;white-space:pre;overflow:auto"
+    )
+    first, *rest = wrapped(f"{severity}: {text}").split("\n")
+    head = (
+        f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
+    )
+    # nbconvert has a proportional font for <pre>, which moves the carets.
+    inside = "\n".join([head, *map(html, rest)])
+    return f'<pre style="{style};font-family:monospace">{inside}</pre>'

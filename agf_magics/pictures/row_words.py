@@ -1,0 +1,276 @@
+"""The counts and the state of a row of a run, in words.
+
+The row of a fan-out has its start and end; the rows below it count its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ..flow.progress.events import Progressed
+from ..flow.progress.progress import Progress
+from ..flow.progress.rows import Key, Row
+from .plain import counted, duration, line, money, plain
+from .theme import STATES, State, state
+
+MOST_NUMBERS = 4
+
+TAIL, TAIL_LINES = 400, 5
+"""Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
+
+FEW, SOON = 3, 0.5
+"""Ended elements and seconds before which a pace is a guess."""
+
+MARKED = {"printed": "prints: ", "thinking": "thinking: ", "call": "calls "}
+
+AGAIN = "↺"
+"""Marks results that are reused from another run, or from an earlier session of this one."""
+
+
+class Tally(NamedTuple):
+    """The elements of a fan-out."""
+
+    total: int
+    ok: int
+    failed: int
+    running: int
+    cancelled: int
+
+    @property
+    def ended(self) -> int:
+        return self.ok + self.failed + self.cancelled
+
+    def __str__(self) -> str:
+        """
+        >>> str(Tally(1000, 812, 3, 8, 0))
+        '812 ok, 3 failed, 8 running of 1,000'
+        """
+        parts = [
+            (self.ok, "ok"),
+            (self.failed, "failed"),
+            (self.running, "running"),
+            (self.cancelled, "cancelled"),
+        ]
+        counts = ", ".join(f"{count:,} {word}" for count, word in parts if count or word == "ok")
+        return f"{counts} of {self.total:,}"
+
+    @property
+    def brief(self) -> str:
+        """The same where there is little room: how many have ended, which failed, which run.
+
+        >>> Tally(1000, 812, 3, 8, 0).brief
+        '815/1,000 ✗3 ▶8'
+        """
+        return self.ended_of(f"/{self.total:,}")
+
+    def ended_of(self, total: str = "") -> str:
+        """``brief`` with another text for the total: that of a loop is not known.
+
+        >>> Tally(0, 1, 0, 1, 0).ended_of()
+        '1 ▶1'
+        """
+        parts = [(self.failed, "failed"), (self.running, "running"), (self.cancelled, "cancelled")]
+        marked = (f" {STATES[name].mark}{count:,}" for count, name in parts if count)
+        return f"{self.ended:,}{total}{''.join(marked)}"
+
+
+class Corner(NamedTuple):
+    """The state of a step in the corner of its box, short enough for the reserved space: ``▶
+    812/1,000``."""
+
+    words: str
+    look: State
+    shares: tuple[float, float] | None = None
+    """The shares of the elements of a fan-out that are ok and that failed."""
+
+
+def tallies(progress: Progress) -> Mapping[Key, Tally]:
+    """The elements of each fan-out that has started."""
+    rows = list(progress.rows.values())
+    return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
+
+
+def pace(row: Row, tally: Tally | None, now: float) -> str:
+    """How fast the elements of a running fan-out end, and when the last one will: ``120/s, 7 s
+    left``. ``now``: on the clock of the events."""
+    if tally is None or row.when is None or not row.running:
+        return ""
+    # What an earlier session did took no time of this one.
+    done = tally.ended - sum(part.earlier for part in row.elements)
+    left = tally.total - tally.ended
+    seconds = now - row.when
+    if done < FEW or seconds < SOON or not left:
+        return ""
+    each = seconds / done
+    speed = f"{1 / each:,.0f}/s" if each < 0.5 else f"{duration(each)} each"
+    return f"{speed}, {duration(max(1.0, left * each))} left"
+
+
+def words(row: Row) -> str:
+    """The state of a row as a mark and a word: ``✓ ok``."""
+    look = state(row.state)
+    return f"{look.mark} {look.word}{_left(row)}{_earlier(row)}"
+
+
+def corner_of(row: Row, tally: Tally | None) -> Corner:
+    """The corner of the box of a row."""
+    look = state(row.state)
+    again = f" {AGAIN}" if row.earlier else ""
+    if tally is not None and row.state != "pending":
+        total = tally.total or 1
+        share = (tally.ok / total, tally.failed / total)
+        return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
+    if row.many and row.started:
+        of_all = f"/{_short(row.total)}" if row.total is not None else ""
+        return Corner(f"{look.mark} {_short(row.finished)}{of_all}{again}", look)
+    if row.times > 1:
+        return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
+    return Corner(f"{look.mark} {look.word.split()[0]}{again}", look)
+
+
+def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
+    """The taken edges of the walks of the outermost flow: for walk, source and target the round
+    numbers. An edge from START has the number 1."""
+    found: dict[tuple[str, str, str], list[int]] = {}
+    for at, source, target in list(progress.taken):
+        match at:
+            case (str(walk), int(rounds)):
+                found.setdefault((walk, source, target), []).append(rounds + 1)
+    return found
+
+
+def numbers_of(numbers: list[int]) -> Corner:
+    """The label of an edge that was taken: ``1, 4``."""
+    few = ", ".join(f"{number:,}" for number in numbers[:MOST_NUMBERS])
+    return Corner(
+        f"{few}, … {len(numbers):,}×" if len(numbers) > MOST_NUMBERS else few, state("taken")
+    )
+
+
+def times(row: Row) -> str:
+    """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
+    that ran once."""
+    if not row.many:
+        if row.by_need and row.state == "skipped":
+            return line(row.why, 100)
+        if row.times <= 1:
+            return f"{row.retried:,} retried" if row.retried else ""
+    lost = row.failed - row.retried
+    parts = [
+        (row.finished, "ok"),
+        (lost, "waiting" if row.asks and not row.running else "failed"),
+        (row.running, "running"),
+        (row.retried, "retried"),
+        (row.cancelled, "cancelled"),
+        (0 if row.loops and row.finished else row.skipped, "skipped"),
+    ]
+    return ", ".join(f"{count:,} {word}" for count, word in parts if count > 0)
+
+
+def brief_times(row: Row) -> str:
+    """`times` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
+    if row.times <= 1 or row.asks:
+        return times(row)
+    return _tally(0, (row,)).ended_of()
+
+
+def reports(row: Row) -> list[Progressed]:
+    """What the running calls of a row have reported last, the longest running one first."""
+    return list(row.reports.values()) if row.running else []
+
+
+def activity(row: Row) -> str:
+    """What its calls do: ``3 of 10 · page 3``, ``again in 0.3 s (HTTP 429)``, and how many workers
+    make them. Of many calls, the longest running one that reports: ``#7: 3 of 10, and 4 more``."""
+    reported = reports(row)
+    more = f", and {len(reported) - 1:,} more" if len(reported) > 1 else ""
+    shown = [report_text(row, one) + more for one in reported[:1]]
+    return " · ".join(filter(None, [*shown, on_workers(row)]))
+
+
+def report_text(row: Row, report: Progressed) -> str:
+    """``#7: 3 of 10 · page 3``"""
+    number = f"#{report.at[-1]}: " if row.many and isinstance(report.at[-1], int) else ""
+    total = f" of {_amount(report.total)}" if report.total is not None else ""
+    done = f"{_amount(report.done)}{total}" if report.done is not None else ""
+    return number + " · ".join(filter(None, [done, line(report.text, 120)]))
+
+
+def share_of(row: Row) -> float | None:
+    """The share that the call of a row has done; None if that is not known, or of many calls."""
+    done, total = next(((one.done, one.total) for one in reports(row)), (None, None))
+    return min(done / total, 1.0) if done is not None and total and not row.many else None
+
+
+def _amount(number: float) -> str:
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.3g}"
+
+
+def on_workers(row: Row) -> str:
+    """``running 40 on 2 processes``, ``starting 4 workers``; empty without workers."""
+    if row.placed is None or not row.running:
+        return ""
+    count, where, starting = row.placed
+    if starting:
+        return f"starting {counted(starting, 'worker')}"
+    return f"running {count:,} on {line(where, 60)}"
+
+
+def spent(row: Row) -> tuple[str, ...]:
+    """The tokens and the cost of the models that a step asked."""
+    if row.usage is None:
+        return ()
+    cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
+    return (counted(row.usage.tokens, "token"), *cost)
+
+
+def tails(row: Row) -> tuple[str, ...]:
+    """The end of what a step printed, and of each part of a reply that arrives: ``thinking: …``,
+    its text, the calls of tools."""
+    parts = [
+        ("printed", row.printed),
+        *(row.arriving.parts.copy().items() if row.arriving is not None else ()),
+    ]
+    return tuple(f"{MARKED.get(part, '')}{_tail(text)}" for part, text in parts if text.strip())
+
+
+def _tail(text: str) -> str:
+    """The last lines of a text; of a line that is written again and again, such as a progress bar,
+    its last state."""
+    lines = text[-TAIL:].strip("\r\n").split("\n")
+    shown = "\n".join(one.rstrip("\r").rpartition("\r")[2] for one in lines[-TAIL_LINES:])
+    return plain(shown if len(text) <= TAIL and len(lines) <= TAIL_LINES else f"…{shown}")
+
+
+def _left(row: Row) -> str:
+    return f", {row.left:,} left running" if row.left and row.state != "left" else ""
+
+
+def _earlier(row: Row) -> str:
+    """How many results were reused instead of calling again."""
+    if not row.earlier:
+        return ""
+    return f", {AGAIN} reused" if row.earlier == row.times else f", {AGAIN} {row.earlier:,} reused"
+
+
+def _tally(total: int, parts: tuple[Row, ...]) -> Tally:
+    ok = sum(row.finished for row in parts)
+    failed = sum(max(0, row.failed - row.retried) for row in parts)
+    return Tally(
+        total, ok, failed, sum(row.running for row in parts), sum(row.cancelled for row in parts)
+    )
+
+
+def _short(count: int) -> str:
+    """
+    >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
+    ['812', '1,000', '12k', '3.4M']
+    """
+    return (
+        f"{count:,}"
+        if count < 10_000
+        else f"{count // 1000}k"
+        if count < 1_000_000
+        else f"{count / 1e6:.1f}M"
+    )

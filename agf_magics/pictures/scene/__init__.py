@@ -1,0 +1,1 @@
+"""A flow as boxes and lines, without positions."""

@@ -1,0 +1,186 @@
+"""The sizes and texts of boxes: what is written in each, and how wide it is.
+
+The parts of a picture: boxes with their texts, frames around them, lines between them.
+
+A frame has a title and no box of its own: arrows end at its border. A value that comes from far away
+is a small tag in the box that reads it (``◂ raw``), so what a box needs is known only when the tags
+are: `measured` takes them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...flow.frame import Expr
+from ...flow.step import Cut, Step
+from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
+from .. import theme as look
+from ..plain import line
+from .scene import Box, Frame, Tags
+
+INPUT = "input"
+"""The id of the box of the run's input."""
+
+LONGEST = 40
+"""Characters of a line of a name; a longer name has two lines."""
+LABEL = 40
+"""Characters of the label of an edge or of a case."""
+CONDITION = 52
+"""Characters of a condition that are shown."""
+TOOLTIP = 500
+
+NAME, SMALL, TITLE = 13.0, 11.0, 12.0
+"""The sizes of the name of a box, of all other texts, and of the title of a frame."""
+PADDING = 10.0
+LEADING = 15.0
+GLYPH = 19.0
+"""The room of the sign of a kind, before its name."""
+GAP = 5.0
+"""Between two tags."""
+CHIPS = 180.0
+"""The width from which the tags of a box go on in a new row."""
+NARROWEST = 76.0
+STATE = 92.0
+"""The room of the longest state on the border of a box, beside a case."""
+STACK = 6.0
+"""What a box inside a fan-out is larger by: two more borders behind it."""
+PILL = 8.0
+"""What the case of a choice stands above the border of its box."""
+
+
+class Measured(NamedTuple):
+    """The texts of a box as they are painted, and its size."""
+
+    names: tuple[str, ...]
+    does: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    """The tags and the output below its name: ``("◂ raw", "→ net")``."""
+    width: float
+    height: float
+
+
+def measured(box: Box, tags: Tags) -> Measured:
+    """The texts and the size of a box. For a frame: of its title."""
+    if box.word == "end":
+        return Measured((box.name,), (), (), 54, 24)
+    chips = (*(f"◂ {name}" for name in tags), *([f"→ {box.output}"] if box.output else []))
+    if isinstance(box, Frame):
+        head = title(box, tags)
+        wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
+        does: tuple[str, ...] = (line(box.does, 2 * LONGEST),) if box.does else ()
+        below = max((look.width(text, SMALL) for text in does), default=0.0)
+        return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
+    names = folded(box.name, 2)
+    does = (
+        (folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),))
+        if box.does
+        else ()
+    )
+    sign = GLYPH + (14 if box.opens else 0)
+    texts = max(
+        *(look.width(text, NAME, bold=True) + sign for text in names),
+        *(look.width(text, SMALL) for text in does),
+        look.width(box.case, SMALL) + STATE if box.case else 0.0,
+        NARROWEST,
+    )
+    rows = _rows((*chips, *box.leaves), max(texts, CHIPS))
+    wide = max(texts, *(sum(map(chip_width, row)) - GAP for row in rows), 0.0)
+    lines = len(does) + len(rows)
+    height = 15 + 16 * len(names) + LEADING * lines + (3 if rows else 0)
+    return Measured(names, does, rows, wide + 2 * PADDING, height)
+
+
+def title(frame: Frame, tags: Tags) -> str:
+    """The title of a frame, without a value that is a tag: ``⟳ each of`` before ``◂ regions``."""
+    name = frame.name
+    for tag in tags:
+        if name == tag or name.endswith(f" {tag}"):
+            name = name.removesuffix(tag).rstrip()
+            break
+    return f"{look.kind(frame.word).glyph} {name}".rstrip()
+
+
+def chip_width(chip: str) -> float:
+    """The width of a tag (``◂ raw``) or of an output (``→ net``), with the gap after it."""
+    return look.width(chip, SMALL) + (GAP + 10 if chip[0] == "◂" else GAP)
+
+
+def _rows(chips: Sequence[str], room: float) -> tuple[tuple[str, ...], ...]:
+    rows: list[list[str]] = []
+    filled = 0.0
+    for chip in chips:
+        if not rows or filled + chip_width(chip) > room:
+            rows.append([])
+            filled = 0.0
+        rows[-1].append(chip)
+        filled += chip_width(chip)
+    return tuple(map(tuple, rows))
+
+
+def folded(text: str, most: int) -> tuple[str, ...]:
+    """``text`` in at most ``most`` lines, broken after a blank, a dot or an underscore."""
+    lines = [""]
+    for piece in re.findall(r"[^ _.]*[ _.]?", line(text, 2_000)):
+        if lines[-1] and len(lines[-1] + piece.rstrip()) > LONGEST and len(lines) < most:
+            lines.append("")
+        lines[-1] += piece
+    return tuple(line(one.strip(), LONGEST) for one in lines)
+
+
+def way(walk: str, source: str, target: str) -> str:
+    """The key of a graph's edge among the states of a run."""
+    return f"{walk}: {source} → {target}"
+
+
+def first_boxes(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line to ``box`` ends."""
+    return box.first if isinstance(box, Frame) else (box,)
+
+
+def last(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line from ``box`` begins."""
+    return box.last if isinstance(box, Frame) else (box,)
+
+
+def how(step: Step) -> str:
+    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at
+    most 5 times``."""
+    bits = []
+    match step:
+        case Each():
+            bits.append(f"{step.limit or WIDTH} at once")
+            bits += [_bound(step.cut)] if step.cut is not None else []
+        case Fold() if step.most is not None:
+            bits.append(f"at most {step.most:,}")
+        case Repeat():
+            bits += [f"until {condition(step.until)}"] if step.until is not None else []
+            bits.append(
+                f"at most {step.limit:,} times"
+                if step.until is not None or step.session
+                else f"{step.limit:,} times"
+            )
+    if isinstance(step, (Each, Branches)):
+        failing = step.failing
+        is_list = step.gather is None or isinstance(step, Branches)
+        drops = failing.on_error == "continue" and is_list
+        pause = f", wait: {failing.wait:g}s" if failing.wait else ""
+        again = [f"retry({failing.retries}{pause})"] if failing.retries else []
+        if again or drops:
+            bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
+    if isinstance(step, Invoke) and step.permit is not None:
+        bits.append("asks before")
+    if step.rescue is not None:
+        bits.append("continues if it fails")
+    return " · ".join(bits)
+
+
+def _bound(cut: Cut) -> str:
+    refuses = cut.finding(1).severity == "error"
+    return f"{'at most' if refuses else 'the first'} {cut.most:,}"
+
+
+def condition(expr: Expr) -> str:
+    """An expression as its language shows it (its ``text``), else its source."""
+    return line(getattr(expr, "text", None) or expr.span.text, CONDITION)

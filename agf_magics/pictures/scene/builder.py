@@ -1,0 +1,420 @@
+"""The scene of a flow: its steps as boxes and frames, their order and the flow of values as lines.
+
+Only its values place the calls of a plan, only its edges the nodes of a graph; if that is the whole
+flow, it has no frame. The values of a graph are in its boxes, since every node may read and write the
+state. A step that only hands a value on (``collect: pipe``) has no box.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, pairwise
+
+from ...flow.graph_steps import END, START, Dag, Walk
+from ...flow.step import Step
+from ...flow.steps import (
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Flow,
+    Fold,
+    Invoke,
+    Repeat,
+    children,
+    every,
+)
+from ...flow.steps import Sequence as Steps
+from ..plain import line
+from .boxes import INPUT, LABEL, TOOLTIP, condition, first_boxes, how, last, way
+from .cycles import condition_of, edges_far
+from .data_flow import DataFlow
+from .scene import Box, Frame, Link, Scene
+
+MANY_NODES = 40
+"""Nodes of a graph above which an edge back, or past more than `NEAR_NODES` ranks, is a tag of its
+source: long edges take graphviz a cubic time."""
+NEAR_NODES = 3
+MANY_ENDS = 3
+"""Edges to END above which they are tags of their sources."""
+DOES = 80
+"""Characters of what a box does."""
+
+
+def scene(flow: Flow, folded: Collection[str] = (), called: Collection[str] = ()) -> Scene:
+    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames;
+    ``called``: the ids of calls that are linked to flows."""
+    return _Builder(flow, frozenset(folded), frozenset(called)).scene()
+
+
+class _Builder:
+    def __init__(self, flow: Flow, folded: Collection[str], called: Collection[str]) -> None:
+        self.flow, self.folded, self.called, self.data = flow, folded, called, DataFlow(flow)
+        self.links: list[Link] = []
+        self.box_of: dict[str, Box] = {}
+        """The box or frame that shows a step, by the id of the step."""
+        self.prefix = ""
+        """What all paths of a plan begin with; it is not shown."""
+        self.leaving: dict[str, list[str]] = {}
+        """Of nodes of a graph: their edges that are tags, as they are shown."""
+
+    def scene(self) -> Scene:
+        body: Step = self.flow.body
+        while isinstance(body, Steps) and len(body.steps) == 1:
+            body = body.steps[0]
+        is_free = isinstance(body, Dag | Walk) and bool(children(body))
+        if isinstance(body, Dag | Walk) and is_free:
+            parts = self.free(body, None)
+        else:
+            parts = self.chain(self.flow.body.steps, many=False)
+        parts = self.with_input(tuple(map(self.with_leaving, parts)))
+        return Scene(
+            name=self.flow.name,
+            parts=parts,
+            links=tuple(self.links),
+            values=self.values(parts),
+            is_free=is_free,
+        )
+
+    def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
+        """``name``: that of a branch or a node. ``case``: see `Box.case`."""
+        if isinstance(step, Steps) and len(step.steps) == 1:
+            box = self.step(step.steps[0], many, name, case)
+        else:
+            box = self.drawn(step, many, name, case)
+        self.box_of[step.id] = box
+        return box
+
+    def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
+        call = _only_call(step)
+        said = call or step
+        output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
+        shown, does, output = self.texts(said, name or step.title, output)
+        if call is not None:
+            does = " · ".join(filter(None, (does, how(step))))
+        box = Box(
+            id=step.id,
+            word=step.word,
+            name=shown,
+            does=does,
+            output=output,
+            case=case,
+            many=many,
+            opens=step.id in self.folded
+            or said.id in self.called
+            or (isinstance(said, Invoke) and said.kind == "flow"),
+            tooltip=self.tooltip(step, shown),
+            step=step,
+        )
+        if isinstance(step, Invoke | Compute) or not children(step):
+            return box
+        if call is not None or step.id in self.folded:
+            self.box_of |= {inner.id: box for inner in every(step)}
+            return box
+        return self.frame(step, box)
+
+    def texts(self, step: Step, name: str, output: str) -> tuple[str, str, str]:
+        """The name of a box, what it does, its output. The name is the first that there is of the
+        written title, the given name, that of a tool or an agent, the output: never a prompt or an id.
+        """
+        name = step.title or name
+        if not isinstance(step, Invoke | Compute):
+            head = _heading(step)
+            return name or head, " · ".join(filter(None, (name and head, _policy(step)))), output
+        does = line(condition(step.value) if isinstance(step, Compute) else step.label, DOES)
+        called = _called(step)
+        if called and step.id not in self.data.nodes:
+            does = called
+            name, does = name or does, "" if name in ("", does) else does
+        elif not name:
+            name, output = output or step.word, ""
+        if step.id in self.data.nodes and output in (name, step.id.rpartition(".")[2]):
+            output = ""  # a node that returns whatever its function gives
+        bits = ("" if does in (name, output) else _bare(does), how(step))
+        return name, " · ".join(filter(None, bits)), output
+
+    def tooltip(self, step: Step, name: str) -> str:
+        reads, writes = self.data.reads(step), self.data.writes(step)
+        facts = (
+            f"{step.id}: {step.word} {name}".rstrip(),
+            step.label if step.label != name else "",
+            how(step),
+            f"tools: {', '.join(tool.text for tool in step.tools)}"
+            if isinstance(step, Invoke) and step.tools
+            else "",
+            f"reads {reads}" if reads else "",
+            f"writes {writes}" if writes else "",
+        )
+        return "\n".join(line(fact, TOOLTIP) for fact in facts if fact)
+
+    def frame(self, step: Step, head: Box) -> Box:
+        begin: Sequence[Box] = ()
+        end: Sequence[Box] = ()
+        match step:
+            case Branches() | Choose():
+                parts = self.ways(step, head.many)
+                begin = [*chain.from_iterable(map(first_boxes, parts))]
+                end = [*chain.from_iterable(map(last, parts))]
+                if isinstance(step, Branches) and step.collect is not None:
+                    parts, end = self.collected(
+                        step.collect, parts, [*step.branches], head.many, end
+                    )
+            case Each(body=body):
+                parts = self.chain([body], many=True)
+                begin, end = first_boxes(parts[0]), last(parts[-1])
+                if step.collect is not None:
+                    parts, end = self.collected(step.collect, parts, [], head.many, end)
+            case Fold(body=body) | Repeat(body=body):
+                parts = self.chain(body.steps if isinstance(body, Steps) else [body], many=True)
+                self.links.append(Link(parts[-1].id, parts[0].id, "back"))
+            case Steps(steps=steps):
+                parts = self.chain(steps, head.many)
+            case _:
+                assert isinstance(step, Dag | Walk), "every other step is a box"
+                parts = self.free(step, head)
+                begin, end = self.ends_of(step, parts)
+        if not parts:
+            return head
+        framed = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
+        frame = Frame(
+            **framed,
+            parts=parts,
+            first=tuple(begin or first_boxes(parts[0])),
+            last=tuple(end or last(parts[-1])),
+        )
+        if isinstance(step, Fold | Repeat):
+            self.box_of[step.body.id] = frame
+        if isinstance(step, Branches | Each) and step.collect is not None:
+            self.box_of.setdefault(step.collect.id, frame)
+        return frame
+
+    def ways(self, step: Branches | Choose, many: bool) -> tuple[Box, ...]:
+        """The branches, or the cases with their conditions."""
+        if isinstance(step, Choose):
+            cases = [
+                (line(step.conditions.get(label, f"= {label}"), LABEL), inner)
+                for label, inner in step.cases.items()
+            ]
+            if step.default is not None:
+                cases.append(("otherwise", step.default))
+            return tuple(self.step(inner, many, case=case) for case, inner in cases)
+        is_list = all(re.fullmatch(r"\d+|.*\[\d+\]", one.id) for one in step.branches.values())
+        return tuple(
+            self.step(inner, many, "" if is_list else name) for name, inner in step.branches.items()
+        )
+
+    def collected(
+        self,
+        collect: Step,
+        parts: tuple[Box, ...],
+        names: list[str],
+        many: bool,
+        end: Sequence[Box],
+    ) -> tuple[tuple[Box, ...], Sequence[Box]]:
+        """``parts`` with the box of ``collect``, and the boxes at which they end."""
+        if _says_nothing(collect, names):
+            return parts, end
+        box = self.step(collect, many, "collect" if isinstance(collect, Compute) else "")
+        self.links += [Link(part.id, box.id, "then") for part in parts]
+        return (*parts, box), last(box)
+
+    def chain(self, steps: Sequence[Step], many: bool) -> tuple[Box, ...]:
+        spoken = [
+            step
+            for step in steps
+            if len(steps) == 1
+            or self.data.writes(step)
+            or not _says_nothing(step, self.data.reads(step).split(", "))
+        ]
+        boxes = tuple(self.step(step, many) for step in spoken)
+        self.links += [Link(before.id, after.id, "then") for before, after in pairwise(boxes)]
+        return boxes
+
+    def free(self, step: Dag | Walk, head: Box | None) -> tuple[Box, ...]:
+        """The calls of a plan, or the nodes of a graph. ``head``: of its frame, if it has one."""
+        if isinstance(step, Walk):
+            return self.walked(step, head)
+        self.prefix = self.prefix or _common_prefix(self.data, step)
+        return tuple(self.step(call, many=False) for call in step.steps)
+
+    def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
+        nodes = {name: self.step(node, False, name) for name, node in step.nodes.items()}
+        for name, most in step.limits.items():
+            if name in nodes:
+                self.leaving.setdefault(nodes[name].id, []).append(f"at most {most:,} times")
+        ends = {} if head else {name: _terminal(step.id, name) for name in (START, END)}
+        known = nodes | ends
+        seen = set[tuple[str, str]]()
+        far = edges_far(step.edges, NEAR_NODES) if len(nodes) > MANY_NODES else set[int]()
+        leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
+        for place, edge in enumerate(step.edges):
+            # Loading reports an edge to an unknown node; it cannot be drawn.
+            if edge.source not in known or edge.target not in known:
+                continue
+            label = condition_of(edge)
+            if place in far or (edge.target == END and leaving and edge.source != START):
+                shown = f"{label} ▸ {edge.target}".strip()
+                self.leaving.setdefault(last(known[edge.source])[-1].id, []).append(shown)
+                continue
+            key = way(step.id, edge.source, edge.target)
+            ends_of = known[edge.source].id, known[edge.target].id
+            first_time = (edge.source, edge.target) not in seen
+            self.links.append(Link(*ends_of, "then", label, key if first_time else ""))
+            seen.add((edge.source, edge.target))
+        for name in step.limits:
+            target = step.exits.get(name, END)
+            if name in known and target in known and (name, target) not in seen:
+                key = way(step.id, name, target)
+                self.links.append(
+                    Link(known[name].id, known[target].id, "limit", "limit reached", key)
+                )
+        used = {id for link in self.links for id in link[:2]}
+        start, end = ([ends[name]] if name in ends else [] for name in (START, END))
+        return (*start, *nodes.values(), *(box for box in end if box.id in used))
+
+    def ends_of(self, step: Dag | Walk, parts: tuple[Box, ...]) -> tuple[list[Box], list[Box]]:
+        """The boxes with which the frame of a plan or a graph begins and ends."""
+        if isinstance(step, Dag):
+            fed = {reader for _, reader, _ in step.feeds}
+            feeding = {writer for writer, _, _ in step.feeds}
+            return (
+                [box for box in parts if box.id not in fed],
+                [box for box in parts if box.id not in feeding],
+            )
+        node = {name: self.box_of[inner.id] for name, inner in step.nodes.items()}
+        into = [node[e.target] for e in step.edges if e.source == START and e.target in node]
+        out = [node[e.source] for e in step.edges if e.target == END and e.source in node]
+        return [*chain.from_iterable(map(first_boxes, into))], [
+            *chain.from_iterable(map(last, out))
+        ]
+
+    def with_leaving(self, box: Box) -> Box:
+        """``box``, and what is in it, with the edges that are tags: these are known when the whole
+        graph has been read."""
+        if isinstance(box, Frame):
+            return replace(box, parts=tuple(map(self.with_leaving, box.parts)))
+        return replace(box, leaves=tuple(dict.fromkeys(self.leaving.get(box.id, ()))))
+
+    def with_input(self, parts: tuple[Box, ...]) -> tuple[Box, ...]:
+        """``parts`` after the box of the run's input, if a step reads from it."""
+        names = dict.fromkeys(
+            self.short(wire.name.split(" → ")[0])
+            for wire in self.data.wires
+            if not wire.source and wire.dest in self.box_of and wire.dest not in self.data.nodes
+        )
+        if len(names) > 1:  # a step that reads the whole input adds no name to its fields
+            names.pop("".join(self.flow.dialect.stores[-1:]), None)
+        if not names:
+            return parts
+        text = ", ".join(names)
+        box = Box(id=INPUT, word=INPUT, name="input", does=text, tooltip=f"the input: {text}")
+        if not any(isinstance(step, Dag) for step in every(self.flow.body)) and parts:
+            self.links.insert(0, Link(INPUT, parts[0].id, "then"))
+        self.box_of[INPUT] = box
+        return (box, *parts)
+
+    def values(self, parts: Sequence[Box]) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        """The names of the values that flow from a box to a box, by their ids."""
+        around = dict(_frames_around(parts))
+        names: dict[tuple[str, str], dict[str, None]] = {}
+        for wire in self.data.wires:
+            source = self.box_of.get(wire.source or INPUT)
+            reader = self.box_of.get(wire.dest)
+            if source is None or reader is None or wire.dest in self.data.nodes:
+                continue
+            tail, head = source.id, reader.id
+            if tail == head or head in around.get(tail, ()) or tail in around.get(head, ()):
+                continue
+            if tail in around and head in around:
+                names.setdefault((tail, head), {})[self.short(wire.name)] = None
+        return {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
+
+    def short(self, names: str) -> str:
+        """Names without the prefix that all paths of a plan have."""
+        shown = (
+            name.removeprefix(f"{self.prefix}.") if self.prefix else name
+            for name in names.split(", ")
+        )
+        return ", ".join(re.sub(r"^†?(input|state|output)\.", "", name) for name in shown)
+
+
+def _frames_around(
+    parts: Sequence[Box], outer: frozenset[str] = frozenset()
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The id of each box and frame with those of the frames around it."""
+    for part in parts:
+        yield part.id, outer
+        if isinstance(part, Frame):
+            yield from _frames_around(part.parts, outer | {part.id})
+
+
+def _without_fields(names: Iterable[str]) -> Iterable[str]:
+    """A field is not shown next to its whole value: ``rivers``, and not ``rivers, rivers → name``."""
+    whole = set(names)
+    return (name for name in names if (head := name.split(" → ")[0]) == name or head not in whole)
+
+
+def _common_prefix(data: DataFlow, step: Dag) -> str:
+    fed = [name for _, _, name in step.feeds]
+    outputs = [name for call in step.steps for name in data.writes(call).split(", ")] + fed
+    paths = [name for name in outputs if name.startswith("†state")]
+    shared = os.path.commonprefix(paths)  # noqa: RUF071  # of the texts, to the last dot
+    return shared.rpartition(".")[0] if len(paths) > 1 else ""
+
+
+def _terminal(walk: str, name: str) -> Box:
+    return Box(id=f"{walk} {name}", word="end", name=name, tooltip=name)
+
+
+def _called(step: Invoke | Compute) -> str:
+    """The name of the tool, the agent or the flow that a step calls."""
+    if isinstance(step, Invoke) and step.kind not in ("question", "model"):
+        return step.name.text
+    return ""
+
+
+def _only_call(step: Step) -> Invoke | None:
+    """The call of a step that is there only for the failures of that call: both are one box."""
+    if not isinstance(step, Branches) or step.gather is None or len(step.branches) != 1:
+        return None
+    (call,) = step.branches.values()
+    return call if isinstance(call, Invoke) else None
+
+
+def _heading(step: Step) -> str:
+    match step:
+        case Each():
+            return f"each of {_bare(condition(step.over))}"
+        case Fold():
+            return f"fold {_bare(condition(step.over))}"
+        case Choose() if hasattr(step.pick, "text") or getattr(step.pick, "span", None):
+            return _bare(condition(step.pick))
+        case Repeat():
+            return "repeat"
+    return step.word.removeprefix("agf.")
+
+
+def _policy(step: Step) -> str:
+    """How a frame repeats and fails; eight at once is the default, and not said."""
+    text = how(step)
+    if isinstance(step, Each) and step.limit is None:
+        return re.sub(r"^8 at once( · )?", "", text)
+    return text
+
+
+def _bare(text: str) -> str:
+    return text.replace("ctx.", "")
+
+
+def _says_nothing(step: Step, parts: Sequence[str]) -> bool:
+    """Whether a step only hands a value on: ``pipe``, ``{a: a, b: b}``, the last output of a
+    policy."""
+    if not isinstance(step, Compute):
+        return False
+    text = re.sub(r"\s", "", getattr(step.value, "text", None) or step.value.span.text)
+    alike = "{" + ",".join(f"{name}:{name}" for name in parts) + "}"
+    is_only = step.word == "output_from" and len(parts) == 1
+    return text in ("pipe", re.sub(r"\s", "", alike)) or is_only

@@ -1,0 +1,80 @@
+"""The edges of a graph: the condition of one as it is written, and those that close a cycle."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ...flow.graph_steps import START, Edge
+from ..plain import line
+from .boxes import CONDITION
+
+Ends = tuple[str, str]
+"""The names of what a line leaves and of what it enters."""
+
+
+def condition_of(edge: Edge) -> str:
+    """The condition of an edge as it is written; empty if it has none."""
+    text = edge.label or (edge.when.span.text if edge.when is not None else "")
+    return line(text, CONDITION) if text else "else" if edge.otherwise else ""
+
+
+def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
+    """The edges that close a cycle, and those that pass more than ``near`` ranks."""
+    pairs = [(edge.source, edge.target) for edge in edges]
+    far, rank = closing(pairs), longest_ways(pairs)
+    return far | {
+        place
+        for place, (tail, head) in enumerate(pairs)
+        if rank.get(head, 0) - rank.get(tail, 0) > near
+    }
+
+
+def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
+    """The length of the longest way to each name, apart from the pairs that close a cycle."""
+    rank: dict[str, int] = {}
+    after: dict[str, list[str]] = {}
+    before: Counter[str] = Counter()
+    back = closing(pairs)
+    for place, (tail, head) in enumerate(pairs):
+        if place not in back:
+            after.setdefault(tail, []).append(head)
+            before[head] += 1
+    ready = [name for name in after if not before[name]]
+    for name in ready:  # it grows: a name is ready after all before it
+        for head in after.get(name, ()):
+            rank[head] = max(rank.get(head, 0), rank.get(name, 0) + 1)
+            before[head] -= 1
+            if not before[head]:
+                ready.append(head)
+    return rank
+
+
+def closing(pairs: Sequence[Ends]) -> set[int]:
+    """The pairs that close a cycle. A depth-first search without recursion: a graph may have
+    thousands of nodes."""
+    out: dict[str, list[tuple[int, str]]] = {}
+    for place, (tail, head) in enumerate(pairs):
+        out.setdefault(tail, []).append((place, head))
+    found: set[int] = set()
+    on_path: dict[str, bool] = {}
+    """Of each visited node: whether it is on the current path."""
+    for first in (START, *out):
+        if first in on_path:
+            continue
+        on_path[first] = True
+        path = [(first, iter(out.get(first, ())))]
+        while path:
+            node, rest = path[-1]
+            step = next(rest, None)
+            if step is None:
+                on_path[node] = False
+                path.pop()
+                continue
+            place, target = step
+            if on_path.get(target):
+                found.add(place)
+            elif target not in on_path:
+                on_path[target] = True
+                path.append((target, iter(out.get(target, ()))))
+    return found

@@ -1,0 +1,151 @@
+"""Which values are drawn as lines: those of near steps. A value that comes from far away is a tag.
+
+A line that runs past many boxes says little and costs much room; the name at the reader says it at
+once (``◂ raw``). Where a value flows from a step to the next, the line of their order is not drawn:
+one line for one fact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..plain import line
+from .boxes import INPUT, first_boxes, last
+from .cycles import Ends, longest_ways
+from .scene import Box, Frame, LineKind, Link, Scene, Tags, within
+
+NEAR = 2
+"""Ranks between a step and a reader that gets a line; a farther one gets a tag."""
+FAN = 6
+"""Readers of one value in one frame that get lines; more get tags."""
+MOST_OF_NAMES = 32
+"""Characters of the names at a line."""
+
+
+def wired(scene: Scene, chunks: Sequence[Sequence[Box]]) -> tuple[list[Link], Mapping[str, Tags]]:
+    """The lines that are drawn, and the tags of each box by its id. ``chunks``: the parts of the
+    scene, cut where the picture begins a new line or column."""
+    return _Wiring(scene, chunks).result()
+
+
+class _Wiring:
+    def __init__(self, scene: Scene, chunks: Sequence[Sequence[Box]]) -> None:
+        self.scene = scene
+        self.boxes = {box.id: box for box in scene.every}
+        self.frame_of = {inner.id: frame for frame in scene.frames for inner in frame.parts}
+        self.chunk_of = {
+            box.id: number for number, parts in enumerate(chunks) for box in within(parts)
+        }
+        self.order = {(link.tail, link.head) for link in scene.links if link.kind == "then"}
+        self.tags: dict[str, dict[str, str]] = {}
+        self.near: dict[Ends, list[str]] = {}
+
+    def result(self) -> tuple[list[Link], Mapping[str, Tags]]:
+        rank = ranks(self.scene)
+        fans = Counter((tail, self.frame_id(head)) for tail, head in self.scene.values)
+        for ends, names in self.scene.values.items():
+            if self.is_near(ends, rank, fans):
+                self.near[ends] = list(names)
+            else:
+                self.tag(*ends, names)
+        self.enter_frames()
+        lines = [self.line_of(ends, names) for ends, names in self.near.items() if names]
+        return [*lines, *self.links_beside({link[:2] for link in lines})], self.tags
+
+    def is_near(self, ends: Ends, rank: Mapping[str, int], fans: Counter[tuple[str, str]]) -> bool:
+        tail, head = ends
+        source, reader = self.boxes[tail], self.boxes[head]
+        far = min(rank[box.id] for box in first_boxes(reader)) - max(
+            rank[b.id] for b in last(source)
+        )
+        if not 1 <= far <= NEAR or self.passes_a_frame(tail, head):
+            return False
+        if self.frame_id(tail) != self.frame_id(head):
+            return far == 1 and fans[tail, self.frame_id(head)] <= FAN and self.is_together(ends)
+        return self.is_together(ends)
+
+    def is_together(self, ends: Ends) -> bool:
+        """Whether both are in one line of the picture, or it leads from one line to the next."""
+        return self.chunk_of[ends[0]] == self.chunk_of[ends[1]] or ends in self.order
+
+    def passes_a_frame(self, tail: str, head: str) -> bool:
+        frame = self.frame_of.get(tail)
+        level = [box.id for box in (frame.parts if frame else self.scene.parts)]
+        if head not in level or self.scene.is_free:
+            return False
+        between = level[level.index(tail) + 1 : level.index(head)]
+        return any(isinstance(self.boxes[id], Frame) for id in between)
+
+    def enter_frames(self) -> None:
+        """What all boxes with which a frame begins read enters the frame; it is a tag of the others
+        in it that read it too."""
+        for tail, head in list(self.near):
+            frame = self.frame_of.get(head)
+            if frame is None or any(inner.id == tail for inner in within([frame])):
+                continue
+            readers = [(tail, box.id) for box in frame.first]
+            shared = [
+                name
+                for name in self.near[tail, head]
+                if all(name in self.near.get(ends, ()) for ends in readers)
+            ]
+            entered = self.near.setdefault((tail, frame.id), [])
+            entered += [name for name in shared if name not in entered]
+            for ends in readers if shared else ():
+                self.near[ends] = [name for name in self.near[ends] if name not in shared]
+        for (tail, head), names in self.near.items():
+            frame = self.frame_of.get(head)
+            inside = self.near.get((tail, frame.id), ()) if frame else ()
+            self.tag(tail, head, [name for name in names if name in inside])
+            names[:] = [name for name in names if name not in inside]
+
+    def tag(self, tail: str, head: str, names: Iterable[str]) -> None:
+        tags = self.tags.setdefault(head, {})
+        for name in (name.split(" → ")[0] for name in names):
+            # Two values of one name: toxicity.score and spam.score.
+            is_taken = tags.get(name, tail) != tail
+            tags[f"{self.boxes[tail].name}.{name}" if is_taken else name] = tail
+
+    def line_of(self, ends: Ends, names: Sequence[str]) -> Link:
+        source, text = self.boxes[ends[0]], ", ".join(names)
+        says_the_box = text in ("pipe", source.output, source.name)
+        says_the_box = says_the_box or (source.id == INPUT and text == source.does)
+        kind: LineKind = "flow" if ends in self.order else "value"
+        return Link(*ends, kind, "" if says_the_box else line(text, MOST_OF_NAMES))
+
+    def links_beside(self, drawn: Iterable[Ends]) -> Iterable[Link]:
+        """The order of steps and the edges of a graph. Where a value flows, the order only keeps the
+        boxes in their places."""
+        drawn = set(drawn)
+        for link in self.scene.links:
+            ends = link.tail, link.head
+            if link.kind == "then" and not link.label and not link.way and self.flows(ends, drawn):
+                if ends not in drawn:
+                    yield link._replace(kind="hold")
+            else:
+                yield link
+
+    def flows(self, ends: Ends, drawn: set[Ends]) -> bool:
+        inside = [{box.id for box in within([self.boxes[id]])} for id in ends]
+        return any(tail in inside[0] and head in inside[1] for tail, head in drawn)
+
+    def frame_id(self, id: str) -> str:
+        frame = self.frame_of.get(id)
+        return frame.id if frame else ""
+
+
+def ranks(scene: Scene) -> Mapping[str, int]:
+    """The length of the longest way to each box: over the order of steps, and over the values where
+    only values decide."""
+    boxes = {box.id: box for box in scene.every}
+    pairs = [(link.tail, link.head) for link in scene.links if link.kind != "back"]
+    if not any(link.kind == "then" for link in scene.links):
+        pairs += list(scene.values)
+    between = [
+        (before.id, after.id)
+        for tail, head in pairs
+        for before in last(boxes[tail])
+        for after in first_boxes(boxes[head])
+    ]
+    return dict.fromkeys(boxes, 0) | longest_ways(between)

@@ -1,0 +1,248 @@
+"""Keywords of JSON Schema that replace those of the library.
+
+There are four reasons: RE2 matches supplied patterns, never Python's `re` (decision D5); comparing
+all elements takes linear time; the number of schemas applied to one value is bounded (a ``$ref`` to
+an ``allOf`` of two ``$ref``, thirty levels deep, is a billion); and an opaque value is equal only
+to itself (decision A1), while the library calls its ``==``, for which a ``Decimal`` is a JSON
+number and a table has no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from ..values.value import Value
+from .patterns import searcher
+from .schema import identity
+
+Errors: TypeAlias = Iterator[Any]
+Keyword: TypeAlias = Callable[[Any, Any, Value, Mapping[str, Any]], Errors]
+Reached: TypeAlias = set[str] | set[int]
+Own: TypeAlias = Callable[[Any, Any, Mapping[str, Any]], Reached]
+
+MOST_APPLIED = 20_000
+"""Schemas applied to a value and its parts before its size is computed."""
+
+MOST_PER_PART = 200
+"""Schemas applied for each part of a larger value."""
+
+
+DEEPEST_APPLIED = 100
+"""Schemas applied inside each other. Python's own limit is higher, and there the library's maps,
+which are in Rust, end with a panic."""
+
+
+class TooCostly(Exception):
+    """A schema takes more steps than the size of its value allows."""
+
+
+class Allowance:
+    """How many schemas may still be applied to a value."""
+
+    def __init__(self, value: Value) -> None:
+        self.value, self.left, self.whole = value, MOST_APPLIED, False
+        self.depth = 0
+        """Schemas that are being applied inside each other."""
+        self.allowed: dict[int, Set[object]] = {}
+        """The values of each list of an ``enum``, by its id: a list of them is checked by one."""
+
+    def spend(self) -> None:
+        self.left -= 1
+        if self.left >= 0:
+            return
+        if self.whole:
+            raise TooCostly("its alternatives and references apply too many schemas to one value")
+        # The size is computed only for a value that needs it: nearly none does.
+        self.whole, self.left = True, _parts(self.value) * MOST_PER_PART
+
+
+budget: ContextVar[Allowance] = ContextVar("budget")
+"""The budget of the current check."""
+
+
+def _parts(value: Value) -> int:
+    parts = [value]
+    for part in parts:  # grows
+        parts += part.values() if type(part) is dict else part if type(part) is list else ()
+    return len(parts)
+
+
+def _counted(keyword: Keyword) -> Keyword:
+    def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+        spent = budget.get()
+        spent.spend()
+        # Before Python's own limit: see `DEEPEST_APPLIED`.
+        if spent.depth == DEEPEST_APPLIED:
+            raise RecursionError
+        spent.depth += 1
+        try:
+            yield from keyword(validator, wanted, value, schema) or ()
+        finally:
+            spent.depth -= 1
+
+    return spending
+
+
+def _error(message: str) -> Any:
+    from jsonschema import ValidationError
+
+    return ValidationError(message)
+
+
+def _pattern(validator: Any, wanted: str, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if validator.is_type(value, "string") and not searcher(wanted)(value):
+        yield _error("does not match")
+
+
+def _pattern_properties(
+    validator: Any, wanted: Mapping[str, Any], value: Any, schema: Mapping[str, Any]
+) -> Errors:
+    if not validator.is_type(value, "object"):
+        return
+    for pattern, inner in wanted.items():
+        search = searcher(pattern)
+        for key in filter(search, value):
+            yield from validator.descend(value[key], inner, path=key, schema_path=pattern)
+
+
+def unnamed(value: Mapping[str, Any], schema: Mapping[str, Any]) -> list[str]:
+    """The keys of ``value`` that neither ``properties`` nor ``patternProperties`` of ``schema``
+    name."""
+    named = schema.get("properties", {})
+    searches = [searcher(pattern) for pattern in schema.get("patternProperties", {})]
+    return [
+        key for key in value if key not in named and not any(search(key) for search in searches)
+    ]
+
+
+def _additional_properties(
+    validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]
+) -> Errors:
+    if not validator.is_type(value, "object"):
+        return
+    extra = unnamed(value, schema)
+    if wanted is False:
+        if extra:
+            yield _error("has more properties")
+    else:
+        for key in extra:
+            yield from validator.descend(value[key], wanted, path=key)
+
+
+def _unevaluated(kind: str, reached_by: Own) -> Keyword:
+    def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
+        if not validator.is_type(value, kind):
+            return
+        reached = _evaluated(
+            validator,
+            value,
+            {k: v for k, v in schema.items() if not k.startswith("unev")},
+            reached_by,
+        )
+        for key in value if kind == "object" else range(len(value)):
+            if key not in reached and not _fits(validator, value[key], wanted):
+                yield _error("has a part that no other keyword evaluates")
+                return
+
+    return keyword
+
+
+def _fits(validator: Any, value: Value, schema: Any) -> bool:
+    return next(validator.descend(value, schema), None) is None
+
+
+def _evaluated(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[Any]:
+    """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the
+    same value."""
+    if not isinstance(schema, Mapping):
+        return set()
+    budget.get().spend()
+    reached: set[Any] = set(reached_by(validator, value, schema))
+    for within, inner in _applied(validator, value, schema):
+        reached |= _evaluated(within, value, inner, reached_by)
+    return reached
+
+
+def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+    """The schemas that ``schema`` applies to the same value, and to which it conforms."""
+    for word in schema.keys() & {"$ref", "$dynamicRef"}:
+        resolved = validator._resolver.lookup(schema[word])
+        yield (
+            validator.evolve(schema=resolved.contents, _resolver=resolved.resolver),
+            resolved.contents,
+        )
+    for word in ("allOf", "anyOf", "oneOf"):
+        yield from (
+            (validator, inner) for inner in schema.get(word, ()) if _fits(validator, value, inner)
+        )
+    # `if` evaluates too, but only where it holds.
+    if "if" in schema:
+        holds = _fits(validator, value, schema["if"])
+        yield from (
+            (validator, schema[word])
+            for word in (("if", "then") if holds else ("else",))
+            if word in schema
+        )
+    if type(value) is dict:
+        for name, inner in schema.get("dependentSchemas", {}).items():
+            if name in value:
+                yield validator, inner
+
+
+def _own_keys(validator: Any, value: dict[str, Any], schema: Mapping[str, Any]) -> set[str]:
+    if schema.keys() & {"additionalProperties", "unevaluatedProperties"}:
+        return set(value)  # these keywords evaluate all other keys
+    return set(value) - set(unnamed(value, schema))
+
+
+def _own_indexes(validator: Any, value: list[Any], schema: Mapping[str, Any]) -> set[int]:
+    if schema.keys() & {"items", "unevaluatedItems"}:
+        return set(range(len(value)))
+    reached = set(range(len(schema.get("prefixItems", ()))))
+    if "contains" in schema:
+        reached |= {
+            index
+            for index, element in enumerate(value)
+            if _fits(validator, element, schema["contains"])
+        }
+    return reached
+
+
+def _enum(validator: Any, wanted: list[Any], value: Value, schema: Mapping[str, Any]) -> Errors:
+    allowed = budget.get().allowed
+    if id(wanted) not in allowed:
+        allowed[id(wanted)] = frozenset(map(identity, wanted))
+    if identity(value) not in allowed[id(wanted)]:
+        yield _error("is not one of the values")
+
+
+def _const(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
+    if identity(value) != identity(wanted):
+        yield _error("is not the value")
+
+
+def _unique_items(validator: Any, wanted: bool, value: Any, schema: Mapping[str, Any]) -> Errors:
+    if (
+        wanted
+        and validator.is_type(value, "array")
+        and len({identity(element) for element in value}) < len(value)
+    ):
+        yield _error("has an element twice")
+
+
+def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
+    """The keywords that replace those of ``library``."""
+    applying = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
+    return {
+        **{word: _counted(library[word]) for word in applying},
+        "pattern": _pattern,
+        "patternProperties": _pattern_properties,
+        "additionalProperties": _additional_properties,
+        "unevaluatedProperties": _unevaluated("object", _own_keys),
+        "unevaluatedItems": _unevaluated("array", _own_indexes),
+        "enum": _enum,
+        "const": _const,
+        "uniqueItems": _unique_items,
+    }

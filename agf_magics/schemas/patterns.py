@@ -1,0 +1,222 @@
+r"""Regular expressions of a definition, a tool's schema or a server (decision D5).
+
+RE2 matches them in linear time for any pattern. Python's `re` backtracks, blocks the interpreter
+meanwhile, and never runs a supplied pattern. RE2 has no lookaround and no backreferences; a pattern
+with them is refused when its definition is loaded. In its syntax ``\w``, ``\d`` and ``\b`` are
+ASCII, as in JSON Schema, ``\pL`` is any letter, and ``$`` is the end of the text.
+
+A browser has no RE2. There a supplied pattern is refused, and the constants of our own schemas are
+matched by `re`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from ..compat.browser import IN_BROWSER
+from ..compat.imports import installed_only
+from ..text.diagnostics import Diagnostic
+from ..text.source import Span
+from ..text.yaml.nodes import Fields, Node, Scalar, node_at
+
+LONGEST_PATTERN = 1_000
+"""Characters of a pattern."""
+
+MEMORY = 1 << 20
+"""Bytes that RE2 may use for a pattern. A repeat such as ``(\\pL{100}){100}`` needs more and is
+refused."""
+
+SYNTAX = (
+    "check the text in a tool, or run this on a computer"
+    if IN_BROWSER
+    else "patterns are regular expressions in the syntax of RE2, without lookaround and "
+    "backreferences"
+)
+"""The hint of every refusal."""
+
+
+class BadPattern(ValueError):
+    """A pattern that cannot be used. ``start`` and ``end`` are the offsets of the wrong part."""
+
+    def __init__(self, reason: str, start: int, end: int) -> None:
+        super().__init__(reason)
+        self.start, self.end = start, end
+
+
+@lru_cache(maxsize=128)
+def searcher(pattern: str) -> Callable[[str], bool]:
+    """A function that says whether ``pattern`` is found anywhere in a text. Raises BadPattern.
+
+    >>> searcher("^(a+)+$")("a" * 1000 + "!")
+    False
+    """
+    if len(pattern) > LONGEST_PATTERN:
+        reason = f"the pattern has {len(pattern):,} characters; {LONGEST_PATTERN:,} are allowed"
+        raise BadPattern(reason, LONGEST_PATTERN, len(pattern))
+    try:
+        with installed_only():
+            import re2  # type: ignore[import-untyped]
+    except ImportError as error:
+        if pattern in our_patterns():
+            return lambda text: our_patterns()[pattern].fullmatch(text) is not None
+        reason = f"patterns need the package google-re2: {error}"
+        if IN_BROWSER:
+            reason = "patterns do not work in a browser, for which there is no google-re2"
+        raise BadPattern(reason, 0, len(pattern)) from None
+    try:
+        compiled = re2.compile(pattern, _options(re2))
+    except UnicodeEncodeError as error:
+        raise BadPattern(
+            "the pattern has half of a surrogate pair", error.start, error.end
+        ) from None
+    except re2.error as error:
+        raise _refused(pattern, error) from None
+    # Encoded here: RE2 refuses a text with half of a surrogate pair.
+    return lambda text: compiled.search(_encoded(text)) is not None
+
+
+@cache
+def our_patterns() -> dict[str, re.Pattern[str]]:
+    """The patterns of ``agf.schema.json``. Their cost is linear, which a test holds. Without ``$``,
+    which in Python matches before a newline too."""
+    return {
+        r"^[0-9]+\.[0-9]+\.[0-9]+$": re.compile(r"\A[0-9]+\.[0-9]+\.[0-9]+"),
+        "^[a-zA-Z_][a-zA-Z0-9_]*$": re.compile(r"\A[a-zA-Z_][a-zA-Z0-9_]*"),
+        "^[a-z0-9][a-z0-9_-]*$": re.compile(r"\A[a-z0-9][a-z0-9_-]*"),
+        "^[a-z0-9][a-z0-9_.-]*$": re.compile(r"\A[a-z0-9][a-z0-9_.-]*"),
+    }
+
+
+def _options(re2: Any) -> Any:
+    options = re2.Options()
+    options.max_mem = MEMORY
+    options.log_errors = False
+    options.never_capture = True
+    return options
+
+
+def _encoded(text: str) -> bytes:
+    with suppress(UnicodeEncodeError):
+        return text.encode()
+    # Half of a surrogate pair: an unknown character.
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _refused(pattern: str, error: Exception) -> BadPattern:
+    """RE2's error, with the part of the pattern that it quotes."""
+    raw = error.args[0] if error.args else ""
+    message = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)
+    reason, _, part = message.partition(": ")
+    start = pattern.find(part) if part else -1
+    if start < 0:
+        return BadPattern(reason, 0, len(pattern))
+    if part == pattern:  # for an unclosed bracket RE2 quotes the whole pattern
+        start = max(pattern.rfind("("), 0) if "missing )" in reason else 0
+    return BadPattern(reason, start, start + len(part) if part != pattern else len(pattern))
+
+
+class PatternFault(NamedTuple):
+    """A pattern of a JSON Schema that cannot be used."""
+
+    path: tuple[str | int, ...]
+    """Where in the schema: ``("properties", "code", "pattern")``, ``("patternProperties",
+    "^[a")``."""
+    pattern: str
+    error: BadPattern
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the pattern is a key of the schema (``patternProperties``), not a value."""
+        return self.path[-1:] == (self.pattern,) and self.path[-2:-1] == ("patternProperties",)
+
+
+# The keywords of JSON Schema that hold a schema, a list of them, a mapping of them.
+ONE = frozenset(
+    {
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+MANY = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+
+
+def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every pattern of a JSON Schema with its path, in the order of the schema; no recursion."""
+    waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
+    while waiting:
+        path, inner = waiting.pop()
+        if not isinstance(inner, Mapping):
+            continue
+        if isinstance(pattern := inner.get("pattern"), str):
+            yield (*path, "pattern"), pattern
+        if isinstance(named := inner.get("patternProperties"), Mapping):
+            yield from (
+                ((*path, "patternProperties", key), key) for key in named if isinstance(key, str)
+            )
+        # A stack and not a recursion: a hostile schema nests deeper than Python.
+        waiting += reversed([*_below(path, inner)])
+
+
+def _below(
+    path: tuple[str | int, ...], schema: Mapping[Any, Any]
+) -> Iterator[tuple[tuple[str | int, ...], object]]:
+    for word, inner in schema.items():
+        if word in ONE:
+            yield (*path, word), inner
+        elif word in MANY and isinstance(inner, list):
+            yield from (((*path, word, index), part) for index, part in enumerate(inner))
+        elif word in NAMED and isinstance(inner, Mapping):
+            yield from (((*path, word, name), part) for name, part in inner.items())
+
+
+def pattern_faults(schema: object) -> Iterator[PatternFault]:
+    """The patterns of a JSON Schema that cannot be used, in the order of the schema."""
+    for path, pattern in schema_patterns(schema):
+        try:
+            searcher(pattern)
+        except BadPattern as error:
+            yield PatternFault(path, pattern, error)
+
+
+def fault_span(node: Node, fault: PatternFault) -> Span:
+    """The place of the fault in the text of a schema; ``node`` is the schema as it was read."""
+    at, _ = node_at(node, fault.path[:-1] if fault.is_key else fault.path)
+    if fault.is_key and isinstance(at, Fields):
+        at = at.keys[fault.pattern]
+    if isinstance(at, Scalar) and fault.error.start < fault.error.end <= len(at.text):
+        return at.locate(fault.error.start, fault.error.end)
+    return at.span
+
+
+def unusable_patterns(code: str, node: Node, schema: object) -> Iterator[Diagnostic]:
+    """An error ``code`` for each pattern that cannot be used in ``schema``, whose text ``node``
+    is."""
+    for fault in pattern_faults(schema):
+        message = f"the pattern cannot be used: {fault.error}"
+        yield Diagnostic(code, message, fault_span(node, fault), SYNTAX)
+
+
+def unusable(schema: object, owner: str) -> tuple[Diagnostic, ...]:
+    """Errors ``schema.pattern`` for a schema from Python; ``owner`` is ``tool 'fetch'``."""
+    return tuple(
+        Diagnostic(
+            "schema.pattern",
+            f"{owner}: the pattern {fault.pattern!r} cannot be used: {fault.error}",
+            hint=SYNTAX,
+        )
+        for fault in pattern_faults(schema)
+    )

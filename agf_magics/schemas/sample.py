@@ -1,0 +1,172 @@
+"""A small value that conforms to a JSON Schema: the result of a tool or an agent in a dry run."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from ..values.value import Value
+
+
+def sample(schema: Mapping[str, Any] | bool) -> Value:
+    """A small value that conforms to ``schema``, with optional properties.
+
+    >>> sample({"type": "object", "properties": {"passed": {"type": "boolean"}, "notes": {"type": "string"}}})
+    {'passed': True, 'notes': 'text'}
+    """
+    return _Sampling(schema).value(schema, ())
+
+
+class _Sampling:
+    def __init__(self, root: Mapping[str, Any] | bool) -> None:
+        self.root = root
+
+    def value(self, schema: Any, within: tuple[str, ...]) -> Value:
+        """``within``: the refs that contain it, so that a recursive schema ends."""
+        if schema is True:  # the same as {}
+            return "text"
+        if not isinstance(schema, Mapping):
+            return None
+        if "const" in schema:
+            return schema["const"]
+        if "default" in schema:
+            return schema["default"]
+        for word in ("enum", "examples"):
+            if schema.get(word):
+                return schema[word][0]
+        if isinstance(schema.get("$ref"), str):
+            ref = schema["$ref"]
+            # A recursive schema has a value that ends here.
+            return None if ref in within else self.value(pointed(self.root, ref), (*within, ref))
+        for word in ("anyOf", "oneOf"):
+            if schema.get(word):
+                return self.choice(schema[word], within)
+        if schema.get("allOf"):
+            return self.value(_merged(schema), within)
+        return self.typed(schema, within)
+
+    def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
+        """The first alternative that is neither null nor one of ``within``."""
+        useful = [
+            c
+            for c in choices
+            if not (isinstance(c, Mapping) and (c.get("type") == "null" or c.get("$ref") in within))
+        ]
+        return self.value(useful[0], within) if useful else None
+
+    def typed(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = next((k for k in kind if k != "null"), "null")
+        if kind is None:
+            kind = (
+                "object" if "properties" in schema else "array" if "items" in schema else "string"
+            )
+        of_kind: Mapping[str, Callable[[], Value]] = {
+            "object": lambda: self.object(schema, within),
+            "array": lambda: self.array(schema, within),
+            "string": lambda: _text(schema),
+            "number": lambda: _number(schema, False),
+            "integer": lambda: _number(schema, True),
+            "boolean": lambda: True,
+        }
+        return of_kind[kind]() if kind in of_kind else None
+
+    def object(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        required = schema.get("required", ())
+        properties = schema.get("properties", {})
+        values = {
+            name: self.value(wanted, within)
+            for name, wanted in properties.items()
+            if name in required or not self.again(wanted, within)
+        }
+        return {**values, **{name: "text" for name in required if name not in properties}}
+
+    def array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> Value:
+        first = [self.value(item, within) for item in schema.get("prefixItems", ())]
+        items = schema.get("items", {})
+        least = schema.get("minItems", 0)
+        if (
+            not first
+            and not least
+            and schema.get("maxItems") != 0
+            and not self.again(items, within)
+        ):
+            least = 1
+        return first + [self.value(items, within) for _ in range(least - len(first))]
+
+    def again(self, schema: Any, within: tuple[str, ...]) -> bool:
+        return isinstance(schema, Mapping) and schema.get("$ref") in within
+
+
+def pointed(root: Any, ref: str) -> Any:
+    """What a reference such as ``#/$defs/a`` names in the schema ``root``; None: nothing.
+
+    >>> pointed({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
+    {'type': 'null'}
+    """
+    at = root
+    for part in ref.removeprefix("#").split("/")[1:]:
+        name = unquote(part).replace("~1", "/").replace("~0", "~")
+        at = at.get(name) if isinstance(at, Mapping) else None
+    return at
+
+
+def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for part in (*schema["allOf"], {key: value for key, value in schema.items() if key != "allOf"}):
+        merged.update(part)
+    return merged
+
+
+FORMATS: Mapping[str, str] = {
+    "date": "2024-01-31",
+    "time": "12:30:00Z",
+    "date-time": "2024-01-31T12:30:00Z",
+    "duration": "PT1H",
+    "email": "ada@example.org",
+    "hostname": "example.org",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "uri": "https://example.org/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+
+
+def _text(schema: Mapping[str, Any]) -> str:
+    text = FORMATS.get(schema.get("format", ""), "text")
+    least: int = schema.get("minLength", 0)
+    longer = text * (least // len(text) + 1)
+    return longer[: max(least, len(text))][: schema.get("maxLength")]
+
+
+_BOUNDS: Mapping[str, Callable[[float, float], bool]] = {
+    "multipleOf": lambda number, step: not number % step,
+    "minimum": operator.ge,
+    "maximum": operator.le,
+    "exclusiveMinimum": operator.gt,
+    "exclusiveMaximum": operator.lt,
+}
+
+
+def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
+    """1, or the first number next to the bounds that satisfies all of them."""
+    bounds = {word: schema[word] for word in _BOUNDS if schema.get(word) is not None}
+    if bounds.get("multipleOf") == 0:
+        del bounds["multipleOf"]
+    step = bounds.get("multipleOf")
+    above, below = bounds.get("exclusiveMinimum", 0), bounds.get("exclusiveMaximum", 0)
+    near: list[int | float] = [1, *bounds.values(), 0]
+    for bound in bounds.values():
+        near += [math.floor(bound), math.floor(bound) + 1, math.ceil(bound) - 1]
+    near.append((above + below) / 2)
+    near += [step * math.ceil(bound / step) for bound in bounds.values()] if step else []
+    fits = (
+        n
+        for n in near
+        if not (whole and n % 1) and all(_BOUNDS[word](n, bounds[word]) for word in bounds)
+    )
+    return next(fits, 1)

@@ -1,0 +1,320 @@
+"""Named schemas of fields: whether a value conforms to one, and its JSON Schema.
+
+Checking them does not use jsonschema (decision D65). A test checks that both agree. For the JSON
+Schema of a document or a function see `json_schema`.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeVar
+from urllib.parse import quote
+
+from ..text.diagnostics import Diagnostic, Diagnostics
+from ..text.source import Span
+from ..values.value import DEEPEST, Value, type_name
+
+T = TypeVar("T")
+
+
+FieldKind = Literal["bool", "string", "number", "enum", "list", "object", "ref"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """The type of a field (or of a list's elements)."""
+
+    kind: FieldKind
+    required: bool = False
+    """Fields are optional by default (decision P7)."""
+    span: Span | None = None
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    values: tuple[Value, ...] = ()
+    """An enum's."""
+    of: Field | None = None
+    """A list's element."""
+    fields: Mapping[str, Field] = field(default_factory=dict)
+    """An object's."""
+    schema: str = ""
+    """The name a ref gives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A named schema; its root is an object."""
+
+    name: str
+    fields: Mapping[str, Field]
+    span: Span | None = None
+    """Its name in the text."""
+
+
+class FieldViolation(NamedTuple):
+    """One difference between a value and a schema."""
+
+    path: str
+    """``t[0].id``; empty for the value itself."""
+    kind: Literal[
+        "type_mismatch",
+        "missing_required",
+        "enum_invalid",
+        "out_of_range",
+        "unresolved_ref",
+        "too_deep",
+    ]
+    message: str
+    """``passed: needs true or false, not text 'yes'``."""
+
+
+def conform(schema: Schema, value: Value, schemas: Mapping[str, Schema]) -> list[FieldViolation]:
+    """All differences between ``value`` and ``schema``, in the order of its fields; never raises.
+
+    Only required fields must be present; unknown fields are ignored; null and opaque values conform
+    to no type.
+
+    >>> review = Schema("Review", {"passed": Field(kind="bool")})
+    >>> conform(review, {"passed": "yes"}, {})[0].message
+    "passed: needs true or false, not text 'yes'"
+    """
+    whole = Field(kind="object", fields=schema.fields)
+    return list(_check(whole, value, "", schemas, DEEPEST + 1))
+
+
+Violations = Iterator[FieldViolation]
+
+JSON_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    "string": lambda value: type(value) is str,
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "integer": lambda value: type(value) is int or (type(value) is float and value.is_integer()),
+    "number": lambda value: type(value) is int or (type(value) is float and value - value == 0),
+    "array": lambda value: type(value) is list,
+    "object": lambda value: type(value) is dict and all(type(key) is str for key in value),
+}
+"""A value that is not JSON has none of these types (decision A1); 5.0 is an integer."""
+
+TYPE_NAMES: Mapping[str, str] = {
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "a whole number",
+    "number": "a number",
+    "array": "a list",
+    "object": "an object",
+}
+
+_TYPE_OF: Mapping[FieldKind, str] = {
+    "bool": "boolean",
+    "string": "string",
+    "number": "number",
+    "list": "array",
+    "object": "object",
+    "ref": "object",
+}
+"""JSON's name of the type of each kind of field."""
+
+
+def _check(
+    wanted: Field, value: Value, path: str, schemas: Mapping[str, Schema], room: int
+) -> Violations:
+    kind = wanted.kind
+    if room <= 0:
+        yield FieldViolation(path, "too_deep", f"{path}: nests deeper than {DEEPEST} levels")
+    elif kind == "ref" and wanted.schema not in schemas:
+        message = f"{path}: no schema is named {wanted.schema!r}"
+        yield FieldViolation(path, "unresolved_ref", message)
+    elif kind == "enum":
+        if not any(same(value, choice) for choice in wanted.values):
+            choices = ", ".join(map(shown_value, wanted.values))
+            message = f"{path}: needs one of {choices}, not {shown_value(value)}"
+            yield FieldViolation(path, "enum_invalid", message)
+    elif not JSON_TYPES[_TYPE_OF[kind]](value):
+        needs = f"needs {TYPE_NAMES[_TYPE_OF[kind]]}, not {shown_value(value)}"
+        yield FieldViolation(path, "type_mismatch", f"{path}: {needs}" if path else needs)
+    elif kind == "number":
+        yield from _check_bounds(wanted, value, path)
+    elif wanted.of is not None:
+        for index, item in enumerate(value):
+            yield from _check(wanted.of, item, f"{path}[{index}]", schemas, room - 1)
+    else:
+        fields = schemas[wanted.schema].fields if kind == "ref" else wanted.fields
+        for name, field_of in fields.items():
+            inner = _step(path, name)
+            if name in value:
+                yield from _check(field_of, value[name], inner, schemas, room - 1)
+            elif field_of.required:
+                yield FieldViolation(inner, "missing_required", f"{inner}: is required")
+
+
+def _check_bounds(wanted: Field, value: Value, path: str) -> Violations:
+    for word, bound, fits in (
+        ("least", wanted.minimum, operator.ge),
+        ("most", wanted.maximum, operator.le),
+    ):
+        if bound is not None and not fits(value, bound):
+            shown = shown_value(value).removeprefix("the number ")
+            message = f"{path}: needs at {word} {bound}, not {shown}"
+            yield FieldViolation(path, "out_of_range", message)
+
+
+def same(value: Value, choice: Value) -> bool:
+    """JSON's equality."""
+    return identity(value) == identity(choice)
+
+
+def identity(value: Value) -> object:
+    """A key that is equal for equal values of JSON Schema: 1 is 1.0, true is not 1. Numbers become
+    texts, because an attacker could choose numbers with the same hash."""
+    if type(value) is str:
+        return value
+    if type(value) is int or (type(value) is float and value.is_integer()):
+        return ("number", hex(int(value)))
+    if type(value) is float and value == value:
+        return ("number", value.hex())
+    if type(value) is list:
+        return ("array", tuple(map(identity, value)))
+    if type(value) is dict:
+        return ("object", frozenset((key, identity(part)) for key, part in value.items()))
+    return value if value is None or type(value) is bool else ("opaque", id(value))
+
+
+def _step(path: str, name: str) -> str:
+    if not name.isidentifier():
+        return f"{path}[{json.dumps(name, ensure_ascii=False)}]"
+    return f"{path}.{name}" if path else name
+
+
+def shown_value(value: Value) -> str:
+    """A value in a message: ``text 'yes'``, ``the number 3``, ``true``, ``a list``."""
+    if type(value) is str:
+        return (
+            f"text {value if len(value) <= 40 else value[:39] + '…'!r}" if value else "empty text"
+        )
+    if type(value) is bool:
+        return str(value).lower()
+    if type(value) is int:
+        return f"the number {value}" if value.bit_length() < 200 else "a very large number"
+    if type(value) is float:
+        return f"the number {value}" if value - value == 0 else str(value)
+    if type(value) is dict and not all(type(key) is str for key in value):
+        return "a dict whose keys are not all text"
+    return type_name(value)
+
+
+DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def json_schema(
+    schema: Schema, schemas: Mapping[str, Schema], *, all_required: bool = False
+) -> dict[str, Any]:
+    """The JSON Schema of ``schema`` with its references. ``all_required``: for models (decision
+    P7)."""
+    referred, missing = resolve([schema.name], {**schemas, schema.name: schema})
+    del referred[schema.name]  # a schema cannot refer to itself
+    defs: dict[str, Any] = {
+        name: _object_schema(other.fields, all_required) for name, other in referred.items()
+    }
+    # No value conforms to an unknown reference.
+    defs |= dict.fromkeys((ref.schema for ref in missing), False)
+    whole = {"$schema": DRAFT, "title": schema.name, **_object_schema(schema.fields, all_required)}
+    return {**whole, "$defs": defs} if defs else whole
+
+
+def _object_schema(fields: Mapping[str, Field], all_required: bool) -> dict[str, Any]:
+    properties = {name: _field_schema(wanted, all_required) for name, wanted in fields.items()}
+    required = [name for name, wanted in fields.items() if all_required or wanted.required]
+    return {
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+    }
+
+
+def _field_schema(wanted: Field, all_required: bool) -> dict[str, Any]:
+    match wanted.kind:
+        case "object":
+            return _object_schema(wanted.fields, all_required)
+        case "list" if wanted.of is not None:
+            return {"type": "array", "items": _field_schema(wanted.of, all_required)}
+        case "enum":
+            return {"enum": list(wanted.values)}
+        case "ref":
+            return {"$ref": "#/$defs/" + quote(wanted.schema.replace("~", "~0").replace("/", "~1"))}
+    bounds = {"minimum": wanted.minimum, "maximum": wanted.maximum}
+    more = {key: bound for key, bound in bounds.items() if bound is not None}
+    return {"type": _TYPE_OF[wanted.kind], **more}
+
+
+def references(fields: Mapping[str, Field]) -> Iterator[Field]:
+    """All refs in ``fields``, also nested ones, in the order of the text."""
+    for wanted in fields.values():
+        # A loop, since lists of lists may nest as deep as a text allows.
+        while wanted.of is not None:
+            wanted = wanted.of
+        if wanted.kind == "ref":
+            yield wanted
+        yield from references(wanted.fields)
+
+
+def resolve(
+    names: Iterable[str], schemas: Mapping[str, Schema]
+) -> tuple[dict[str, Schema], list[Field]]:
+    """The schemas of these names with all that they refer to, and the refs that no schema is
+    declared for."""
+    reached, missing = {name: schemas[name] for name in names}, list[Field]()
+    queue = list(reached)
+    for referring in queue:  # grows as schemas refer to others
+        for ref in references(schemas[referring].fields):
+            if ref.schema not in schemas:
+                missing.append(ref)
+            elif ref.schema not in reached:
+                reached[ref.schema] = schemas[ref.schema]
+                queue.append(ref.schema)
+    return reached, missing
+
+
+def cycle(schemas: Mapping[str, Schema]) -> list[str] | None:
+    """The first cycle of schemas that refer to each other, with its first name also at the end:
+    ``[A, B, A]``."""
+    return first_cycle(
+        {
+            name: [ref.schema for ref in references(schema.fields)]
+            for name, schema in schemas.items()
+        }
+    )
+
+
+def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
+    """Keys of which each has the next one after it, in a circle, with the first one again at the
+    end; None: there is no circle."""
+    try:
+        TopologicalSorter(after).prepare()
+    except CycleError as error:
+        found: list[T] = error.args[1][:0:-1]  # there each precedes the next one
+        first = found.index(next(key for key in after if key in found))
+        return [*found[first:], *found[: first + 1]]
+    return None
+
+
+def check_schemas(schemas: Mapping[str, Schema], problems: Diagnostics) -> None:
+    """A cycle of schemas is an error at its first ref."""
+    chain = cycle(schemas)
+    if chain is None:
+        return
+    refs = [
+        next(ref for ref in references(schemas[name].fields) if ref.schema == other)
+        for name, other in pairwise(chain)
+    ]
+    others = tuple((f"refers to {ref.schema!r}", ref.span) for ref in refs[1:] if ref.span)
+    message = f"schemas cannot refer to each other in a cycle: {' → '.join(chain)}"
+    problems.add(
+        Diagnostic(
+            "schema.cycle", message, refs[0].span, "remove one of the references", related=others
+        )
+    )

@@ -1,0 +1,218 @@
+"""The shape of a value as far as the text determines it: of a schema, a literal, an expression.
+
+None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the
+few possible values (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and
+comparisons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ..text.diagnostics import Diagnostic
+from ..text.source import Span
+from ..text.suggestions import suggest
+from ..values.value import NAMES, Value, is_true
+from .schema import Field, Schema
+
+FEW = 50
+"""The maximum number of values in a shape; for more it has only their kind."""
+FARTHEST = 20
+"""References of a schema that are followed."""
+
+_KINDS: Mapping[type, str] = {
+    str: "text",
+    int: "number",
+    float: "number",
+    bool: "bool",
+    type(None): "null",
+    list: "list",
+    dict: "object",
+}
+_WORDS = {
+    "text": "text",
+    "number": "a number",
+    "bool": NAMES[bool],
+    "null": "null",
+    "list": "a list",
+    "object": "an object",
+}
+_WORD = re.compile(r"[^\s.'\"]+")
+_OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
+
+
+class Shape(NamedTuple):
+    """A value as far as it is known. A NamedTuple: checking a definition creates thousands."""
+
+    kinds: frozenset[str]
+    values: tuple[Value, ...] | None = None
+    """All possible values, if they are few."""
+    of: Shape | None = None
+    """The elements of a list."""
+    fields: Mapping[str, Shape | None] = MappingProxyType({})
+    """The fields of an object."""
+    closed: bool = False
+    """Whether an object has no other fields. A schema's object may have some: they conform, so
+    reading one is only suspicious (decision P25)."""
+    optional: frozenset[str] = frozenset()
+    """Fields that may be absent."""
+
+    @property
+    def declares(self) -> bool:
+        """Whether it is an object whose fields are known."""
+        return self.closed or bool(self.fields)
+
+    def __str__(self) -> str:
+        return " or ".join(_WORDS[kind] for kind in _WORDS if kind in self.kinds)
+
+
+_PLAIN = {name: Shape(frozenset({name})) for name in _WORDS}
+BOOL = Shape(frozenset({"bool"}), (False, True))
+TEXT, NUMBER = _PLAIN["text"], _PLAIN["number"]
+
+
+def list_of(element: Shape | None) -> Shape:
+    return Shape(frozenset({"list"}), of=element)
+
+
+def literal(value: Value) -> Shape | None:
+    """The shape of a literal."""
+    word = _KINDS.get(type(value))
+    if word == "list":
+        return list_of(either(map(literal, value)) if 0 < len(value) <= FEW else None)
+    if word == "object":
+        return Shape(
+            frozenset({"object"}),
+            fields={key: literal(inner) for key, inner in value.items()},
+            closed=True,
+        )
+    return Shape(frozenset({word}), (value,)) if word else None
+
+
+class SchemaShapes:
+    """The shapes of the schemas of one flow, each made once: a schema may refer to another one by
+    many fields, and that one to a third."""
+
+    def __init__(self, schemas: Mapping[str, Schema]) -> None:
+        self._schemas = schemas
+        self._shapes: dict[str, Shape | None] = {}
+
+    def of(self, name: str, depth: int = 0) -> Shape | None:
+        """The shape of the schema of this name; None: it is not known, or too far away."""
+        if depth > FARTHEST or name not in self._schemas:
+            return None
+        if name not in self._shapes:
+            self._shapes[name] = self._object(self._schemas[name].fields, depth)
+        return self._shapes[name]
+
+    def _object(self, fields: Mapping[str, Field], depth: int) -> Shape:
+        optional = frozenset(name for name, wanted in fields.items() if not wanted.required)
+        shapes = {name: self._field(wanted, depth) for name, wanted in fields.items()}
+        return Shape(frozenset({"object"}), fields=shapes, optional=optional)
+
+    def _field(self, wanted: Field, depth: int) -> Shape | None:
+        match wanted.kind:
+            case "bool":
+                return BOOL
+            case "enum":
+                return either(map(literal, wanted.values))
+            case "ref":
+                return self.of(wanted.schema, depth + 1)
+            case "object":
+                return self._object(wanted.fields, depth)
+            case "list":
+                return list_of(self._field(wanted.of, depth) if wanted.of else None)
+        return _PLAIN[_OF_FIELD[wanted.kind]]
+
+
+def either(shapes: Iterable[Shape | None]) -> Shape | None:
+    """The shape of a value with one of ``shapes``; None if one of them is unknown or there are
+    none."""
+    whole: Shape | None = None
+    for shape in shapes:
+        if shape is None:
+            return None
+        whole = shape if whole is None else _join(whole, shape, True)
+    return whole
+
+
+def _join(a: Shape, b: Shape, deep: bool) -> Shape:
+    """``deep``: also what is in them, one level: shared parts make a small shape endless."""
+    if a is b:
+        return a
+    values = None if a.values is None or b.values is None else (*a.values, *b.values)
+    if values is not None and len(values) > FEW:
+        values = None
+    of = _join(a.of, b.of, False) if deep and a.of and b.of else None
+    fields, optional = dict[str, Shape | None](), frozenset[str]()
+    if deep and a.declares and b.declares:  # else it may have fields that one does not name
+        for name in (*a.fields, *b.fields):
+            left, right = a.fields.get(name), b.fields.get(name)
+            fields[name] = _join(left, right, False) if left and right else None
+        optional = a.optional | b.optional | (a.fields.keys() ^ b.fields.keys())
+    return Shape(a.kinds | b.kinds, values, of, fields, a.closed and b.closed and deep, optional)
+
+
+def part_that_is(wanted: bool, shape: Shape) -> Shape | None:
+    """The part of ``shape`` that is true, or false; None: nothing."""
+    if shape.values is None:
+        kinds = shape.kinds - {"null"} if wanted else shape.kinds
+        return (
+            Shape(kinds, None, shape.of, shape.fields, shape.closed, shape.optional)
+            if kinds
+            else None
+        )
+    values = tuple(value for value in shape.values if is_true(value) is wanted)
+    return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None
+
+
+class PathFault(NamedTuple):
+    """A path to a field that does not exist, or may be absent."""
+
+    name: str
+    left: int
+    """The number of names after it in the path."""
+    within: Shape
+    """The shape without the field."""
+
+    def told(self, span: Span, certain: bool) -> Diagnostic:
+        """``span``: the whole path; ``certain``: whether every evaluation reads it."""
+        words = list(_WORD.finditer(span.text))
+        if len(words) > self.left:
+            word = words[-1 - self.left]
+            span = span.locate(word.start(), word.end())
+        if self.name in self.within.optional:
+            message = f"{self.name!r} may be absent"
+            hint = "mark it required: true in its schema, or give a default"
+            return Diagnostic("flow.maybe-absent", message, span, hint, "note")
+        message, near = (
+            f"unknown field {self.name!r}",
+            suggest(self.name, self.within.fields, "its fields"),
+        )
+        if "object" not in self.within.kinds:
+            message = f"{self.within} has no field {self.name!r}"
+        fails = certain and (self.within.closed or "object" not in self.within.kinds)
+        return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
+
+
+Found = tuple[Shape | None, PathFault | None]
+Look = Callable[[tuple[str, ...]], Found]
+"""The shape at a path of the frame, and the fault of the path."""
+
+
+def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
+    """The shape at ``path`` in a value of ``shape``, and the fault of the path."""
+    fault: PathFault | None = None
+    for index, name in enumerate(path):
+        if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
+            return None, fault
+        left = len(path) - index - 1
+        if "object" not in shape.kinds or (shape.declares and name not in shape.fields):
+            return None, PathFault(name, left, shape)
+        if name in shape.optional and fault is None:
+            fault = PathFault(name, left, shape)
+        shape = shape.fields.get(name)
+    return shape, fault

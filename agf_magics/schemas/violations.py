@@ -1,0 +1,204 @@
+"""What is wrong with a value by a JSON Schema, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from ..values.value import Value
+from .json_schema import Violation
+from .keywords import unnamed
+from .sample import pointed
+from .schema import TYPE_NAMES, shown_value
+
+EACH = "[]"
+"""Every element of a list, in a path of fields."""
+
+_SAYS_MORE = frozenset({"$ref", "anyOf", "oneOf", "allOf", "if", "patternProperties"})
+
+
+def lacking(
+    schema: Mapping[str, Any] | None, fields: Sequence[str]
+) -> tuple[int, tuple[str, ...]] | None:
+    """The index of the first of ``fields`` that ``schema`` does not have, and the fields that it
+    has there.
+
+    Only ``properties`` decide; a schema with other keywords for fields may have any field.
+
+    >>> lacking({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, ["a", "[]", "c"])
+    (2, ('b',))
+    """
+    at: Any = schema
+    for index, name in enumerate(fields):
+        at = referred(schema, at)
+        if not isinstance(at, Mapping):
+            return None
+        if name == EACH:
+            at = at.get("items")
+            continue
+        properties = at.get("properties")
+        if not isinstance(properties, Mapping) or not properties or at.keys() & _SAYS_MORE:
+            return None
+        if name not in properties:
+            return index, tuple(properties)
+        at = properties[name]
+    return None
+
+
+def referred(root: Any, at: Any) -> Any:
+    """The target of a reference within the schema ``root``, if ``at`` says of fields nothing else."""
+    # A few in a row: two references to each other never end.
+    for _ in range(20):
+        is_only = isinstance(at, Mapping) and at.keys() & {*_SAYS_MORE, "properties"} == {"$ref"}
+        if not is_only or not str(at["$ref"]).startswith("#/"):
+            break
+        at = pointed(root, at["$ref"])
+    return at
+
+
+def describe(violation: Violation) -> str:
+    """A violation without its place.
+
+    >>> describe(Violation((), "type", ["string", "null"], 3))
+    'needs text or null, not the number 3'
+    """
+    describe_one = _DESCRIBE.get(violation.keyword)
+    return (
+        describe_one(violation)
+        if describe_one
+        else f"does not satisfy {violation.keyword}: {shown_choice(violation.wanted)}"
+    )
+
+
+DESCRIBED = 5
+"""Violations in one line; the others are counted."""
+
+
+def describe_all(violations: Iterable[Violation]) -> str:
+    """Violations in one line, each with its place.
+
+    >>> missing = Violation((), "required", ["id"], {}, rule={"required": ["id"]})
+    >>> describe_all([Violation(("items", 0), "minimum", 1, 0), missing])
+    "items[0]: needs at least 1, not the number 0; 'id' is missing"
+    """
+    all_leaves = [leaf for violation in violations for leaf in leaves(violation)]
+    lines = list(
+        dict.fromkeys(
+            f"{place(m.path)}: {describe(m)}" if m.path else describe(m) for m in all_leaves
+        )
+    )
+    more = f"; and {len(lines) - DESCRIBED} more" if len(lines) > DESCRIBED else ""
+    return "; ".join(lines[:DESCRIBED]) + more
+
+
+def place(path: Iterable[str | int]) -> str:
+    """``items[0].id``"""
+    return "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in path
+    ).removeprefix(".")
+
+
+def leaves(violation: Violation) -> Iterator[Violation]:
+    """The violations to describe: those of the most likely alternative, else the violation
+    itself."""
+    ways = [
+        way
+        for way in violation.within
+        if not any(m.keyword == "type" and m.path == violation.path for m in way)
+    ]
+    if not ways:  # it is no choice, or has none of the types
+        yield violation
+        return
+    for inner in max(ways, key=lambda way: max(len(m.path) for m in way)):
+        yield from leaves(inner)
+
+
+def missing(violation: Violation) -> list[str]:
+    """The required names that are absent."""
+    return [name for name in violation.wanted if name not in violation.found]
+
+
+def kinds(wanted: Any) -> str:
+    names = [
+        TYPE_NAMES.get(name, str(name))
+        for name in ([wanted] if isinstance(wanted, str) else wanted)
+    ]
+    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def shown_choice(value: Value) -> str:
+    """A value of a schema."""
+    if isinstance(value, list):
+        return ", ".join(map(shown_choice, value[:20])) + (
+            f" and {len(value) - 20} more" if len(value) > 20 else ""
+        )
+    return shown_value(value).removeprefix("text ").removeprefix("the number ")
+
+
+def _required(violation: Violation) -> str:
+    names = missing(violation)
+    return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
+
+
+def wanted_types(violation: Violation) -> list[str]:
+    """The types that a value may have, if it has none of them."""
+    ways = violation.within if violation.keyword != "type" else ((violation,),)
+    types = [
+        [m.wanted] if isinstance(m.wanted, str) else m.wanted
+        for way in ways
+        for m in way
+        if m.keyword == "type" and m.path == violation.path
+    ]
+    return list(dict.fromkeys(chain(*types))) if len(types) == len(ways) else []
+
+
+def _either(violation: Violation) -> str:
+    if types := wanted_types(violation):
+        return _not(violation, kinds(types))
+    return (
+        f"matches {'none' if violation.within else 'more than one'} of the "
+        f"{len(violation.wanted)} alternatives"
+    )
+
+
+def _not(violation: Violation, what: str) -> str:
+    return f"needs {what}, not {shown_value(violation.found)}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+_DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
+    "type": lambda m: _not(m, kinds(m.wanted)),
+    "required": _required,
+    "anyOf": _either,
+    "oneOf": _either,
+    "enum": lambda m: _not(m, f"one of {shown_choice(m.wanted)}"),
+    "const": lambda m: _not(m, shown_choice(m.wanted)),
+    "minimum": lambda m: _not(m, f"at least {m.wanted}"),
+    "maximum": lambda m: _not(m, f"at most {m.wanted}"),
+    "exclusiveMinimum": lambda m: _not(m, f"more than {m.wanted}"),
+    "exclusiveMaximum": lambda m: _not(m, f"less than {m.wanted}"),
+    "minLength": lambda m: _not(
+        m, f"text of at least {_count(m.wanted, 'letter')}" if m.wanted > 1 else "text"
+    ),
+    "maxLength": lambda m: _not(m, f"text of at most {_count(m.wanted, 'letter')}"),
+    "pattern": lambda m: _not(m, f"text that matches {m.wanted}"),
+    "minItems": lambda m: f"needs at least {_count(m.wanted, 'element')} and has {len(m.found)}",
+    "maxItems": lambda m: f"needs at most {_count(m.wanted, 'element')} and has {len(m.found)}",
+    "uniqueItems": lambda m: "has an element twice",
+    "additionalProperties": lambda m: (
+        f"has unknown fields: {', '.join(map(repr, unnamed(m.found, m.rule)))}"
+    ),
+    "false": lambda m: "is not allowed",
+    "items": lambda m: (
+        f"has {_count(len(m.found), 'element')}; {len(m.rule.get('prefixItems', ()))} are allowed"
+    ),
+    "unusable": lambda m: f"cannot be checked: its schema is not valid: {m.wanted}",
+    "$ref": lambda m: (
+        f"cannot be checked: its schema refers to "
+        f"{f'{m.wanted!r}, which does not exist' if m.wanted else 'itself'}"
+    ),
+}

@@ -1,0 +1,94 @@
+"""Where the files of this process are: the journal, the project, the notebook."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+
+from ..compat.browser import IN_BROWSER
+from ..journal.codec.signatures import key_file
+from ..journal.database import file as journal
+from ..journal.database.store import Store
+from .settings import current, user_file
+
+# --- the files ---
+
+PROJECT = ("pyproject.toml", ".git", ".agf")
+"""Files and folders that mark a project's folder."""
+
+
+def journal_file() -> Path | None:
+    """The file that the settings name, relative to the project that contains the current folder;
+    None: no journal."""
+    name = current.settings.journal
+    if not name:
+        return None
+    path = Path(name).expanduser()
+    # The user chose an absolute path, links included; a link in the project's folder may come with
+    # the project.
+    chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
+    return _held(chosen) if IN_BROWSER else chosen
+
+
+IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
+"""Where SQLite works on the journals of a page. The storage of JupyterLite, /drive, has no locks and
+no shared memory, and keeps what is written only when a file is closed."""
+
+
+def _held(path: Path) -> Path:
+    """The journal ``path`` in memory; what the storage has of it is read first."""
+    held = IN_MEMORY / path.relative_to(path.anchor)
+    if not held.exists():
+        held.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if path.exists():
+            shutil.copy(path, held)
+    return held
+
+
+def keep_journal(store: Store) -> None:
+    """In a browser: put the journal into the storage of the page, which a reload leaves."""
+    store.flush()
+    store.checkpoint()
+    path = Path("/") / store.path.relative_to(IN_MEMORY)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        shutil.copy(store.path, path)
+    except OSError as error:
+        message = f"the journal is in memory only, and a reload ends it: {path}: {error}"
+        warnings.warn(message, stacklevel=2)
+
+
+def _project() -> Path:
+    """The nearest folder above that has a mark of a project, else the current folder.
+
+    The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
+    what is above may come from anybody (decision A19)."""
+    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    for folder in (here, *here.parents):
+        if any((folder / mark).exists() for mark in PROJECT):
+            return folder
+        is_ours = journal.is_private(folder) and journal.is_private(folder.parent)
+        if folder == home or os.path.ismount(folder) or not is_ours:
+            break
+    return here
+
+
+def own_files() -> tuple[Path, ...]:
+    """The files that only this package may touch: the journal, the user's key and settings."""
+    files, path = list[Path](), journal_file()
+    if path is not None:
+        names = [path.name + end for end in ("", "-wal", "-shm", "-journal")]
+        files += map(path.with_name, (*names, "owners"))
+    with contextlib.suppress(RuntimeError):  # there is no home folder
+        files.append(key_file().parent)
+    settings = user_file()
+    return (*files, settings.parent) if settings is not None else tuple(files)
+
+
+def this_notebook() -> str:
+    """The path of the notebook of this kernel, as its server gives it; empty elsewhere."""
+    return os.environ.get("JPY_SESSION_NAME", "")

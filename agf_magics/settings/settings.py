@@ -1,0 +1,409 @@
+"""The settings of this process: from the files of the user and the project, the environment, and a
+person.
+
+The settings of this process, and where its files are.
+
+Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
+environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
+pyproject.toml may come from a stranger, so it cannot set the settings that open something
+(`OPENING`, decision D4).
+
+The words of ``--on`` are read here too, because the settings must not import the workers.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
+
+from ..engine.host.host import Asker
+from ..journal.codec.signatures import user_folder
+from ..limits.limits import Limits
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source, Span, path_error_reason
+from ..text.suggestions import suggest
+from ..text.yaml.nodes import shorten
+from ..text.yaml.reader import Bounds
+from .words import FOR_PROJECTS, TAKES, read_word
+
+LARGEST_FILE = 100_000
+"""Bytes of a settings file."""
+MOST_DOTS = 20
+"""Dots in a key of a settings file."""
+_NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
+
+LIMITING = (
+    *("max_pipeline_fan_out_depth", "max_pipeline_spawns", "timeout", "step_timeout"),
+    *("max_tokens", "max_cost", "model_timeout"),
+    *("max_text", "max_depth", "max_aliases", "max_nodes"),
+)
+"""Settings that a project's file can only lower."""
+UNLIMITED_BY_0 = frozenset(LIMITING[:7])
+
+
+class SettingError(ValueError):
+    """A value that a setting cannot have."""
+
+    def __init__(self, name: str, problem: str) -> None:
+        super().__init__(f"{name} {problem}")
+        self.name, self.problem = name, problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of
+    ``[tool.agf-magics]``."""
+
+    max_pipeline_fan_out_depth: int = 5
+    """The largest depth of nested fan-outs, through calls of any language; 0: no limit."""
+    max_pipeline_spawns: int = 100
+    """The largest number of agent steps and model sessions in a run; 0: no limit."""
+    timeout: float = 0.0
+    """The time limit of a run, in seconds; 0: no limit."""
+    step_timeout: float = 0.0
+    """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
+    max_tokens: int = 0
+    """The largest number of tokens of all models in a run, input and output together; 0: no
+    limit."""
+    max_cost: float = 0.0
+    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only
+    models of known price are asked."""
+    model: str = ""
+    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty:
+    the named one."""
+    model_base_url: str = ""
+    """The address of a server with the OpenAI protocol, for models of openai and models without a
+    provider."""
+    model_timeout: float = 300.0
+    """The time limit of one reply of a model, in seconds; 0: no limit."""
+    on: str = ""
+    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the
+    address of a scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A
+    project can set processes or dask."""
+    allow_shell: bool = False
+    """Whether shell steps may start processes."""
+    allow_import: bool = False
+    """Whether definitions may name functions of Python files, which are then imported."""
+    tracing: bool = False
+    """Whether runs are reported to OpenTelemetry as spans, with the provider of this process."""
+    journal: str | None = ".agf/runs.sqlite"
+    """The file of the journal, relative to the project's folder; None or an empty text: no
+    journal."""
+    journal_value: int = 10_000_000
+    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger
+    result."""
+    journal_days: int = 30
+    """Days after which an ended run is deleted from the journal; 0: never."""
+    journal_size: int = 1_000_000_000
+    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no
+    limit."""
+    max_text: int = 1_000_000
+    """The largest number of characters in a definition."""
+    max_depth: int = 100
+    """The largest depth of a definition."""
+    max_aliases: int = 1_000
+    """The largest number of YAML alias expansions in a definition."""
+    max_nodes: int = 100_000
+    """The largest number of YAML nodes in a definition."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, (what, types) = getattr(self, field.name), KINDS[type(field.default)]
+            # So NaN does not fit, either.
+            if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
+                raise SettingError(field.name, f"must be {what}, got {value!r}")
+        if self.on and read_word(self.on) is None:
+            raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
+
+    # These two are made once: other settings are another object.
+    @cached_property
+    def limits(self) -> Limits:
+        return Limits(
+            fan_out_depth=self.max_pipeline_fan_out_depth,
+            spawns=self.max_pipeline_spawns,
+            timeout=self.timeout or None,
+            step_timeout=self.step_timeout or None,
+            model_timeout=self.model_timeout or None,
+            max_tokens=self.max_tokens,
+            max_cost=self.max_cost,
+        )
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return Bounds(
+            text=self.max_text, depth=self.max_depth, aliases=self.max_aliases, nodes=self.max_nodes
+        )
+
+
+def read(folder: Path) -> Settings:
+    """The settings of the user's own file, the nearest pyproject.toml at or above ``folder``, and
+    the environment.
+
+    Raises DefinitionError for an unknown key, a value of a wrong type, or a setting that a project
+    cannot have.
+    """
+    settings, user_settings = Settings(), user_file()
+    if user_settings is not None and user_settings.is_file():
+        settings = _read_own(user_settings)
+    for place in (folder, *folder.resolve().parents):
+        path = place / "pyproject.toml"
+        if path.is_file():
+            settings = _read_project(path, settings)
+            break
+    return _with_environment(settings)
+
+
+def without_files() -> Settings:
+    """The settings of a process that has read no file: the defaults and the environment. If that
+    has a wrong value, only the defaults; `read` reports it."""
+    try:
+        return _with_environment(Settings())
+    except DefinitionError:
+        return Settings()
+
+
+def user_file() -> Path | None:
+    """The user's own settings, outside of every project; None: there is no home."""
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return user_folder(home, ("APPDATA", "Roaming"), ("XDG_CONFIG_HOME", ".config")) / "config.toml"
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting: ``AGF_MAGICS_ALLOW_SHELL``."""
+    return f"AGF_MAGICS_{name.upper()}"
+
+
+def _with_environment(settings: Settings) -> Settings:
+    values: dict[str, Any] = {}
+    for name, kind in {**OPENING, "on": str}.items():
+        text = os.environ.get(variable(name), "").strip()
+        if not text:
+            continue
+        values[name] = text if kind is str else SWITCHES.get(text.lower())
+        if values[name] is None:
+            message = f"{variable(name)} must be one of {', '.join(SWITCHES)}, got {text[:40]!r}"
+            raise DefinitionError(Diagnostic("settings.environment", message))
+    # A word that switches it off, for tests, or the file (decision D50).
+    if text := os.environ.get(variable("journal"), "").strip():
+        values["journal"] = "" if SWITCHES.get(text.lower()) is False else text
+    try:
+        return replace(settings, **values)
+    except SettingError as error:
+        message = f"{variable(error.name)} {error.problem}"
+        raise DefinitionError(Diagnostic("settings.environment", message)) from None
+
+
+class _Table(NamedTuple):
+    """A table of settings in a file."""
+
+    source: Source
+    title: str
+    """``[tool.agf-magics]``, or the name of the user's file."""
+    start: int
+    """The index of the header in the text; of a file without a header, 0."""
+    keys: Mapping[str, Any]
+
+    @property
+    def written(self) -> Mapping[str, str]:
+        """The keys as they are written, by the names of their settings."""
+        return {key.replace("-", "_"): key for key in self.keys}
+
+    def span(self, key: str = "") -> Span:
+        """The key, where it can be found; else the header."""
+        at = self.start
+        for line in self.source.text[at:].splitlines(keepends=True) if key else ():
+            if line.partition("=")[0].strip(" \t\"'") == key:
+                at += line.index(key)
+                return self.source.span(at, at + len(key))
+            at += len(line)
+        header = len(self.title) if self.source.text.startswith(self.title, self.start) else 0
+        return self.source.span(self.start, self.start + header)
+
+
+def _read_own(path: Path) -> Settings:
+    import tomllib  # here: most people have no such file
+
+    try:
+        text = _text_of(path)
+        keys = tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        why = path_error_reason(error)
+        raise DefinitionError(
+            Diagnostic("settings.user-file", f"{path} cannot be read: {why}")
+        ) from None
+    table = _Table(Source(str(path), text), path.name, 0, keys)
+    return _with_table(Settings(), table, "settings.user-file")
+
+
+def _text_of(path: Path) -> str:
+    """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
+    key with too many dots: tomllib takes a square time for these (decision D4)."""
+    with path.open("rb") as file:
+        raw = file.read(LARGEST_FILE + 1)
+    if len(raw) > LARGEST_FILE:
+        raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
+    text = raw.decode("utf-8-sig")
+    for number, line in enumerate(text.splitlines(), 1):
+        if any(part.count(".") > MOST_DOTS for part in _NOT_IN_A_KEY.split(line)):
+            raise ValueError(f"a key has more than {MOST_DOTS} dots (line {number})")
+    return text
+
+
+def _read_project(path: Path, before: Settings) -> Settings:
+    try:
+        text = _text_of(path)
+        if "agf-magics" not in text:
+            return before  # as in most projects, which then need no parser
+
+        import tomllib
+
+        tools = tomllib.loads(text).get("tool")
+    except (OSError, ValueError, RecursionError):
+        return before  # a broken file of another tool is not reported at every start
+    header = "[tool.agf-magics]"
+    keys: Any = tools.get("agf-magics", {}) if isinstance(tools, dict) else {}
+    table = _Table(Source(str(path), text), header, max(text.find(header), 0), keys)
+    if not isinstance(keys, dict):
+        message = f"{header} must be a table of settings, got {keys!r}"
+        raise DefinitionError(Diagnostic("settings.pyproject", message, table.span()))
+    for name, key in table.written.items():
+        if name in OPENING:
+            value = 1 if OPENING[name] is bool else "…"
+            hint = (
+                f"only you can: %config AgfMagics.{name} = …, {variable(name)}={value}, or "
+                f"your own config.toml"
+            )
+            message = f"a project cannot set {key}: it may come from a stranger"
+            raise DefinitionError(
+                Diagnostic("settings.person-only", message, table.span(key), hint)
+            )
+    settings = _with_table(before, table, "settings.pyproject")
+    for name, message, how in _person_only(settings, before):
+        key = name.replace("_", "-")
+        hint = f"only you can: {how}%config AgfMagics.{name} = …, {variable(name)}=…, or your own config.toml"
+        span = table.span(table.written.get(name, key))
+        raise DefinitionError(Diagnostic("settings.person-only", message, span, hint))
+    return settings
+
+
+def _with_table(before: Settings, table: _Table, code: str) -> Settings:
+    """``before`` with the settings of ``table``."""
+    names, written = [field.name for field in fields(Settings)], table.written
+    for name, key in written.items():
+        if name not in names:
+            dashed = [known.replace("_", "-") for known in names]
+            hint = suggest(name.replace("_", "-"), dashed, "settings")
+            raise DefinitionError(
+                Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint)
+            )
+    try:
+        return replace(before, **{name: table.keys[key] for name, key in written.items()})
+    except SettingError as error:
+        key = written.get(error.name, error.name)
+        raise DefinitionError(Diagnostic(code, f"{key} {error.problem}", table.span(key))) from None
+
+
+def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, str, str]]:
+    """What a project sets and cannot (decision D4): the setting, why, and a further way to set it.
+
+    A project can only lower a limit, and writes no file outside of its folder. It does not choose
+    where values are sent, nor how many processes start.
+    """
+    for name in LIMITING:
+        limit, most = getattr(settings, name), getattr(before, name)
+        if _as_limit(name, limit) > _as_limit(name, most):
+            told = f"{limit} is more than {most}"
+            told = told if limit else f"0 is no limit, and there is one: {most}"
+            yield name, f"a project can only lower {name.replace('_', '-')}: {told}", ""
+    if settings.journal and settings.journal != before.journal:
+        path = PurePath(settings.journal)
+        if path.anchor or ".." in path.parts or settings.journal.startswith("~"):
+            message = f"a project cannot have its journal outside its folder: {settings.journal!r}"
+            yield "journal", message, ""
+    if settings.on not in (before.on, "", *FOR_PROJECTS):
+        message = f"a project can set on to {' or '.join(FOR_PROJECTS)} only, not to"
+        yield "on", f"{message} {shorten(settings.on)!r}", f"--on {settings.on}, "
+
+
+def _as_limit(name: str, value: float) -> float:
+    return math.inf if value == 0 and name in UNLIMITED_BY_0 else value
+
+
+OPENING: Mapping[str, type] = {
+    "allow_shell": bool,
+    "allow_import": bool,
+    "model_base_url": str,
+    "tracing": bool,
+}
+"""The settings that open something: a process, an import, an address that receives prompts and a
+key, or one that receives traces. An environment variable can set each of them, and a project's file
+none. (An environment variable can also set ``on``, of which a project's file sets only the words
+`FOR_PROJECTS`.)"""
+
+SWITCHES = {
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
+}
+"""The values of a switch in an environment variable."""
+
+KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
+    bool: ("true or false", (bool,)),
+    str: ("text", (str, type(None))),
+    int: ("a number, 0 or more", (int,)),
+    float: ("a number, 0 or more", (float, int)),
+}
+"""By the type of a default: what its setting is, and the types that it may have."""
+
+
+class Phrases(NamedTuple):
+    """How hints say what a person writes, which depends on where the package is used."""
+
+    give: str = "--set {0}=… (in Python: input={{{0!r}: …}})"
+    """Gives the input that has this name."""
+    resume_run: str = "%resume {0}"
+    answer_run: str = "%resume {0} --answer …"
+
+    def resume(self, run_id: str, status: str) -> str:
+        """What to write to resume a run that has this status; empty if it cannot be resumed."""
+        resumed = dict.fromkeys(("error", "cancelled", "interrupted"), self.resume_run)
+        return {**resumed, "waiting": self.answer_run}.get(status, "").format(run_id)
+
+
+COMMAND_LINE = Phrases(
+    '--input FILE.json, with {{"{0}": …}}',
+    "in Python: agf.resume({0!r})",
+    "in Python: agf.resume({0!r}, answer=…)",
+)
+
+
+class Current:
+    """The settings in force in this process, from the notebook's ``%config`` or the files."""
+
+    def __init__(self) -> None:
+        self.settings = without_files()
+        self.ask: Asker | None = None
+        """Puts a question to the person while a thread waits for the run; None: no one can answer
+        (decision A18)."""
+        self.ask_in_background: Asker | None = None
+        """The same for a background run and one that is awaited."""
+        self.words = Phrases()
+        self.tracing: Any = None
+        """What `trace_to` has chosen; None: the setting decides."""
+
+
+current = Current()

@@ -1,0 +1,121 @@
+"""A named text and a half-open range of it.
+
+Everything parsed has a Span. Its line and column are computed only when needed, which is rare.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+UNUSABLE = (OSError, ValueError, RuntimeError)
+"""The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
+of links."""
+
+
+def path_error_reason(error: Exception) -> str:
+    """The reason of an error of UNUSABLE, in a few words."""
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def unwritable_reason(path: Path) -> str | None:
+    """Why no file can be written at ``path``, as far as this is known before it is tried."""
+    try:
+        if path.is_dir():
+            return "it is a folder"
+        return None if path.parent.is_dir() else f"there is no folder {str(path.parent)!r}"
+    except UNUSABLE as error:
+        return path_error_reason(error)
+
+
+def source_folder(name: str) -> Path:
+    """The folder of the file ``name``; the current folder if there is no such file."""
+    try:
+        file = Path(name)
+        return file.resolve().parent if file.is_file() else Path.cwd().resolve()
+    except UNUSABLE:
+        return Path.cwd().resolve()
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).
+
+    ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
+    whose line 1 is the magic. Two sources are equal only if they are the same object. A text
+    without a file or a cell gets its name when its flow is known; nothing else changes.
+    """
+
+    name: str
+    text: str = field(repr=False)
+    first_line: int = 1
+
+    def span(self, start: int = 0, end: int | None = None) -> Span:
+        """The range from ``start`` to ``end`` (the end of the text)."""
+        return Span(self, start, len(self.text) if end is None else end)
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column of ``offset`` as in an editor: columns from 1, lines from
+        ``first_line``."""
+        starts = _line_starts(self)
+        index = bisect_right(starts, offset) - 1
+        return index + self.first_line, offset - starts[index] + 1
+
+    def line(self, number: int) -> str:
+        """The text of line ``number``, counted from ``first_line``; empty if there is no such
+        line."""
+        starts = _line_starts(self)
+        index = number - self.first_line
+        if not 0 <= index < len(starts):
+            return ""
+        end = starts[index + 1] - 1 if index + 1 < len(starts) else len(self.text)
+        return self.text[starts[index] : end].rstrip("\r")
+
+
+# Cached: it is needed for each finding and each step that is shown.
+@lru_cache(maxsize=16)
+def _line_starts(source: Source) -> list[int]:
+    return [0, *(found.end() for found in re.finditer("\n", source.text))]
+
+
+class Span(NamedTuple):
+    """A half-open range of a source, in characters. A NamedTuple: loading makes thousands."""
+
+    source: Source
+    start: int
+    end: int
+
+    def __repr__(self) -> str:
+        """Without the source's text: a flow has thousands of spans."""
+        return f"<{self.source.name}:{self.start}-{self.end}>"
+
+    @property
+    def text(self) -> str:
+        """The text of the range."""
+        return self.source.text[self.start : self.end]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Line and column of its first character."""
+        return self.source.place(self.start)
+
+    def locate(self, start: int, end: int) -> Span:
+        """The part of this span from ``start`` to ``end``, relative to its beginning."""
+        return Span(self.source, self.start + start, self.start + end)
+
+
+class Text(Protocol):
+    """A text with its place, the input of a small language's parser.
+
+    A Span is one; so is a YAML scalar, whose source may have quotes, escapes and folds. ``locate``
+    turns offsets in ``text`` into the place that an error points at.
+    """
+
+    @property
+    def text(self) -> str: ...
+
+    def locate(self, start: int, end: int) -> Span: ...

@@ -1,0 +1,1 @@
+"""YAML whose every node and key has its place, with errors in the author's words."""

@@ -1,0 +1,99 @@
+"""The place in the source of each character of a YAML scalar, through quotes, escapes, folds and
+indentation.
+
+The C parser gives only the text of a scalar and the places of its beginning and end. This module
+finds each character of the text again in the scalar's source. Only errors need it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_Place = tuple[int, int]
+"""Where a character begins and ends."""
+
+_ESCAPES = {
+    **dict(zip("0abt\tnvfre", "\0\a\b\t\t\n\v\f\r\x1b", strict=True)),
+    **dict(zip("N_LP", "\x85\xa0\u2028\u2029", strict=True)),
+}
+# JSON writes 😀 as two escapes. An escaped end of a line is no letter.
+_PIECE = re.compile(
+    r"\\(?:x(..)|u([dD][89abAB]..)\\u(....)|u(....)|U(.{8})|(\r\n?|\n)|(.))|\r\n?|.", re.DOTALL
+)
+_PIECES = {"'": re.compile(r"''|\r\n?|.", re.DOTALL), '"': _PIECE}
+_UNQUOTED_PIECE = re.compile(r"\r\n?|.", re.DOTALL)
+_BLANK = " \t\n"
+
+
+def letters(raw: str, style: str, expected: str) -> list[_Place] | None:
+    """The place of each character of ``expected``, the text of the scalar ``raw`` written in
+    ``style``, and the place of its end; None if it is not its text.
+
+    Blanks between the lines of a text are folded, cut off or kept by many rules. Here the other
+    characters show which blanks belong together: exact places of blanks are of no use to a reader.
+
+    >>> letters("'it''s'", "'", "it's")
+    [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
+    """
+    places, blanks, at = list[_Place](), list[_Place](), 0
+    for letter, start, end in _pieces(raw, style):
+        if raw[start] in " \t\r\n":
+            blanks.append((start, end))
+            continue
+        if not letter:  # the end of a line that continues
+            continue
+        found = expected.find(letter, at)
+        if found < 0 or expected[at:found].strip(_BLANK):
+            return None
+        places += [*_placed(found - at, blanks, start), (start, end)]
+        blanks, at = [], found + 1
+    places += _placed(len(expected) - at, blanks, len(raw))
+    if expected[at:].strip(_BLANK):
+        return None
+    last = places[-1][1] if places else int(style in _PIECES)
+    return [*places, (last, last)]
+
+
+def _placed(count: int, blanks: list[_Place], end: int) -> list[_Place]:
+    """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
+    indentation of a line is before its own blanks."""
+    begin = blanks[0][0] if blanks else end
+    return [(begin, begin)] * (count - len(blanks)) + blanks[max(0, len(blanks) - count) :]
+
+
+def reread(raw: str, tamed: str, style: str, expected: str) -> str:
+    """The text of ``raw``; its replacement ``tamed`` has the same length and lines and reads as
+    ``expected``."""
+    places = letters(tamed, style, expected)
+    assert places is not None, "the parser has read this text"
+    true = {start: letter for letter, start, _ in _pieces(raw, style)}
+    return "".join(
+        letter if raw[start:end] == tamed[start:end] else true.get(start, "")
+        for letter, (start, end) in zip(expected, places, strict=False)
+    )
+
+
+def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
+    """The characters of a scalar before its lines are folded, with their places."""
+    begin = int(style in _PIECES)
+    end = len(raw) - begin
+    if style in ("|", ">"):  # its header is no text
+        header = re.search(r"\r\n?|\n", raw)
+        begin = header.end() if header else end
+    for match in _PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
+        letter = match[0]
+        if style == '"' and letter[0] == "\\":
+            letter = _unescaped(match)
+        elif letter[0] == "\r":
+            letter = "\n"
+        yield letter[:1], match.start(), match.end()
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    short, high, low, four, eight, _, other = match.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if code := short or four or eight:
+        return chr(int(code, 16))
+    return _ESCAPES.get(other, other) if other else ""

@@ -1,0 +1,382 @@
+"""YAML text to nodes, each with its place.
+
+It is built from the events of the C parser, not by its composer: that takes half the time, does not
+recurse in C (where 100,000 nested lists crash the process), and checks the bounds while reading.
+The schema is YAML 1.2's core schema (decision A7): ``on``, ``yes`` and dates are text, keys are
+always text, nothing is constructed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple, NoReturn
+
+from ..diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..source import Source, Span
+from ..suggestions import suggest
+from .nodes import EXPR, Fields, Items, Node, Scalar, shorten, shown
+from .places import reread
+from .plain_values import CONSTANTS, NotFinite, number
+
+MOST_TAGS = 100
+"""Occurrences of ``%TAG`` in a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The largest definition that is read (decision A7)."""
+
+    text: int = 1_000_000
+    depth: int = 100
+    aliases: int = 1_000
+    nodes: int = 100_000
+
+
+def documents(source: Source, problems: Diagnostics, bounds: Bounds = Bounds()) -> tuple[Node, ...]:
+    """Every document of ``source`` that is not null; () for a syntax error or a text beyond a
+    bound.
+
+    Never raises for a mistake in the text: ``problems`` gets all of them.
+    """
+    try:
+        return _Reading(source, problems, bounds).documents()
+    except DefinitionError as error:
+        problems.extend(error.diagnostics)
+    return ()
+
+
+class _Open:
+    """A list or mapping being read."""
+
+    __slots__ = (
+        "aliases",
+        "anchor",
+        "deepest",
+        "fields",
+        "items",
+        "key",
+        "keys",
+        "room",
+        "start",
+        "tag",
+    )
+
+    def __init__(self, start: int, is_list: bool, depth: int) -> None:
+        self.start, self.deepest = start, depth
+        self.tag: str | None = None
+        self.anchor: str | None = None
+        self.room = self.aliases = 0
+        """Those of the reading before it, for an anchor."""
+        self.items: list[Node] | None = None
+        if is_list:
+            self.items = []
+            return
+        self.fields: dict[str, Node] = {}
+        self.keys: dict[str, Scalar] = {}
+        self.key: Scalar | None = None
+
+
+class _Anchor(NamedTuple):
+    node: Node
+    nodes: int
+    aliases: int
+    height: int
+
+
+_PROPERTIES = re.compile(r"(?:[&!][^ \t\r\n]*(?:[ \t\r\n]+#[^\r\n]*)*[ \t\r\n]*)+")
+_TAG = re.compile(r"![^\s,\[\]{}]*")
+_UNREADABLE = re.compile(
+    "[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+# Line ends of YAML 1.1 that are letters in 1.2, and JSON's escapes of characters beyond U+FFFF:
+# libyaml has neither.
+_FOREIGN = re.compile(
+    r"[\x85\u2028\u2029]|\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[^\x85\u2028\u2029])"
+)
+
+
+# Without NamedTuple's own __new__, a function in Python, which took an eighth of loading.
+_new_span: Callable[[tuple[Source, int, int]], Span] = partial(tuple.__new__, Span)
+_new_scalar: Callable[[tuple[Any, str, Span, str | None, str]], Scalar] = partial(
+    tuple.__new__, Scalar
+)
+_new_fields: Callable[[tuple[dict[str, Node], dict[str, Scalar], Span]], Fields] = partial(
+    tuple.__new__, Fields
+)
+
+
+def _tame(match: re.Match[str]) -> str:
+    """A replacement of the same length."""
+    return {1: "·", 12: r"\u005f\u005f"}.get(len(match[0]), match[0])
+
+
+class _Reading:
+    """One reading of one source."""
+
+    def __init__(self, source: Source, problems: Diagnostics, bounds: Bounds) -> None:
+        self.source, self.problems, self.bounds = source, problems, bounds
+        self.base = int(source.text.startswith("\ufeff"))
+        self.tamed = source.text
+        self.open = [_Open(0, True, 0)]  # around the documents
+        self.anchors: dict[str, _Anchor | None] = {}
+        self.room = bounds.nodes
+        """How many more nodes are allowed; the nodes of an alias count each time."""
+        self.aliases = 0
+
+    def documents(self) -> tuple[Node, ...]:
+        from . import mistakes, parser
+
+        read: dict[type, Callable[[Any], None]] = {
+            parser.ScalarEvent: self._scalar,
+            parser.SequenceStartEvent: partial(self._begin, is_list=True),
+            parser.SequenceEndEvent: self._end,
+            parser.MappingStartEvent: partial(self._begin, is_list=False),
+            parser.MappingEndEvent: self._end,
+            parser.AliasEvent: self._alias,
+        }
+        text = self._readable()
+        try:
+            next_event = parser.Parser(text).get_event
+            while type(event := next_event()) is not parser.StreamEndEvent:
+                read.get(type(event), self._forget)(event)
+        except parser.Misplaced as error:
+            at, since = (
+                mark.index + self.base if mark else 0
+                for mark in (error.problem_mark, error.context_mark)
+            )
+            if "nesting depth" in str(error.problem):  # a limit of PyYAML 6.0.4
+                self._reach(self.bounds.depth + 1, at, at + 1)
+            raise DefinitionError(
+                mistakes.explain(self.source, str(error.problem), at, str(error.context), since)
+            ) from None
+        except (
+            parser.Wrong,
+            ValueError,
+        ) as error:  # the parser in Python for an escape beyond U+10FFFF
+            self._refuse("yaml.syntax", f"this is not valid YAML: {error}", 0, 0)
+        return tuple(node for node in self.open[0].items or () if node.value is not None)
+
+    def _readable(self) -> str:
+        """The text with replacements for what the C parser cannot read; of the same length: places
+        remain right."""
+        text = self.source.text
+        if len(text) > self.bounds.text:
+            message = (
+                f"the text has {len(text):,} characters; at most {self.bounds.text:,} are allowed"
+            )
+            self._refuse("yaml.too-large", message, 0, 0)
+        if text.count("%TAG") > MOST_TAGS:
+            # The C parser compares each with all before it.
+            at = text.index("%TAG")
+            message = f"the text has more than {MOST_TAGS} %TAG directives"
+            self._refuse("yaml.tag", message, at, at + 4, "delete them: the only tag is !expr")
+        if bad := _UNREADABLE.search(text, self.base):
+            code = ord(bad[0])
+            hint = f'delete it; between double quotes write "\\u{code:04x}"'
+            if 0xD800 <= code < 0xE000:
+                hint = "delete it: it is half a character"
+            self._refuse(
+                "yaml.character", f"character U+{code:04X} is not allowed", *bad.span(), hint
+            )
+        self.tamed = _FOREIGN.sub(_tame, text)
+        return self.tamed[self.base :]
+
+    def _forget(self, event: Any) -> None:
+        """The begin or the end of a document: an anchor is known only inside of it."""
+        self.anchors.clear()
+
+    def _scalar(self, event: Any) -> None:
+        """Loading spends its time here: a plain text takes the shortest way."""
+        top = self.open[-1]
+        text: str = event.value
+        style: str = event.style or ""
+        base = self.base
+        span = _new_span((self.source, event.start_mark.index + base, event.end_mark.index + base))
+        self._take(1, span.start, span.start + 1)
+        is_key = top.items is None and top.key is None
+        tag = None
+        if event.tag is not None or event.anchor is not None:
+            tag, span = self._properties(event.tag, span, "a key" if is_key else None)
+        raw, tamed = span.text, self.tamed[span.start : span.end]
+        if raw != tamed:
+            text = reread(raw, tamed, style, text)
+        value: Any = text
+        if not (style or tag or is_key):
+            value = CONSTANTS[text] if text in CONSTANTS else self._number(text, span)
+        node = _new_scalar((value, text, span, tag, style))
+        if event.anchor is not None:
+            self.anchors[event.anchor] = _Anchor(node, 1, 0, 0)
+        if is_key:
+            top.key = self._key(top, node)
+        else:
+            self._add(top, node)
+
+    def _number(self, text: str, span: Span) -> Any:
+        try:
+            return number(text)
+        except NotFinite:
+            message = f"{shorten(text)!r} is not a finite number"
+            self.problems.error("yaml.number", message, span, "quote it to make it a text")
+            return text
+
+    def _properties(
+        self, tag: str | None, span: Span, where: str | None
+    ) -> tuple[str | None, Span]:
+        """The tag of a node and its place without tag and anchor; ``where`` names a node that
+        cannot have a tag."""
+        tag = tag and self._tag(tag, span, where)
+        content = _PROPERTIES.match(self.tamed, span.start, span.end)
+        begin = content.end() if content else span.start
+        return tag, span._replace(start=begin) if begin < span.end else span
+
+    def _tag(self, tag: str, span: Span, where: str | None) -> str | None:
+        """The tag where it is allowed, else None and an error."""
+        written = _TAG.search(self.tamed, span.start)
+        place = Span(self.source, *written.span()) if written else span
+        if tag != EXPR:
+            only = "the only tag is !expr; quote a text that begins with '!'"
+            hint = " ".join(filter(None, (suggest(place.text, [EXPR]), only)))
+            self.problems.error("yaml.tag", f"unknown tag {place.text!r}", place, hint)
+        elif where is None:
+            return tag
+        else:
+            raw = self.source.text[place.end : span.end].strip()
+            quote = "'" if '"' in raw else '"'
+            hint = "an expression is one text" + (
+                f"; quote it: !expr {quote}{raw}{quote}" if raw[:1] in "[{" else ""
+            )
+            hint = "a key is always text" if where == "a key" else hint
+            self.problems.error("yaml.expr-tag", f"{where} cannot have the tag !expr", place, hint)
+        return None
+
+    def _begin(self, event: Any, is_list: bool) -> None:
+        start, depth = event.start_mark.index + self.base, len(self.open)
+        self._reach(depth, start, start + 1)
+        self._take(1, start, start + 1)
+        opened = _Open(start, is_list, depth)
+        opened.tag = event.tag
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None  # open: an alias to it would contain itself
+            opened.anchor, opened.room, opened.aliases = event.anchor, self.room, self.aliases
+        self.open.append(opened)
+
+    def _end(self, event: Any) -> None:
+        end = event.end_mark.index + self.base
+        done = self.open.pop()
+        parent = self.open[-1]
+        whole = _new_span((self.source, done.start, end))
+        if done.tag is not None or done.anchor is not None:
+            where = "a mapping" if done.items is None else "a list"
+            whole = self._properties(done.tag, whole, where)[1]
+        node = (
+            _new_fields((done.fields, done.keys, whole))
+            if done.items is None
+            else Items(tuple(done.items), whole)
+        )
+        if done.deepest > parent.deepest:
+            parent.deepest = done.deepest
+        if done.anchor is not None:
+            self.anchors[done.anchor] = _Anchor(
+                node,
+                done.room - self.room + 1,
+                self.aliases - done.aliases,
+                done.deepest - len(self.open) + 1,
+            )
+        self._add(parent, node)
+
+    def _alias(self, event: Any) -> None:
+        span = Span(
+            self.source, event.start_mark.index + self.base, event.end_mark.index + self.base
+        )
+        if event.anchor not in self.anchors:
+            hint = suggest(event.anchor, self.anchors) or "quote a text that begins with '*'"
+            self._refuse(
+                "yaml.unknown-alias",
+                f"alias {span.text} has no anchor &{event.anchor}",
+                span.start,
+                span.end,
+                hint,
+            )
+        anchor = self.anchors[event.anchor]
+        if anchor is None:
+            self._refuse(
+                "yaml.self-alias",
+                f"alias {span.text} is inside its own anchor",
+                span.start,
+                span.end,
+            )
+        self.aliases += anchor.aliases + 1
+        if self.aliases > self.bounds.aliases:
+            message = f"aliases are expanded more than {self.bounds.aliases:,} times"
+            self._refuse("yaml.too-many-aliases", message, span.start, span.end)
+        self._take(anchor.nodes, span.start, span.end)
+        top = self.open[-1]
+        top.deepest = max(top.deepest, len(self.open) - 1 + anchor.height)
+        self._reach(top.deepest, span.start, span.end)
+        self._add(top, anchor.node)
+
+    def _add(self, top: _Open, node: Node) -> None:
+        """The next element of a list; the next key of a mapping, or the value of the last one."""
+        if top.items is not None:
+            top.items.append(node)
+        elif top.key is None:
+            top.key = self._key(top, node)
+        else:
+            key, top.key = top.key, None
+            if key.value is not None and key.text not in top.fields:
+                top.fields[key.text], top.keys[key.text] = node, key
+
+    def _key(self, top: _Open, node: Node) -> Scalar:
+        """The key of ``node``; without a value if it cannot be a key."""
+        if not isinstance(node, Scalar):
+            hint = "quote a text that begins with '{' or '['"
+            raw = node.span.text.strip("{} ")
+            if self.source.text.startswith("{{", node.span.start - 1) and ":" not in raw:
+                hint = f"write {shorten(raw)} without braces, or quote the text"
+            self.problems.error(
+                "yaml.key", f"a key must be text, not {shown(node)}", node.span, hint
+            )
+            return Scalar(None, "", node.span)
+        name = node.text
+        if name in top.fields:
+            first = ("first used here", top.keys[name].span)
+            message, hint = f"duplicate key {shorten(name)!r}", self._duplicate_hint(node.span)
+            self.problems.add(
+                Diagnostic("yaml.duplicate-key", message, node.span, hint, related=(first,))
+            )
+        elif name == "<<" and not node.style:
+            message, hint = (
+                "merging with '<<' is not supported; this is an ordinary key",
+                "write the keys out",
+            )
+            self.problems.warn("yaml.merge-key", message, node.span, hint)
+        return node._replace(value=name, tag=None)  # an alias may stand for a number
+
+    def _duplicate_hint(self, span: Span) -> str:
+        """In a list item, the second key on a line of its own usually lacks its dash."""
+        line = self.tamed[self.tamed.rfind("\n", 0, span.start) + 1 : span.start]
+        in_list = len(self.open) > 2 and self.open[-2].items is not None
+        return "delete one of them" + (
+            ", or begin a list item with '- '" if in_list and not line.strip() else ""
+        )
+
+    def _reach(self, depth: int, start: int, end: int) -> None:
+        """Refuse what nests too deep."""
+        if depth > self.bounds.depth:
+            message = f"lists and mappings nest deeper than {self.bounds.depth} levels"
+            self._refuse("yaml.too-deep", message, start, end)
+
+    def _take(self, nodes: int, start: int, end: int) -> None:
+        """Refuse more nodes than are allowed."""
+        self.room -= nodes
+        if self.room < 0:
+            message = f"the text has more than {self.bounds.nodes:,} values"
+            self._refuse("yaml.too-many-nodes", message, start, end)
+
+    def _refuse(
+        self, code: str, message: str, start: int, end: int, hint: str | None = None
+    ) -> NoReturn:
+        raise DefinitionError(Diagnostic(code, message, Span(self.source, start, end), hint))

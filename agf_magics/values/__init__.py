@@ -1,0 +1,1 @@
+"""What a value is: JSON, opaque values, sequences, large values, tables."""

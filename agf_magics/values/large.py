@@ -1,0 +1,148 @@
+"""The large JSON values of a run, which many calls get: copied as a whole, not part by part.
+
+A frame never changes, so a value that was looked through once is known by its identity from then
+on. It is held, so that no other value gets this identity. What is known are arguments, and values in
+an argument that is a mapping: a graph passes its state, a new mapping around old values.
+
+A lazy copy would be cheaper, but C code (json, ``dict(x)``, pydantic) reads past the methods of a
+subclass. So each call has a copy of its own, which its function may change.
+"""
+
+from __future__ import annotations
+
+import marshal
+import operator
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from .value import CONTAINERS, DEEPEST, LARGEST, Value, _are_rows, copy_parts, is_json, isolate
+
+IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"
+"""Whether each copy is compared with its value, and small values are known too. The tests run with
+it: code that changes a value of a frame in place would be missed otherwise."""
+
+FROM_PARTS = 2 if IS_CHECKED else 1_000
+"""Parts from which on a value is known: below, a copy takes less time than the search."""
+
+WIDE = 100
+"""A mapping with more values is looked at as a whole."""
+
+MOST_KNOWN = 32
+MOST_PARTS = 2_000_000
+"""Values that are known at a time, and the parts of all of them: about 200 MB."""
+
+
+class KnownValue:
+    """A large value of a frame."""
+
+    __slots__ = ("_again", "copies", "count", "size", "stored", "text", "value")
+
+    def __init__(self, value: Value, count: int) -> None:
+        """``count``: its parts."""
+        self.value, self.count = value, count
+        self.stored, self.size = "", 0
+        """The digest under which the journal has it, and about how many characters that are."""
+        self.text: str | None = None
+        """Its JSON text, as long as the journal has it not."""
+        self.copies = 0
+        """Most values have one reader or two: for them, bytes would be work in vain."""
+        self._again: Callable[[], Value] = partial(isolate, value)
+        """Makes the next copy."""
+
+    def copy(self) -> Value:
+        made = self._again()
+        assert not IS_CHECKED or made == self.value, "a value of a frame was changed in place"
+        if self.copies == 2:
+            self._again = _copier(self.value, made)
+        self.copies += 1
+        return made
+
+
+def _copier(value: Value, made: Value) -> Callable[[], Value]:
+    """What makes copies of ``value``. ``made``: one, in which no list has two places: marshal would
+    keep them one."""
+    if type(value) is list and _are_rows(value):
+        # Where values are checked, `copy` compares the live rows with others that nobody has.
+        rows = list(map(dict.copy, value)) if IS_CHECKED else value
+        return lambda: list(map(dict.copy, rows))
+    if not is_json(made):  # marshal would turn an array into bytes
+        return lambda: isolate(value)
+    data = marshal.dumps(made)
+    return lambda: marshal.loads(data)
+
+
+class LargeValues:
+    """The large values of one run. Only on its loop."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, KnownValue] = OrderedDict()
+        self._parts = 0
+        self._fresh: dict[int, tuple[Value, KnownValue]] = {}
+        """The copies in the last call's arguments, by identity."""
+
+    def isolate(self, value: Value) -> Value:
+        """As `values.isolate`. Raises TooDeep."""
+        self._fresh.clear()
+        if type(value) is not dict:
+            return isolate(value)
+        left = [LARGEST]
+        return {name: self._copied(part, left, True) for name, part in value.items()}
+
+    def learn(self, value: Value, text: str) -> None:
+        """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
+        if type(value) in (dict, list) and id(value) not in self._known:
+            self._know(value, len(text) // 8).text = text
+
+    def follow(self, before: Mapping[str, Value], after: Mapping[str, Value]) -> None:
+        """The last call's arguments were checked, and are now ``after``: pydantic copies a list and
+        keeps its parts."""
+        for name, part in after.items():
+            copied = before.get(name)
+            fresh = self._fresh.get(id(copied))
+            if fresh is None or type(copied) is not list or type(part) is not list:
+                continue
+            # As many, and each the same object: else the check has changed a part.
+            if len(copied) == len(part) and all(map(operator.is_, copied, part)):
+                self._fresh[id(part)] = part, fresh[1]
+
+    def known(self, value: Value) -> KnownValue | None:
+        """What is known of a value of a frame."""
+        return self._known.get(id(value))
+
+    @property
+    def has_fresh(self) -> bool:
+        return bool(self._fresh)
+
+    def fresh(self, value: Value) -> KnownValue | None:
+        """What ``value`` is a copy of, if the last call's arguments have it and no code of a user
+        has got it."""
+        copied = self._fresh.get(id(value))
+        return copied[1] if copied is not None else None
+
+    def _copied(self, value: Value, left: list[int], looks_inside: bool) -> Value:
+        if type(value) not in CONTAINERS:
+            return value
+        known = self._known.get(id(value))
+        if known is not None:
+            self._known.move_to_end(id(value))
+            made = known.copy()
+        elif looks_inside and type(value) is dict and len(value) <= WIDE:
+            return {name: self._copied(part, left, False) for name, part in value.items()}
+        else:
+            before = left[0]
+            made = copy_parts(value, DEEPEST, left)
+            if before - left[0] < FROM_PARTS:
+                return made
+            known = self._know(value, before - left[0])
+            known.copies = 1
+        self._fresh[id(made)] = made, known
+        return made
+
+    def _know(self, value: Value, count: int) -> KnownValue:
+        known = self._known[id(value)] = KnownValue(value, count)
+        self._parts += count
+        while len(self._known) > MOST_KNOWN or (self._parts > MOST_PARTS and len(self._known) > 1):
+            self._parts -= self._known.popitem(last=False)[1].count
+        return known

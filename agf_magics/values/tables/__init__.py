@@ -1,0 +1,1 @@
+"""Tables as sequences of rows: lists, data frames, files."""

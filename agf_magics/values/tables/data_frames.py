@@ -1,0 +1,116 @@
+"""Data frames of pandas and polars as rows, and rows as data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...compat.imports import installed_only
+from ...text.diagnostics import StepError
+from ..value import Value
+from .files import json_text
+from .rows import PAGE, Cells, Rows, cell
+
+MOST_CATEGORIES = 1_000
+"""Categories of a column of pandas that are kept. They are a part of the run's definition."""
+
+
+class FrameRows(Rows):
+    """A DataFrame of pandas or polars, or a table of pyarrow."""
+
+    def __init__(
+        self,
+        frame: Any,
+        columns: Sequence[Any],
+        records: Callable[..., Any],
+        about: Mapping[str, Value] = {},
+    ) -> None:
+        """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
+        super().__init__()
+        self.about = about
+        self.frame, self.records, self.length = frame, records, len(frame)
+        self.columns = tuple(map(str, columns))
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
+        return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+
+
+def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
+    """The rows as a table of pyarrow. A column of values of different kinds is text in JSON. Raises
+    ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow  # type: ignore[import-untyped]
+
+    rows = list(rows)
+    arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
+    return pyarrow.table(arrays, names=list(columns))
+
+
+def _array(pyarrow: Any, values: list[Value]) -> Any:
+    try:
+        return pyarrow.array(values)
+    except (pyarrow.ArrowException, OverflowError):
+        texts = [
+            value if value is None or isinstance(value, str) else json_text(value)
+            for value in values
+        ]
+        return pyarrow.array(texts, type=pyarrow.string())
+
+
+def _with_index(frame: Any) -> Any:
+    """``frame`` with its index as columns, unless that only numbers the rows."""
+    index = frame.index
+    numbers = (0, 1, None)
+    if type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == numbers:
+        return frame
+    return frame.reset_index(allow_duplicates=True)
+
+
+def _pandas_form(frame: Any, flat: Any) -> Mapping[str, Value]:
+    """What makes a DataFrame from its rows in JSON again: the types of its columns, and which of
+    them are the index. ``flat``: ``frame`` with its index as columns."""
+    index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
+    types: dict[str, Value] = {}
+    for name, kind in zip(map(str, flat.columns), flat.dtypes, strict=True):
+        categories = getattr(kind, "categories", ())
+        if str(kind) == "category" and len(categories) <= MOST_CATEGORIES:
+            types[name] = {"categories": list(map(cell, categories)), "ordered": bool(kind.ordered)}
+        elif str(kind) != "object":
+            types[name] = str(kind)
+    return {"types": types, "index": index, "names": list(frame.index.names) if index else []}
+
+
+def in_pandas_form(
+    pandas: Any, columns: list[str], rows: Sequence[Mapping[str, Value]], form: Mapping[str, Any]
+) -> Any:
+    """The DataFrame of ``rows`` with the types and the index of `_pandas_form`. A column that cannot
+    have its type, for example because a row is missing, has the type that its values suggest."""
+    frame = pandas.DataFrame(rows, columns=columns)
+    for name, kind in form.get("types", {}).items():
+        # Of the values: among nulls the DataFrame has made floats of whole numbers.
+        values = pandas.Series([row.get(name) for row in rows], dtype=object)
+        with suppress(TypeError, ValueError, OverflowError):
+            if isinstance(kind, dict):
+                frame[name] = values.astype(pandas.CategoricalDtype(**kind))
+            elif kind.startswith("timedelta"):
+                frame[name] = pandas.to_timedelta(values, unit="s").astype(kind)
+            else:
+                frame[name] = values.astype(kind)
+    if form.get("index"):
+        frame = frame.set_index(form["index"])
+        frame.index.names = form["names"]
+    return frame
+
+
+def _pandas(frame: Any, start: int, stop: int) -> Any:
+    return frame.iloc[start:stop].to_dict("records")
+
+
+def _polars(frame: Any, start: int, stop: int) -> Any:
+    return frame.slice(start, stop - start).to_dicts()
+
+
+def _arrow(table: Any, start: int, stop: int) -> Any:
+    return table.slice(start, stop - start).to_pylist()

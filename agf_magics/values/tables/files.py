@@ -1,0 +1,251 @@
+"""Tables in files: JSON lines, CSV and Parquet, read page by page.
+
+Tables as sequences of rows: what a run over data takes, and reads in parts.
+
+A table is known by what it has, not by its class: nothing is imported but the library that the user
+has already used to make it, and pyarrow for a file in its format. A small table becomes a list,
+which the journal holds whole; a file is read again by its path, a page at a time.
+
+A cell is JSON where that is possible: NaN, NaT and NA are null, a time is a text in ISO form, a
+NumPy scalar is a number (decision D54). Other objects remain as they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any
+
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ...text.source import UNUSABLE, Source, path_error_reason
+from ...text.yaml.nodes import plain
+from ...text.yaml.reader import documents
+from ..value import Value, as_json
+from .rows import (
+    _CELLS,
+    FOR_NAMES,
+    LONGEST_LINE,
+    PAGE,
+    Cells,
+    ListRows,
+    Rows,
+    _broken,
+    _names,
+    _object,
+    _refuse_double,
+    cell,
+)
+
+
+class FileRows(Rows):
+    """A file of rows. It is pickled as its path, its size and its time."""
+
+    def __init__(self, path: Path, state: tuple[int, int] | None = None) -> None:
+        """``state``: the size and the time that it must have; None: any. Raises DefinitionError."""
+        super().__init__()
+        self.path, self.length = path, 0
+        try:
+            facts = path.stat()
+            self.state = facts.st_size, facts.st_mtime_ns
+            if state is not None and self.state != tuple(state):
+                message = f"{str(path)!r} has changed since the start of the run"
+                hint = "start a new run, or restore the file"
+                raise DefinitionError(Diagnostic("over.changed-file", message, hint=hint))
+            self.open()
+        except UNUSABLE as error:
+            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path, self.state)
+
+    def open(self) -> None:
+        """Find the columns and the places of the pages."""
+        raise NotImplementedError
+
+
+class JsonLines(FileRows):
+    """A JSONL file: a JSON object in each line. Blank lines are skipped."""
+
+    def open(self) -> None:
+        self._starts, columns = array("Q"), dict[str, None]()
+        self._lines = array("Q")
+        with self.path.open("rb") as file:
+            place = 0
+            for number, line in enumerate(_lines(file), 1):
+                if line.strip():
+                    if self.length % PAGE == 0:
+                        self._starts.append(place)
+                        self._lines.append(number)
+                    if self.length < FOR_NAMES:
+                        columns.update(dict.fromkeys(_names(_object(line, number))))
+                    self.length += 1
+                place += len(line)
+        self.columns = tuple(columns)
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        with self.path.open("rb") as file:
+            file.seek(self._starts[page])
+            numbered = enumerate(_lines(file), self._lines[page])
+            full = ((number, line) for number, line in numbered if line.strip())
+            return [_object(line, number) for number, line in islice(full, PAGE)]
+
+
+class CsvFile(FileRows):
+    """A CSV file with a line of names. A column is numbers or booleans if all its cells are; an
+    empty cell is null."""
+
+    def open(self) -> None:
+        self._starts, self._lines = array("Q"), array("Q")
+        with self.path.open("rb") as file:
+            reader = _CsvReader(file, 0, 1)
+            header = next(reader.rows, [])
+            self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
+            hint = "its first line has the names of the columns, separated by commas"
+            _refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
+            if not all(self.columns):
+                message = f"{str(self.path)!r}: a column has no name"
+                raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
+            possible = [list(_CELLS) for _ in self.columns]
+            place, line = reader.place, reader.line
+            for row in reader.rows:
+                if row:
+                    if self.length % PAGE == 0:
+                        self._starts.append(place)
+                        self._lines.append(line)
+                    self.length += 1
+                    for number, text in enumerate(row[: len(possible)]):
+                        if text:
+                            possible[number] = [
+                                kind for kind in possible[number] if kind[0].fullmatch(text)
+                            ]
+                place, line = reader.place, reader.line
+            self._readers = [kinds[0][1] if kinds else str for kinds in possible]
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        with self.path.open("rb") as file:
+            reader = _CsvReader(file, self._starts[page], self._lines[page])
+            return [
+                self._row(row, reader.line - 1) for row in islice(filter(None, reader.rows), PAGE)
+            ]
+
+    def _row(self, cells: list[str], line: int) -> Cells | StepError:
+        if len(cells) > len(self.columns):
+            many = f"it has {len(cells)} cells, and there are {len(self.columns)} columns"
+            return _broken(line, many, "line")
+        texts = [*cells, *[""] * (len(self.columns) - len(cells))]
+        return {
+            name: read(text) if text else None
+            for name, read, text in zip(self.columns, self._readers, texts, strict=True)
+        }
+
+
+class _CsvReader:
+    """The rows of a CSV file from a place on, and the place and the line of the next one. Raises
+    ValueError for a line that cannot be read."""
+
+    def __init__(self, file: Any, place: int, line: int) -> None:
+        file.seek(place)
+        self.place, self.line = place, line
+        self.rows = self._rows(csv.reader(self._texts(file), strict=False))
+
+    def _rows(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
+        self._first = self.line
+        try:
+            for row in reader:
+                yield row
+                self._first = self.line
+        except UnicodeDecodeError:
+            raise ValueError(f"line {self.line - 1} is not UTF-8") from None
+        except csv.Error as error:
+            # After the dash it tells how to open a file in Python.
+            raise ValueError(f"line {self._first}: {str(error).partition(' - ')[0]}") from None
+
+    def _texts(self, file: Any) -> Iterator[str]:
+        for line in _lines(file):
+            self.place += len(line)
+            self.line += 1
+            yield line.decode("utf-8-sig" if self.line == 2 else "utf-8")
+        # The reader wants another line of its row: it would make one cell of all the rows after an
+        # open quote.
+        if self.line > self._first:
+            raise ValueError(f"a quote of line {self._first} is not closed")
+
+
+class Parquet(FileRows):
+    """A Parquet file. Needs pyarrow."""
+
+    def open(self) -> None:
+        try:
+            from pyarrow import parquet  # type: ignore[import-untyped]
+        except ImportError:
+            message = "a Parquet file needs the package pyarrow"
+            raise DefinitionError(
+                Diagnostic("over.file", message, hint="pip install pyarrow")
+            ) from None
+        try:
+            self._file = parquet.ParquetFile(self.path)
+        except Exception as error:  # pyarrow has many, and no base class for them
+            message = f"{str(self.path)!r} is not a Parquet file: {error}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        about = self._file.metadata
+        self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
+        groups = map(about.row_group, range(about.num_row_groups))
+        self._starts = [0, *accumulate(group.num_rows for group in groups)]
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        start, rows = page * PAGE, list[Cells | StepError]()
+        while len(rows) < PAGE and start + len(rows) < self.length:
+            here = start + len(rows)
+            group = bisect_right(self._starts, here) - 1
+            place = here - self._starts[group]
+            part = self._file.read_row_group(group).slice(place, PAGE - len(rows))
+            rows += [{n: cell(v) for n, v in row.items()} for row in part.to_pylist()]
+        return rows
+
+
+class Cases(ListRows):
+    """A data set of pydantic-evals: a YAML or JSON file with ``cases``. The inputs of a case are
+    columns (``input`` if they are no mapping), beside ``name``, ``expected_output`` and
+    ``metadata``. Its evaluators are not read: they are code."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UNUSABLE as error:
+            message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
+            raise DefinitionError(Diagnostic("over.file", message)) from None
+        problems = Diagnostics()
+        nodes = documents(Source(str(path), text), problems)
+        problems.refuse()
+        content = plain(nodes[0]) if nodes else None
+        cases = content.get("cases") if isinstance(content, dict) else None
+        if not isinstance(cases, list):
+            message = f"{str(path)!r} is not a data set: it has no list 'cases'"
+            hint = "write the rows to a .jsonl or .csv file"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        super().__init__([_case(case) if isinstance(case, dict) else case for case in cases])
+
+
+def _case(case: Mapping[str, Value]) -> Cells:
+    inputs = case.get("inputs")
+    about = {
+        name: case[name]
+        for name in ("name", "expected_output", "metadata")
+        if case.get(name) is not None
+    }
+    return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
+
+
+def json_text(value: Value) -> str:
+    return json.dumps(as_json(value), ensure_ascii=False)
+
+
+def _lines(file: Any) -> Iterator[bytes]:
+    while line := file.readline(LONGEST_LINE):
+        yield line

@@ -1,0 +1,140 @@
+"""What every table is: a sequence of rows, read a page at a time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..value import Value, settle, type_name
+
+PAGE = 1_000
+"""Rows that are read at a time."""
+
+
+PAGES_HELD = 4
+"""Pages of a table that are held: concurrent rows read near each other."""
+
+LONGEST_LINE = 50_000_000
+"""Bytes of one row of a file."""
+
+FOR_NAMES = 1_000
+"""Rows of a list or a JSONL file whose names are the columns."""
+
+
+Cells = dict[str, Value]
+
+
+class Rows(Sequence[Cells]):
+    """The rows of one table, each a mapping of column names to values."""
+
+    # Without a value in the class: a class that has `columns` is a table, and no fan-out takes one.
+    columns: tuple[str, ...]
+    length: int
+
+    def __init__(self) -> None:
+        self._pages: dict[int, list[Cells | StepError]] = {}
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        """The rows of a page; in the place of a row that cannot be read, why."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, number: Any) -> Any:
+        """Cells ``number``. Raises StepError if it cannot be read."""
+        page = number // PAGE
+        rows = self._pages.get(page)
+        if rows is None:
+            rows = self.read(page)
+            while len(self._pages) >= PAGES_HELD:
+                self._pages.pop(next(iter(self._pages), None), None)  # type: ignore[arg-type]
+            self._pages[page] = rows
+        row = rows[number % PAGE]
+        if isinstance(row, StepError):
+            raise row
+        return row
+
+
+class ListRows(Rows):
+    """A list of mappings."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
+        super().__init__()
+        self.source, self.length = rows, len(rows)
+        self.columns = tuple(
+            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in _names(row))
+        )
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        first = page * PAGE
+        return [_cells(first + i, row) for i, row in enumerate(self.source[first : first + PAGE])]
+
+
+def _cells(number: int, row: object) -> Cells | StepError:
+    if not isinstance(row, Mapping):
+        return _broken(number, f"it is {type_name(row)}, not a mapping of names")
+    cells = {str(name): cell(value) for name, value in row.items()}
+    if len(cells) < len(row):  # 1 and "1"
+        return _broken(number, "two of its names are the same text")
+    return cells
+
+
+def cell(value: Value) -> Value:
+    """A cell as JSON, if it has an obvious form.
+
+    >>> cell(float("nan")), cell(date(2026, 1, 2)), cell("a")
+    (None, '2026-01-02', 'a')
+    """
+    if type(value) in (str, int, bool, type(None)):
+        return value
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    plain = settle(value)
+    return None if type(plain) is float and not abs(plain) < float("inf") else plain
+
+
+def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
+    texts = list(map(str, names))
+    double = next((name for name in texts if texts.count(name) > 1), None)
+    if double is not None:
+        message = f"{file}two columns are called {double!r}"
+        raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
+
+
+def _names(row: object) -> Iterator[str]:
+    return map(str, row if isinstance(row, Mapping) else ())
+
+
+def _object(line: bytes, number: int) -> Cells | StepError:
+    try:
+        row = json.loads(line.rstrip())  # a place is one in this line
+    except (ValueError, RecursionError) as error:
+        where = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        return _broken(number, f"it is not valid JSON{where}", "line")
+    if not isinstance(row, dict):
+        return _broken(number, f"it is {type_name(row)}, not an object", "line")
+    return {name: cell(value) for name, value in row.items()}
+
+
+def _broken(number: int, why: str, what: str = "row") -> StepError:
+    message = f"{what} {number:,} cannot be used: {why}"
+    hint = f"correct this {what}; the other rows run without it"
+    return StepError(Diagnostic("over.broken-row", message, hint=hint))
+
+
+_CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), float),
+    (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
+)
+"""What the cells of a column of a CSV file may be, and what reads them; else they are texts. A
+number that begins with a zero is a text: it is a code."""

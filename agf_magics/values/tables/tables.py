@@ -1,0 +1,75 @@
+"""Tables as sequences of rows: what a run over data takes, and reads in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ..value import Value, type_name
+from .data_frames import FrameRows, _arrow, _pandas, _pandas_form, _polars, _with_index
+from .files import Cases, CsvFile, FileRows, JsonLines, Parquet
+from .rows import Cells, ListRows, Rows, _refuse_double
+
+IN_MEMORY = 10_000
+"""The most rows of a table that becomes a list, which the journal stores whole."""
+
+
+class Picked(Sequence[Cells]):
+    """Some rows of a table, each perhaps several times: the element of each number is a row."""
+
+    def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
+        self.source, self.numbers, self.repeat = rows, numbers, repeat
+
+    def __len__(self) -> int:
+        return len(self.numbers) * self.repeat
+
+    def __getitem__(self, number: Any) -> Any:
+        return self.source[self.numbers[number // self.repeat]]
+
+
+FILES: Mapping[str, type[FileRows]] = {
+    ".csv": CsvFile,
+    ".jsonl": JsonLines,
+    ".ndjson": JsonLines,
+    ".parquet": Parquet,
+}
+"""The kinds of files, by the end of the name."""
+
+DATA_SETS = (".yaml", ".yml", ".json")
+"""The ends of the names of data sets of pydantic-evals."""
+
+
+def open_rows(table: Value) -> Rows:
+    """The rows of a DataFrame, an Arrow table, a list of mappings or a file. Raises
+    DefinitionError."""
+    kind = type(table)
+    if isinstance(table, Rows):
+        return table
+    if isinstance(table, str | Path):
+        path = Path(table)
+        if path.suffix.lower() in DATA_SETS:
+            return Cases(path)
+        if path.suffix.lower() not in FILES:
+            message = f"{str(path)!r} is not a file of rows"
+            hint = f"a file of rows has the suffix {', '.join(FILES)}"
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
+        return FILES[path.suffix.lower()](path.absolute())
+    library = kind.__module__.partition(".")[0]
+    if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
+        flat = _with_index(table)
+        _refuse_double(list(flat.columns))
+        return FrameRows(flat, flat.columns, _pandas, _pandas_form(table, flat))
+    if library == "polars" and kind.__name__ == "LazyFrame":
+        table = table.collect()
+    if library == "polars" and hasattr(table, "to_dicts"):
+        return FrameRows(table, table.columns, _polars)
+    if library == "pyarrow" and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
+        _refuse_double(table.column_names)
+        return FrameRows(table, table.column_names, _arrow)
+    if isinstance(table, list | tuple):
+        return ListRows(table)
+    message = f"expected a table, got {type_name(table)}"
+    hint = "a DataFrame, an Arrow table, a list of mappings, or a .csv, .jsonl or .parquet file"
+    raise DefinitionError(Diagnostic("over.no-table", message, hint=hint))

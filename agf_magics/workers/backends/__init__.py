@@ -1,0 +1,1 @@
+"""What sends chunks to workers: executors, own processes, Dask."""

@@ -1,0 +1,93 @@
+"""What sends chunks of calls to workers: the protocol that all backends share."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+RESULT = 256_000_000
+"""Bytes of the result of one call, at most."""
+
+KERNEL = secrets.token_hex(8)
+"""The name of this process: a chunk that an executor runs in it prints without a detour."""
+
+LOSSES = 3
+"""How often a call is sent again after the loss of its worker."""
+
+CLOSED = "its workers were closed (%workers --close)"
+"""Why a call cannot run after the person has closed the workers. Unloading the extension closes
+them too."""
+
+
+class Lost(Exception):
+    """The outcome of a chunk whose worker ended before it reported."""
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        last: bool = False,
+        cancelled: bool = False,
+        gone: bool = False,
+        late: float | None = None,
+    ) -> None:
+        """``why``: for the message of the call. ``last``: the backend has repeated the chunk
+        itself, and it will not succeed. ``cancelled``: we have cancelled it, or ended its worker on
+        purpose, so that no call is to blame. ``gone``: the backend runs nothing any more. ``late``:
+        the time limit of its calls, in seconds, for which the worker has given no sign of life."""
+        super().__init__(why)
+        self.last, self.cancelled, self.gone, self.late = last, cancelled, gone, late
+
+
+Cancel = Callable[[], None]
+"""Cancels a chunk. Called a second time after the grace period: ends its worker, if the backend may
+(`kills`)."""
+
+
+@runtime_checkable
+class WorkerBackend(Protocol):
+    """Sends chunks to workers.
+
+    A backend may also have the attributes ``kills`` (bool: cancelling twice ends the worker),
+    ``ahead`` (int: chunks in flight for each lane), ``close`` (a function), ``starting`` (int: how
+    many workers are being started; 0: they are there), ``notify_started`` (a function: calls its
+    argument on any thread as soon as they are) and ``notify_warning`` (a function: calls
+    ``warn_soon`` of its argument, a `Dispatcher`, on any thread with each later warning)."""
+
+    @property
+    def name(self) -> str:
+        """For errors and the live row: ``2 processes``."""
+
+    identifies_lost_chunk: bool
+    """Whether a loss names the one chunk that was with the process that ended."""
+
+    @property
+    def lanes(self) -> int:
+        """The number of concurrent calls, now. Never blocks."""
+
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
+        """Execute ``run(*order)`` on a worker.
+
+        ``done(outcome)`` is called once, on any thread, with what it returned, a `Lost`, or the
+        exception with which the backend failed."""
+
+
+def options_of(order: tuple[Any, ...]) -> Mapping[str, Any]:
+    """The options of a chunk, which each run function has last."""
+    return order[-1] if isinstance(order[-1], Mapping) else {}
+
+
+def write_print(stream: str, text: str) -> None:
+    """Print what a worker has printed to ``stdout`` or ``stderr``."""
+    target = sys.stderr if stream == "stderr" else sys.stdout
+    if target is not None:
+        target.write(text)
+
+
+def nothing(*_: object) -> None:
+    """What a backend does that lacks one of its functions; and what there is to cancel if nothing
+    is in flight."""

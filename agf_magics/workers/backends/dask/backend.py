@@ -1,0 +1,444 @@
+"""A worker backend on a Dask client.
+
+Everything that asks the scheduler or changes the state of a `Dask` runs on the loop of its client,
+which is never the engine's: the engine only reads ``lanes`` and calls ``submit``, and neither
+waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import pickle
+import secrets
+import threading
+import weakref
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from ....engine.calls.tool_context import hear
+from ....text.diagnostics import Diagnostic
+from ...sending.functions import Apart, applied_apart, loadable
+from ..backend import Cancel, Lost, nothing, options_of, write_print
+from ..dispatcher import AHEAD, Dispatcher
+from ..requirements import Need, lacking_resource
+from ..status import BackendStatus, WorkerStatus
+from . import tasks
+from .cluster import (
+    ANSWER,
+    ANSWER_HERE,
+    ask_workers,
+    cancel_flights,
+    find_dashboard,
+    find_problems,
+    no_worker_came,
+    without_workers,
+)
+from .flights import (
+    CONNECTED,
+    DaskFlight,
+    explain_end,
+    find_failure,
+    lost_connection,
+    submit_program,
+)
+from .versions import compare_versions
+
+LOOK = 1.0
+"""Seconds between two looks at the workers while chunks are in flight."""
+PATIENCE = 60.0
+"""Seconds without a worker after which the run ends. It warns after a twelfth of them, since a
+worker that ended may be restarted sooner."""
+HEAVY = 1_000_000
+"""Bytes of a function above which it is sent once to the cluster instead of with each chunk."""
+
+
+class Dask:
+    """A worker backend on a Dask client. Dask's scheduler places the chunks, and repeats those of
+    lost workers."""
+
+    # Dask names all chunks that were queued on the worker.
+    identifies_lost_chunk = False
+
+    def __init__(
+        self,
+        name: str,
+        lanes: int = 0,
+        *,
+        kills: bool = False,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
+        are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
+        and the connection."""
+        self.name, self.lanes, self.kills, self._close = name, lanes, kills, close
+        self.grow: Callable[[], object] = nothing
+        """Starts the workers of our own cluster that are missing: it gives up a worker that ends
+        again and again."""
+        self.end_worker: Callable[[str], object] = nothing
+        """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
+        self.patience = PATIENCE
+        """Seconds without a worker, after the first one, after which the run ends."""
+        self._own, self._warned = lanes, weakref.WeakSet[Dispatcher]()
+        self.ahead = AHEAD
+        self.client: Any = None
+        self.is_local = kills
+        """Whether all workers are processes of this machine: their results need no detour by the
+        scheduler."""
+        self._closed = False
+        self.tokens: dict[str, str] = {}
+        """The process token of each worker, by its address."""
+        self._prefix = f"agf-{secrets.token_hex(4)}"
+        # Never used twice: Dask gives the result of a key that it knows, instead of a call.
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self._early: list[DaskFlight] | None = []
+        """The chunks of the time before there is a client; None: there is one, or there will be
+        none."""
+        self._give: Callable[[DaskFlight], object] = self._early.append
+        """Sends a chunk, or keeps it until then."""
+        # Called at the end of that time.
+        self._started: list[Callable[[], None]] = []
+        self._deserted = False
+        """Whether it had no worker for so long that chunks fail at once."""
+        self._flights: dict[str, DaskFlight] = {}
+        """The chunks in flight, by key. Only the client's loop uses it."""
+        self._arrived: list[DaskFlight] = []
+        self._cancelled: list[DaskFlight] = []
+        self._programs: dict[str, Any] = {}
+        self._threads: Mapping[str, int] = {}
+        self._freed = asyncio.Event()
+        """Set on the client's loop when a chunk has ended."""
+        self._looking = False
+        self.addresses: tuple[str, ...] = ()
+        """Of the scheduler, then of the workers, when they were last looked at."""
+        self.resources: Mapping[str, Mapping[str, float]] = {}
+        self.versions: Mapping[str, Mapping[str, str]] = {}
+        self._findings: list[Diagnostic] = []
+
+    @property
+    def starting(self) -> int:
+        return self.lanes if self._early is not None else 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether it cannot be used again."""
+        return self._closed or (
+            self.client is not None and self.client.status in ("closing", "closed")
+        )
+
+    def open(self, client: Any) -> None:
+        """Use this client from now on."""
+        self.client, self._loop = client, client.loop
+        client.subscribe_topic(self._prefix, _receive)
+        self._start(lambda flight: self._loop.add_callback(self._send, flight))
+
+    def fail(self, error: Exception) -> None:
+        """There will be no client: each chunk has this error as its outcome."""
+        self._closed = True
+        self._start(lambda flight: flight.end(error))
+
+    def _start(self, send: Callable[[DaskFlight], None]) -> None:
+        with self._lock:
+            early, self._early, self._give = self._early or [], None, send
+            started, self._started = self._started, []
+        for flight in early:
+            send(flight)
+        for call in started:
+            call()
+
+    def notify_started(self, call: Callable[[], None]) -> None:
+        """Call ``call`` on any thread when the workers are there; not at all if they are there
+        already."""
+        with self._lock:
+            if self._early is not None:
+                self._started.append(call)
+
+    def notify_warning(self, run: Dispatcher) -> None:
+        """Call its ``warn_soon`` on any thread with each later warning, as long as it exists."""
+        self._warned.add(run)
+
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
+        flight = DaskFlight(f"{self._prefix}-{next(self._numbers)}", run, order, done)
+        # In the lock: a chunk that is kept after the others were sent would wait for ever.
+        with self._lock:
+            self._give(flight)
+        return lambda: self._cancel_soon(flight)
+
+    def _cancel_soon(self, flight: DaskFlight) -> None:
+        flight.cancels += 1
+        if self.client is not None:
+            self._cancelled.append(flight)
+            self._loop.add_callback(self._cancel)
+        else:
+            flight.end(Lost("cancelled", cancelled=True))
+
+    # --- on the client's loop ---
+
+    async def _send(self, flight: DaskFlight) -> None:
+        if flight.ended or flight.cancels:
+            flight.end(Lost("cancelled", cancelled=True))
+            return
+        # The run has been told; a chunk that comes now must not wait another minute.
+        if self._deserted:
+            flight.end(no_worker_came(self.patience, self.kills))
+            return
+        self._flights[flight.key] = flight
+        if not self._looking:
+            self._looking = True
+            self._loop.add_callback(self._look)
+        try:
+            head, buffers, where = await self._prepared(flight)
+            if flight.cancels:
+                self._finish(flight, Lost("cancelled", cancelled=True))
+                return
+            # Its future would never end.
+            if self.client.status not in CONNECTED:
+                self._finish(flight, lost_connection(self.client.status, self._closed))
+                return
+            flight.future = self.client.submit(
+                pickle.loads, head, buffers=buffers, key=flight.key, pure=False, **where
+            )
+            flight.future.add_done_callback(lambda _: self._loop.add_callback(self._arrive, flight))
+        except Exception as error:
+            self._finish(flight, error)
+
+    async def _prepared(self, flight: DaskFlight) -> tuple[bytes, list[Any], dict[str, Any]]:
+        """What to submit for a chunk, and where it may run.
+
+        The scheduler reads a task and writes it again. A task of bytes costs it little; with
+        functions that travel by value, cloudpickle took a third of the kernel's time for a
+        chunk."""
+        program, digest, *rest = flight.order
+        options = options_of(flight.order)
+        if len(program) > HEAVY:
+            if digest not in self._programs:
+                key = f"{self._prefix}-program-{next(self._numbers)}"
+                self._programs[digest] = submit_program(self.client, key, program)
+            program = self._programs[digest]
+        where: dict[str, Any] = {}
+        if options.get("resources"):
+            where["resources"] = dict(options["resources"])
+        token = ""
+        if options.get("effect"):
+            flight.worker, token = await self._free_worker()
+            where |= {"workers": [flight.worker], "allow_other_workers": False}
+        # Any other chunk may go to any worker, also to one of another Python, which refuses it. Dask
+        # never starts a task that only prefers workers (`allow_other_workers`) if no worker was left
+        # and the next one has another address.
+        parts = [Apart(part) if type(part) is bytes else part for part in rest]
+        order = (
+            flight.key,
+            token,
+            self._prefix,
+            loadable(flight.run),
+            Apart(program),
+            digest,
+            *parts,
+        )
+        return *applied_apart(tasks.run_task, order), where
+
+    async def _free_worker(self) -> tuple[str, str]:
+        """A worker with a lane that has no pinned chunk, and its token.
+
+        A chunk that waited for its worker would be lost with it, although it did not start."""
+        if not self.tokens:
+            await self._update()
+        while True:
+            pinned = Counter(flight.worker for flight in self._flights.values())
+            for worker, token in self.tokens.items():
+                if pinned[worker] < self._threads.get(worker, 1):
+                    return worker, token
+            self._freed.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._freed.wait(), LOOK)  # or a new worker
+
+    def _arrive(self, flight: DaskFlight) -> None:
+        """A chunk has ended. Those that end in one turn of the loop are fetched together."""
+        self._arrived.append(flight)
+        if len(self._arrived) == 1:
+            self._loop.add_callback(self._fetch)
+
+    async def _fetch(self) -> None:
+        arrived, self._arrived = [each for each in self._arrived if not each.ended], []
+        finished = [each for each in arrived if each.future.status == "finished"]
+        failed = [each for each in arrived if each.future.status != "finished"]
+        try:
+            outcomes = await self.client.gather(
+                [each.future for each in finished], direct=self.is_local
+            )
+        except Exception as error:
+            # Each chunk fails by itself: the run decides what that means.
+            outcomes = [error] * len(finished)
+        for each, outcome in zip(finished, outcomes, strict=True):
+            self._finish(
+                each,
+                Lost(await explain_end(self.client, each.worker)) if outcome is None else outcome,
+            )
+        for each in failed:
+            self.tokens.pop(
+                each.worker, None
+            )  # no further chunk is pinned to a worker that has ended
+            self._finish(
+                each, await find_failure(self.client, each.future, bool(each.cancels), self._closed)
+            )
+
+    def _finish(self, flight: DaskFlight, outcome: Any) -> None:
+        self._flights.pop(flight.key, None)
+        self._freed.set()
+        flight.future = None
+        flight.end(outcome)
+
+    async def _cancel(self) -> None:
+        wanted, self._cancelled = (
+            [each for each in self._cancelled if each.future and not each.ended],
+            [],
+        )
+        if wanted:
+            with contextlib.suppress(Exception):
+                # The scheduler was lost: its chunks end by themselves.
+                seconds = ANSWER_HERE if self.kills else ANSWER
+                await cancel_flights(self.client, wanted, self.end_worker, seconds)
+
+    async def _look(self) -> None:
+        """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
+        chunks that ended."""
+        loop, has_warned, had_workers = asyncio.get_running_loop(), False, self.kills
+        seen = loop.time()
+        while self._flights and not self.closed:
+            with contextlib.suppress(Exception):
+                await self._update()
+            had_workers = had_workers or bool(self._threads)
+            if self._threads or not had_workers:
+                seen, has_warned = loop.time(), False
+            if len(self._threads) < self._own:
+                self.grow()
+            elif loop.time() - seen > self.patience / 12 and not has_warned:
+                has_warned = True
+                for run in list(self._warned):
+                    run.warn_soon(without_workers("all workers have left the scheduler"))
+            self._deserted = loop.time() - seen > self.patience
+            for flight in list(self._flights.values()):
+                if self._deserted:
+                    await self._give_up(flight, no_worker_came(self.patience, self.kills))
+                elif flight.worker and flight.worker not in self.tokens and flight.future:
+                    await self._give_up(flight, Lost(await explain_end(self.client, flight.worker)))
+            # Only while chunks are in flight: a cluster that is not used is not asked.
+            await asyncio.sleep(LOOK)
+        self._looking = False
+
+    async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
+        future = flight.future
+        self._finish(flight, outcome)
+        with contextlib.suppress(Exception):
+            # The scheduler was lost.
+            await self.client.cancel([future] if future is not None else [], force=True)
+
+    async def _update(self) -> None:
+        threads: Mapping[str, int] = await self.client.nthreads()
+        new = [address for address in threads if address not in self.tokens]
+        found = await ask_workers(self.client, tasks.process_token, new)
+        self.tokens = {
+            address: token
+            for address, token in {**self.tokens, **found}.items()
+            if address in threads
+        }
+        self._threads, self.lanes = threads, sum(threads.values())
+
+    # --- on any other thread: these wait, so they are not for an event loop ---
+
+    def look(self) -> None:
+        """Ask the scheduler for the workers, now."""
+        if self.client is None:
+            return
+        self._deserted = False
+        self._loop.add_callback(
+            self._programs.clear
+        )  # large functions of earlier runs leave the cluster
+        self.client.sync(self._update)
+        workers = self._workers()
+        self.addresses = (self.client.scheduler.address, *workers)
+        self.resources = {
+            address: found.get("resources") or {} for address, found in workers.items()
+        }
+
+    def check(self) -> None:
+        """Compare the versions of the workers with the kernel's. Raises DefinitionError
+        ``on.versions``."""
+        self.versions, self._findings = compare_versions(self.client, self.name)
+
+    def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
+        """See `needs.find_problems`."""
+        if self.client is None or self.kills:
+            return [lacking_resource(need, self.name) for need in needs if need.resources]
+        return [*self._findings, *find_problems(needs, self.name, self.addresses, self.resources)]
+
+    def lanes_with(self, resources: Mapping[str, float]) -> int:
+        """The number of concurrent calls that each need these resources."""
+        if not self.resources:
+            return self.lanes
+        return sum(
+            min([int(have.get(name, 0) // amount) for name, amount in resources.items()])
+            for have in self.resources.values()
+        )
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        if self.client is None:
+            return BackendStatus(
+                self.name, self.lanes, len(self._early or ()), starting=self.starting
+            )
+        workers = self._workers()
+        running = self.client.sync(ask_workers, self.client, tasks.running_tasks, list(workers))
+        if not self.versions:
+            self.versions = self.client.sync(
+                ask_workers, self.client, tasks.describe_process, list(running)
+            )
+        rows = [
+            WorkerStatus(
+                address,
+                int(found.get("nthreads", 0)),
+                len(running[address]) if address in running else None,
+                found.get("metrics", {}).get("memory"),
+                found.get("memory_limit") or None,
+                self.versions.get(address, {}),
+                found.get("resources") or {},
+            )
+            for address, found in workers.items()
+        ]
+        link = (
+            find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
+        )
+        return BackendStatus(
+            self.name, self.lanes, len(self._flights), tuple(rows), link, restarts=True
+        )
+
+    def restart(self) -> None:
+        """End the processes of all workers and start new ones. Calls that they execute are repeated
+        elsewhere."""
+        self.client.restart_workers(list(self._workers()), raise_for_error=False)
+
+    def _workers(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+    def close(self) -> None:
+        self._closed = True
+        if self.client is not None and self.client.status == "running":
+            self.client.unsubscribe_topic(self._prefix)
+        if self._close is not None:
+            self._close()
+
+
+def _receive(event: tuple[float, Any]) -> None:
+    """Write the prints of a chunk that still runs, ``(call, stream, text)`` each, or pass on what a
+    call of it reports."""
+    if event[1] and type(event[1][0]) is int:
+        return hear(*event[1])
+    for _, stream, text in event[1]:
+        write_print(stream, text)

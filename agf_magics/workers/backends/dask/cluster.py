@@ -1,0 +1,152 @@
+"""Questions to a Dask cluster, and whether its workers fit this process.
+
+Questions to workers that must not wait for ever: a worker answers nothing while a call holds its
+interpreter's lock (a slow regular expression, an extension module).
+
+What a run needs to know of a cluster before its first step: versions, resources, encryption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ....limits.budgets import LimitReached
+from ....settings.words import is_private
+from ....text.diagnostics import Diagnostic
+from ...sending.functions import loadable
+from ..requirements import Need, lacking_resource
+from . import tasks
+from .flights import DaskFlight
+
+ANSWER = 2.0
+"""Seconds in which a worker must answer."""
+ANSWER_HERE = 0.5
+"""The same for a worker of this machine that is about to be ended: the run waits for that."""
+FEW = 16
+"""Workers that are asked one by one, so that one without an answer keeps no other answer."""
+
+
+async def ask_workers(
+    client: Any, function: Callable[[], Any], workers: Sequence[str], seconds: float = ANSWER
+) -> dict[str, Any]:
+    """What ``function`` returns on each of ``workers``. Those that do not answer in ``seconds`` are
+    left out."""
+
+    async def ask(some: Sequence[str]) -> dict[str, Any]:
+        question = client.run(loadable(function), workers=list(some), on_error="ignore")
+        with contextlib.suppress(TimeoutError):
+            return dict(await asyncio.wait_for(question, seconds))
+        return {}
+
+    # All at once first: a thousand questions would take the loop of the client.
+    found = await ask(workers) if len(workers) > FEW else {}
+    if not found:
+        for answer in await asyncio.gather(*(ask([worker]) for worker in workers)):
+            found |= answer
+    return found
+
+
+async def find_versions(client: Any) -> Mapping[str, Any]:
+    """The versions that each worker reports, by its address; empty if one of them does not answer
+    in time."""
+    with contextlib.suppress(TimeoutError):
+        found: Mapping[str, Any] = (await asyncio.wait_for(client.get_versions(), ANSWER))[
+            "workers"
+        ]
+        return found
+    return {}
+
+
+async def cancel_flights(
+    client: Any, wanted: Sequence[DaskFlight], end_worker: Callable[[str], object], seconds: float
+) -> None:
+    """Drop the chunks that no worker executes. One that is executed ends by itself; if it is
+    cancelled again, after the grace period, ``end_worker`` ends its worker: only our own workers
+    are cancelled twice. ``seconds``: in which a worker must say what it executes."""
+    placed: Mapping[str, Sequence[str]] = await client.processing()
+    named = {flight.key for flight in wanted}
+    asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
+    found = await ask_workers(client, tasks.running_tasks, asked, seconds)
+    running = {
+        key: worker for worker in asked for key in found.get(worker, placed[worker])
+    }  # a silent one is busy
+    late = {running[each.key] for each in wanted if each.key in running and each.cancels > 1}
+    dropped = [
+        each.future for each in wanted if each.key not in running or running[each.key] in late
+    ]
+    if dropped:
+        await client.cancel(dropped, force=True)
+    # Its other chunks are repeated elsewhere, without blame.
+    for worker in late:
+        end_worker(worker)
+
+
+def find_problems(
+    needs: Sequence[Need],
+    name: str,
+    addresses: Sequence[str],
+    resources: Mapping[str, Mapping[str, float]],
+) -> list[Diagnostic]:
+    """The problems of sending the calls of these tools to a cluster.
+
+    ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its
+    address.
+    """
+    found = list[Diagnostic]()
+    is_public = not all(map(is_private, addresses))
+    for need in needs:
+        if need.secret and is_public:
+            message = (
+                f"tool {need.name!r} has a secret and where='worker', and the connection is "
+                f"not encrypted"
+            )
+            hint = (
+                "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
+            )
+            found.append(Diagnostic("on.plain-secret", message, need.span, hint))
+        if (
+            need.resources
+            and resources
+            and not any(_has(one, need.resources) for one in resources.values())
+        ):
+            found.append(lacking_resource(need, name))
+    if len(addresses) < 2:
+        found.append(without_workers("no worker has connected to the scheduler yet"))
+    return found
+
+
+def without_workers(why: str) -> Diagnostic:
+    hint = "start one: dask worker ADDRESS"
+    return Diagnostic(
+        "on.no-workers", f"{why}: the run waits for one", hint=hint, severity="warning"
+    )
+
+
+def no_worker_came(seconds: float, is_own: bool) -> LimitReached:
+    """What ends a run whose workers have all left. ``is_own``: the cluster is one of this
+    process."""
+    message = f"all workers have left, and for {seconds:g} s no other one has come"
+    hint = "start workers: dask worker ADDRESS"
+    if is_own:
+        hint = "do the calls need more memory than there is? %workers --restart starts new workers"
+    return LimitReached(Diagnostic("on.no-workers", message, hint=f"{hint}; then %resume"))
+
+
+def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:
+    return all(worker.get(name, 0) >= amount for name, amount in needed.items())
+
+
+def _counted(count: int) -> str:
+    return f"{count} worker{'s' * (count != 1)}"
+
+
+def find_dashboard(client: Any) -> str:
+    """The address of Dask's page about a cluster; empty: there is none, or the person's
+    ``distributed.dashboard.link`` names a variable that is not set."""
+    try:
+        return client.dashboard_link or ""
+    except (LookupError, ValueError):
+        return ""

@@ -1,0 +1,105 @@
+"""What the Dask backend knows of a chunk that it sent, or that waits for the cluster.
+
+What a task of Dask that did not finish means for its chunk: chunks themselves never raise.
+
+Large functions, which are sent once to the cluster instead of with each chunk.
+
+Such a function is the result of a task, because Dask repeats a task whose worker was lost.
+Scattered data, and all chunks that need it, would be lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...sending.functions import other_python
+from ..backend import CLOSED, Lost
+
+
+class DaskFlight:
+    """A chunk in flight."""
+
+    def __init__(
+        self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> None:
+        self.key, self.run, self.order, self.done = key, run, order, done
+        self.future: Any = None
+        self.worker = ""
+        """The only worker that may run it."""
+        self.cancels = 0
+        self.ended = False
+
+    def end(self, outcome: Any) -> None:
+        if not self.ended:
+            self.ended = True
+            self.order = ()
+            self.done(outcome)
+
+
+MEMORY_TOPIC = "worker-restart-memory"
+"""Where a nanny reports a worker that it ends because of its memory."""
+
+CONNECTED = ("running", "connecting")
+"""The status of a client that sends its chunks, now or when it has connected again."""
+
+SOON = 5.0
+"""Seconds in which the scheduler must answer."""
+
+
+async def find_failure(
+    client: Any, future: Any, is_cancelled: bool, is_closed: bool
+) -> BaseException:
+    """The outcome of a chunk whose ``future`` did not finish. ``is_closed``: whether the workers
+    were closed."""
+    from distributed import KilledWorker
+
+    if future.status != "error":
+        if is_cancelled:
+            return Lost("cancelled", cancelled=True)
+        return lost_connection(client.status, is_closed)
+    error: BaseException = await future.exception()
+    if isinstance(error, KilledWorker):
+        why = await explain_end(client, error.last_worker.address)
+        if error.allowed_failures:
+            why = f"{error.allowed_failures + 1} workers ended during it; the last one: {why}"
+        return Lost(why, last=True)
+    if python := other_python(error):
+        # Such a worker came after the first look; another one can run the chunk.
+        return Lost(f"a worker cannot read it: {python}")
+    return error
+
+
+def lost_connection(status: str, is_closed: bool) -> Lost:
+    """The outcome of a chunk that was sent when the client had this status; while it connects
+    again, it can succeed. ``is_closed``: whether the person has closed the workers; Dask closes a
+    client that cannot connect again."""
+    why = CLOSED if is_closed else "the connection to the scheduler was lost"
+    return Lost(why, gone=status not in CONNECTED)
+
+
+async def explain_end(client: Any, worker: str) -> str:
+    """How a worker ended, by its address: its nanny reports one that it ends because of its
+    memory."""
+    found: Sequence[Any] = ()
+    with contextlib.suppress(Exception):
+        # The scheduler is lost too.
+        found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
+    for _, event in reversed(found):
+        if isinstance(event, Mapping) and event.get("worker") == worker:
+            used = event.get("rss")
+            size = f" at {used / 1e6:,.0f} MB" if isinstance(used, int | float) else ""
+            return f"worker {worker} was out of memory{size}, so its nanny restarted it"
+    return f"worker {worker} ended during it"
+
+
+def submit_program(client: Any, key: str, program: bytes) -> Any:
+    """The future of a pickled function, for the chunks that depend on it. ``key``: the name of its
+    task."""
+    from dask import config
+
+    with config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        # `on.heavy` has the warning.
+        return client.submit(bytes, program, key=key, pure=False)

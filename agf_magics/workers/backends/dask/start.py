@@ -1,0 +1,188 @@
+"""How a Dask backend starts: a LocalCluster of this process, an address, or a client of the
+person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ....text.diagnostics import DefinitionError, Diagnostic
+from .backend import Dask
+
+OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
+"""What a worker of our own cluster does first."""
+STARTS = 3
+"""How often a cluster is started if one of its workers dies meanwhile."""
+REACH = 5.0
+"""Seconds in which the scheduler of an address must answer."""
+
+
+def start_cluster(count: int | None = None) -> Dask:
+    """A LocalCluster of this process, with ``count`` workers of one thread; None: one per core.
+
+    It starts on a thread of its own, and is closed with the backend."""
+    # One thread each: Python code in two threads of a worker would take turns.
+    count = count or os.cpu_count() or 1
+    ends = list[Callable[[], object]]()
+    backend = Dask(
+        f"dask, {count} worker{'s' * (count != 1)}",
+        count,
+        kills=True,
+        close=lambda: _close_all(ends),
+    )
+
+    def start() -> None:
+        try:
+            from dask import config
+            from distributed import Client, LocalCluster
+
+            preload = [*config.get("distributed.worker.preload", ()), OWN_WORKER]
+            cluster = _started(
+                LocalCluster,
+                n_workers=count,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                # Encrypted where that is possible; distributed refuses False.
+                security=True if find_spec("cryptography") is not None else None,
+                silence_logs=logging.CRITICAL,
+                preload=preload,
+            )
+            ends.append(cluster.close)
+            client = Client(cluster, set_as_default=False)
+            ends.insert(0, client.close)
+            backend.grow = lambda: _grow(cluster, count)
+            backend.end_worker = lambda address: _end_worker(cluster, address)
+            backend.open(client)
+        except Exception as error:
+            _close_all(ends)
+            backend.fail(_not_started(error))
+
+    threading.Thread(target=start, name="agf-dask-start", daemon=True).start()
+    return backend
+
+
+def _started(kind: Callable[..., Any], **options: Any) -> Any:
+    """A cluster. One worker that dies while it starts fails the whole cluster, so it is started
+    again: in a script without a guard, and with another fault, it fails again."""
+    for _ in range(STARTS - 1):
+        with contextlib.suppress(RuntimeError):
+            return kind(**options)
+    return kind(**options)
+
+
+def _grow(cluster: Any, count: int) -> None:
+    """Start the workers that are missing. The cluster keeps the nanny of a worker that died while
+    it started, and opens no other one in its place."""
+    for name, nanny in list(cluster.workers.items()):
+        if nanny.status.name in ("failed", "closed"):
+            cluster.workers.pop(name, None)
+    cluster.scale(count)
+
+
+def _end_worker(cluster: Any, address: str) -> None:
+    """Kill the process of a worker; its nanny starts another one."""
+    for nanny in list(cluster.workers.values()):
+        if nanny.worker_address == address and nanny.pid:
+            with contextlib.suppress(OSError):  # it has ended
+                os.kill(nanny.pid, getattr(signal, "SIGKILL", signal.SIGTERM))
+
+
+def connect_address(address: str) -> Dask:
+    """The scheduler at an address. Raises DefinitionError if none answers within `REACH`
+    seconds."""
+    host, _, port = address.partition("://")[2].rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH).close()
+        client = _client_in_time(address)
+    except (OSError, ValueError, RuntimeError) as error:
+        why = (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+        message = f"no Dask scheduler answers at {address!r}: {why}"
+        hint = (
+            "start one with `dask scheduler`, or check the address; for tls:// give a Client "
+            "with its Security"
+        )
+        raise DefinitionError(Diagnostic("on.unreachable", message, hint=hint)) from None
+    return _opened(Dask(f"dask {address}", close=client.close), client)
+
+
+def _client_in_time(address: str) -> Any:
+    """A client, on a thread of its own: with a server that accepts and never answers, distributed
+    waits for ever."""
+    from distributed import Client
+
+    found: list[Any] = []
+
+    def connect() -> None:
+        try:
+            found.append(Client(address, timeout=REACH, set_as_default=False))
+        except Exception as error:
+            found.append(error)
+
+    thread = threading.Thread(target=connect, name="agf-dask-connect", daemon=True)
+    thread.start()
+    thread.join(REACH)
+    if not found:
+        raise TimeoutError(f"no answer in {REACH:g} s")
+    if isinstance(found[0], Exception):
+        raise found[0]
+    return found[0]
+
+
+def connect_client(client: Any) -> Dask:
+    """The cluster of a client of the person. Raises DefinitionError if it is closed or
+    asynchronous."""
+    address = client.scheduler.address if client.scheduler is not None else ""
+    if client.status != "running" or not address:
+        hint = "make a new one: Client(address)"
+        raise DefinitionError(
+            Diagnostic("on.unreachable", f"the Dask client is {client.status}", hint=hint)
+        )
+    if client.asynchronous or client.loop.asyncio_loop is asyncio._get_running_loop():
+        message = "the Dask client is asynchronous: it shares the event loop of this thread"
+        raise DefinitionError(
+            Diagnostic("on.unknown", message, hint="make one with Client(address)")
+        )
+    from distributed import LocalCluster
+
+    backend = Dask(f"dask {address}")
+    backend.is_local = isinstance(client.cluster, LocalCluster)
+    return _opened(backend, client)
+
+
+def _opened(backend: Dask, client: Any) -> Dask:
+    backend.open(client)
+    try:
+        backend.check()
+        backend.look()
+    except DefinitionError:
+        backend.close()
+        raise
+    return backend
+
+
+def _not_started(error: Exception) -> RuntimeError:
+    cause, hint = error.__cause__ or error, ""
+    if isinstance(error, RuntimeError) and hasattr(sys.modules["__main__"], "__file__"):
+        hint = (
+            " (a script needs `if __name__ == '__main__':` around agf.run(…, on='dask'), but not "
+            "for on='processes')"
+        )
+    return RuntimeError(f"the workers did not start: {type(cause).__name__}: {cause}{hint}")
+
+
+def _close_all(ends: list[Callable[[], object]]) -> None:
+    while ends:
+        with contextlib.suppress(Exception):
+            ends.pop(0)()

@@ -1,0 +1,91 @@
+"""What runs on a Dask worker around a chunk. It is sent by value, so it imports nothing of ours."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import threading
+import types
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+PACKAGES = ("cloudpickle", "pydantic", "numpy", "pandas", "agf-magics")
+"""Packages whose versions should be the same here and on the workers."""
+
+FIRST_PRINTS = 5.0
+"""Seconds after which the prints of a chunk are reported while it runs."""
+
+
+def describe_process() -> dict[str, Any]:
+    """The Python of this process and the versions of `PACKAGES`; the empty text: not installed."""
+    versions = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = ""
+    return versions
+
+
+def process_token() -> str:
+    """A text that is different in each process, also in one that has restarted at the same
+    address."""
+    held = _held()
+    if held.token[1] != os.getpid():
+        held.token = (os.urandom(16).hex(), os.getpid())
+    token: str = held.token[0]
+    return token
+
+
+def run_task(key: str, token: str, topic: str, run: Callable[..., Any], *order: Any) -> Any:
+    """``run(*order)``; None if ``token`` is that of another process, because the scheduler has
+    repeated the task.
+
+    Prints become events of ``topic`` if the chunk takes more than `FIRST_PRINTS` seconds."""
+    # Here and not in the scheduler: it has moved the task to another worker before it tells
+    # anybody.
+    if token and process_token() != token:
+        return None
+    held, ended = _held(), threading.Event()
+    held.running[key] = captures = list[Any]()
+    held.captures[threading.get_ident()] = captures
+    if topic:
+        from distributed import get_worker
+
+        held.tellers[threading.get_ident()] = partial(get_worker().log_event, topic)
+        threading.Thread(
+            target=_report, args=(get_worker(), topic, captures, ended), daemon=True
+        ).start()
+    try:
+        return run(*order)
+    finally:
+        ended.set()
+        # The kernel asks for it before it ends a worker that is busy.
+        held.running.pop(key, None)
+        held.captures.pop(threading.get_ident(), None)
+        held.tellers.pop(threading.get_ident(), None)
+
+
+def running_tasks() -> list[str]:
+    """The keys of the chunks that this process executes."""
+    return list(_held().running)
+
+
+def _report(worker: Any, topic: str, captures: list[Any], ended: threading.Event) -> None:
+    while not ended.wait(FIRST_PRINTS):
+        for capture in list(captures):
+            texts = capture.take()
+            if texts:
+                worker.log_event(topic, texts)
+
+
+def _held() -> Any:
+    """What this process keeps between chunks, in the module that `chunk` uses too."""
+    held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+    if not hasattr(held, "running"):
+        held.captures, held.token, held.running = {}, ("", 0), {}
+        held.tellers = {}
+    return held

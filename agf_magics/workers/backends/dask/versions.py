@@ -1,0 +1,66 @@
+"""The versions of Python and packages on the workers, compared with those here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ....text.diagnostics import DefinitionError, Diagnostic
+from . import tasks
+from .cluster import _counted, ask_workers, find_versions
+
+Versions = Mapping[str, str]
+"""Of Python and of `tasks.PACKAGES`."""
+
+
+def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[Diagnostic]]:
+    """The versions of each worker by its address, and a warning about those that differ from the
+    kernel's.
+
+    Raises DefinitionError ``on.versions`` for another minor version of Python: compiled code cannot
+    be sent there.
+    """
+    here = tasks.describe_process()
+    reported = client.sync(find_versions, client)
+    pythons = {address: str(found["host"]["python"]) for address, found in reported.items()}
+    others = {
+        address: python
+        for address, python in pythons.items()
+        if _minor(python) != _minor(here["python"])
+    }
+    if others:
+        address, python = next(iter(others.items()))
+        message = (
+            f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python "
+            f"{_minor(python)} there, "
+        )
+        message += f"{_minor(here['python'])} here ({address})"
+        hint = "start the workers with the Python of the kernel"
+        raise DefinitionError(Diagnostic("on.versions", message, hint=hint))
+    found: dict[str, Versions] = {}
+    if pythons:
+        found = client.sync(ask_workers, client, tasks.describe_process, list(pythons))
+    differences = [
+        text for package in here if (text := _difference(package, here, list(found.values())))
+    ]
+    if not differences:
+        return found, []
+    message = f"the workers have other versions than the kernel: {'; '.join(differences)}"
+    hint = "install the same versions if a result looks wrong or cannot be read"
+    return found, [Diagnostic("on.versions", message, hint=hint, severity="warning")]
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> str:
+    """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if they have the same version, or one side
+    has none."""
+    own = here[package]
+    if not own or package == "python":
+        return ""
+    other = Counter(found[package] for found in workers if found[package] not in ("", own))
+    named = [f"{version} on {_counted(count)}" for version, count in other.most_common(3)]
+    return f"{package} {', '.join(named)}, {own} here" if named else ""

@@ -1,0 +1,377 @@
+"""Processes of this machine as workers: one pipe and one thread of the kernel for each.
+
+A loss names its chunk, one process alone can be ended, and a script needs no guard around its main
+part, as it would with `multiprocessing`. Processes start on first use, end after a minute without
+work, and end with the kernel, also after a SIGKILL of the kernel: see `child`. docs/design.md has
+the figures of the comparison with loky.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from io import RawIOBase
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, cast
+
+from ...engine.calls.tool_context import hear
+from .. import chunk
+from ..sending.functions import applied
+from ..sending.unsendable import HEAVY
+from . import child
+from .backend import CLOSED, Cancel, Lost, options_of
+from .status import BackendStatus, WorkerStatus, memory_of
+
+IDLE = 60.0
+"""Seconds without work after which a process ends."""
+SILENCE = 3.0
+"""Seconds, at least, in which a process that is asked must give a sign of life."""
+
+
+class Processes:
+    """A worker backend: processes of this machine that run the Python of this process."""
+
+    identifies_lost_chunk = True
+    kills = True
+
+    def __init__(self, count: int | None = None, idle: float = IDLE) -> None:
+        """``count``: of processes; None: one for each processor that this process may use.
+        ``idle``: seconds without work after which a process ends."""
+        self.lanes = count or _processors()
+        self.name = f"{self.lanes} process{'es' * (self.lanes != 1)}"
+        self.idle = idle
+        self.closed = False
+        self._start()
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._threads = self._waiting = 0
+        """The threads, and those that have no chunk, less the chunks that wait for one."""
+        self._children: set[_Child] = set()
+        self._files: dict[str, tuple[str, int]] = {}
+        """The files of large functions, by digest, and the last run that used each."""
+        self._runs = 0
+        """Runs that were started."""
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes that are running."""
+        return [one.process.pid for one in list(self._children) if one.process.poll() is None]
+
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
+        # A fork has none of the threads.
+        if self._pid != os.getpid():
+            self._start()
+        if run is chunk.run and len(order[0]) > HEAVY:
+            order = (self._file(order[1], order[0]), *order[1:])
+        job = _Job(applied(run, order), options_of(order).get("timeout"), done)
+        with self._lock:
+            if self.closed:
+                done(Lost(CLOSED, gone=True))
+                return job.cancel
+            # Counted here and not on the thread: two chunks that come at once must not
+            # count the same idle thread.
+            self._waiting -= 1
+            starts = self._waiting < 0 and self._threads < self.lanes
+            self._threads += starts
+            self._waiting += starts
+        self._jobs.put(job)
+        if starts:
+            threading.Thread(
+                target=self._serve, args=(self._jobs,), name="agf-processes", daemon=True
+            ).start()
+        return job.cancel
+
+    def look(self) -> None:
+        """A run begins. Before its first chunk, each process is asked whether it is still fit;
+        files of functions that the last runs did not use are removed."""
+        with self._lock:
+            self._runs += 1
+            is_idle = self._waiting == self._threads
+            old = [
+                one for one, (_, last) in self._files.items() if is_idle and last < self._runs - 1
+            ]
+            paths = [self._files.pop(one)[0] for one in old]
+        for path in paths:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def restart(self) -> None:
+        """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
+        for one in list(self._children):
+            one.kill()
+
+    def describe(self) -> BackendStatus:
+        """What `%workers` shows."""
+        rows = [
+            WorkerStatus(f"process {pid}", 1, memory=memory_of(pid)) for pid in sorted(self.pids)
+        ]
+        return BackendStatus(self.name, self.lanes, None, tuple(rows), restarts=True)
+
+    def close(self) -> None:
+        """End all processes. Chunks in flight are lost."""
+        with self._lock:
+            self.closed = True
+            threads = self._threads
+        for _ in range(threads):
+            self._jobs.put(None)
+        for one in list(self._children):
+            one.kill()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def folder(self) -> str:
+        """A folder for what several chunks need. It goes with this process."""
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
+        return self._folder.name
+
+    def _file(self, digest: str, program: bytes) -> str:
+        path = str(Path(self.folder(), digest))
+        if digest not in self._files:
+            Path(path).write_bytes(program)
+        self._files[digest] = path, self._runs
+        return path
+
+    # --- on the threads ---
+
+    def _serve(self, jobs: SimpleQueue[_Job | None]) -> None:
+        process: _Child | None = None
+        try:
+            while True:
+                job = self._next(jobs)
+                if job is None:
+                    return
+                if job.take():
+                    if self.closed:
+                        job.done(Lost(CLOSED, gone=True))
+                    else:
+                        process = self._perform(job, process)
+                with self._lock:
+                    self._waiting += 1
+        finally:
+            if process is not None:
+                self._end(process)
+
+    def _next(self, jobs: SimpleQueue[_Job | None]) -> _Job | None:
+        """The next chunk. None: this thread ends."""
+        while True:
+            try:
+                found = jobs.get(timeout=self.idle)
+            except Empty:
+                found = None
+            with self._lock:
+                # With nobody counted as waiting, a chunk is on its way to this thread.
+                if found is None and (self.closed or self._waiting > 0):
+                    self._threads -= 1
+                    self._waiting -= 1
+                    return None
+            if found is not None:
+                return found
+
+    def _perform(self, job: _Job, process: _Child | None) -> _Child | None:
+        """Execute a chunk and report it. Returns the process for the next one, if it is running."""
+        outcome: Any
+        try:
+            if process is not None and not process.is_fit(self._runs):
+                self._end(process)
+                process = None
+            if process is None:
+                process = _Child(self._runs)
+                self._children.add(process)
+            job.process = process
+            if job.killed:
+                process.kill()
+            outcome = process.execute(job.frame, job.limit)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            if process is None:
+                # It could not be started.
+                outcome = Lost(f"no process could be started: {error}")
+            else:
+                how, late = self._end(process), job.limit if isinstance(error, _Silent) else None
+                outcome = Lost(how, cancelled=job.killed, late=late)
+                if self.closed:
+                    outcome = Lost(CLOSED, gone=True)
+                process = None
+        except BaseException as error:
+            # Of unpickling: nobody knows what is left in the pipe.
+            outcome = error
+            if process is not None:
+                self._end(process)
+                process = None
+        job.process = None
+        job.done(outcome)
+        return process
+
+    def _end(self, process: _Child) -> str:
+        self._children.discard(process)
+        return process.end()
+
+
+class _Job:
+    """A chunk on its way."""
+
+    def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
+        """``limit``: seconds that each of its calls may take at most; None: one of them has no
+        limit."""
+        self.frame, self.limit, self.done = frame, limit, done
+        self.process: _Child | None = None
+        self.killed = self._cancelled = False
+        self._taken = threading.Lock()
+
+    def take(self) -> bool:
+        return self._taken.acquire(blocking=False)
+
+    def cancel(self) -> None:
+        """See `backend.Cancel`."""
+        if self.take():
+            self.done(Lost("cancelled", cancelled=True))
+        # The second time, after the grace period.
+        elif self._cancelled:
+            self.killed = True
+            process = self.process
+            if process is not None:
+                process.kill()
+        self._cancelled = True
+
+
+class _Silent(OSError):
+    """A process gives no sign of life: it is stopped, or a call holds the interpreter's lock."""
+
+
+class _Child:
+    """A process.
+
+    Its death is noticed by looking at the process and not only at the pipe, which a process that a
+    call has forked keeps open. Where the system cannot wait for a pipe (Windows), no call can
+    fork."""
+
+    def __init__(self, runs: int) -> None:
+        """``runs``: how many were started."""
+        self._runs = runs
+        self.process: subprocess.Popen[bytes] = subprocess.Popen(
+            # ``-P``: the folder of `child` must not be on the path, or its neighbours
+            # would hide modules.
+            [sys.executable, "-P", child.__file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Jupyter interrupts the whole process group of the kernel, and a call on a
+            # worker is no part of it.
+            start_new_session=True,
+            bufsize=0,
+        )
+        self._input = cast("RawIOBase", self.process.stdin)
+        self._output = cast("RawIOBase", self.process.stdout)
+        if hasattr(select, "poll"):
+            # A child that reads nothing must not block the thread, which also looks
+            # whether the child lives.
+            os.set_blocking(self._input.fileno(), False)
+        self._asked: float | None = None
+        """When it was asked for a sign of life that it has not given yet."""
+        self._write(pickle.dumps([os.path.abspath(path or ".") for path in sys.path]))
+
+    def is_fit(self, runs: int) -> bool:
+        """Whether it may execute the next chunk: it was not restarted while it had no work, and
+        when the last run started, none of its modules was edited and no call was left running."""
+        if self.process.poll() is not None:
+            return False
+        if runs == self._runs:
+            return True
+        self._runs = runs
+        try:
+            return self.execute(b"", 0.0) is False
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return False
+
+    def execute(self, frame: bytes, limit: float | None = None) -> Any:
+        """The outcome of a chunk, or the exception with which it failed. Raises EOFError if the
+        process ends, and `_Silent` if it gives no sign of life although ``limit`` seconds are
+        over."""
+        self._asked = None
+        self._write(frame)
+        while True:
+            size = int.from_bytes(self._read(8, limit), "big")
+            outcome = pickle.loads(self._read(size, limit)) if size else None
+            self._asked = None
+            if type(outcome) is tuple and outcome[:1] == (child.PROGRESS,):
+                hear(*outcome[1:])
+            elif size:
+                return outcome
+
+    def _write(self, frame: bytes) -> None:
+        rest = memoryview(len(frame).to_bytes(8, "big") + frame)
+        while rest:
+            self._wait(self._input, "POLLOUT", None)
+            rest = rest[self._input.write(rest) or 0 :]
+
+    def _read(self, size: int, limit: float | None) -> bytearray:
+        data = bytearray(size)
+        rest = memoryview(data)
+        while rest:
+            self._wait(self._output, "POLLIN", limit)
+            count = self._output.readinto(rest)
+            if not count:
+                raise EOFError
+            rest = rest[count:]
+        return data
+
+    def _wait(self, pipe: RawIOBase, event: str, limit: float | None) -> None:
+        """Wait until ``pipe`` can be used; see `execute`."""
+        if not hasattr(select, "poll"):
+            return
+        poll = select.poll()
+        poll.register(pipe, getattr(select, event))
+        began = time.monotonic()
+        while not poll.poll(child.LOOK * 1000):
+            now = time.monotonic()
+            if self.process.poll() is not None and not poll.poll(0):
+                raise EOFError
+            if limit is None:
+                continue
+            if self._asked is not None and now - self._asked > max(limit, SILENCE):
+                raise _Silent
+            if self._asked is None and now - began > limit:
+                self._asked = now
+                self._write(child.ALIVE)
+
+    def kill(self) -> None:
+        with contextlib.suppress(OSError):
+            self.process.kill()
+
+    def end(self) -> str:
+        """End it, and say how it ended."""
+        for pipe in (self._input, self._output):
+            with contextlib.suppress(OSError):
+                pipe.close()
+        try:
+            code = self.process.wait(0.2)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            code = self.process.wait()
+        # Negative: the number of the signal that ended it.
+        if code >= 0:
+            return f"the process ended with status {code}"
+        if code == -getattr(signal, "SIGKILL", 0):
+            return "the process was ended by SIGKILL, as the system does when memory is short"
+        with contextlib.suppress(ValueError):
+            return f"the process was ended by {signal.Signals(-code).name}"
+        return f"the process was ended by signal {-code}"
+
+
+def _processors() -> int:
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable is not None else os.cpu_count() or 1

@@ -1,0 +1,477 @@
+"""The calls of one run on their way to workers: queued, packed into chunks, sent, and taken apart
+again.
+
+For the engine, its events, its limits and its journal, a call is a call: only its way is shared.
+All methods run on the run's loop; a backend reports on any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import sys
+import types
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from ..engine.threads.awaiting import OutcomeUnknown, Result, TimedOut
+from ..engine.threads.call_threads import Call, name_of
+from ..engine.threads.remote_calls import Placement, Terms
+from ..limits.grants import Grant, granted
+from ..text.diagnostics import Diagnostic, StepError
+from . import chunk
+from .backends.backend import KERNEL, RESULT, Lost, WorkerBackend, nothing, write_print
+from .backends.chunk_size import WANTED, ChunkSize
+from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
+from .sending.functions import Program, other_python
+from .sending.losses import NO_SIGN, is_here, lacking_module, worker_lost
+from .sending.shared_data import SharedData
+from .sending.tracebacks import raised_there
+from .sending.unsendable import (
+    HEAVY,
+    STAY,
+    heavy_function,
+    unsendable_arguments,
+    unsendable_function,
+)
+
+C = TypeVar("C", bound=Call)
+
+
+class CallQueue:
+    """The calls of one run that workers make."""
+
+    def __init__(
+        self, backend: WorkerBackend, warn: Callable[[Diagnostic], None] = nothing
+    ) -> None:
+        """``warn`` receives the warnings of the run."""
+        self.dispatcher = Dispatcher(backend, warn)
+        self.listeners = self.dispatcher.listeners
+        self.backend, self.warn = backend, warn
+        self._lines: dict[object, CallLine] = {}
+        self._sizes: dict[int, ChunkSize] = {}
+        self._programs: dict[int, Program | Exception] = {}
+        state: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
+        # Before any chunk: a chunk that an executor runs in this process looks for it.
+        state.kernel = getattr(state, "kernel", KERNEL)
+
+    @property
+    def wanted(self) -> int:
+        return self.wanted_of(max((size.size for size in self._sizes.values()), default=1))
+
+    def wanted_of(self, size: int, limit: int | None = None) -> int:
+        """``size``: of the chunks; ``limit``: of concurrent calls."""
+        lanes = max(self.backend.lanes, 1)
+        lanes = min(limit or lanes, lanes)
+        return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
+
+    def hand(self, call: Call, terms: Terms) -> None:
+        """Make ``call`` on a worker. Its result is set on the loop."""
+        self.line(call.function, terms, granted.get(), False).add([CallEntry(call, None)])
+
+    def pool(
+        self,
+        function: Callable[..., Any],
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
+        place: Callable[[Placement], None],
+    ) -> RemotePool[C]:
+        return RemotePool(self, function, report, terms, halts, place)
+
+    def line(
+        self,
+        function: Callable[..., Any],
+        terms: Terms,
+        grant: Grant,
+        stops: bool,
+        bound: object = None,
+    ) -> CallLine:
+        """The queue of calls with the same function and terms."""
+        # By identity: two functions may be equal. The line keeps the function, so that no other one
+        # gets its id.
+        key = (id(function), terms, grant, stops, bound if terms.limit is not None else None)
+        line = self._lines.get(key)
+        if line is None:
+            # Calls with an effect travel alone: their trips say nothing about the others.
+            size = (
+                ChunkSize()
+                if terms.has_effect
+                else self._sizes.setdefault(id(function), ChunkSize())
+            )
+            line = CallLine(self, size, terms, function)
+            tools = None if grant.tools is None else tuple(sorted(grant.tools))
+            line.order |= {"stops": stops, "grant": (grant.identity, tools)}
+            self._lines[key] = line
+            self.dispatcher.lines[line] = None
+        return line
+
+    def forget(self, line: CallLine) -> None:
+        """A fan-out with a limit of its own has ended."""
+        self.dispatcher.lines.pop(line, None)
+        self._lines = {key: other for key, other in self._lines.items() if other is not line}
+
+    def program(self, function: Callable[..., Any]) -> Program | Exception:
+        """What is sent of a function, or why nothing can be; made once in a run, when its first
+        call is sent."""
+        program = self._programs.get(id(function))
+        if program is None:
+            try:
+                program = Program(function)
+                if len(program.pickled) > HEAVY:
+                    self.warn(heavy_function(program))
+            except Exception as error:
+                program = unsendable_function(function, error)
+            self._programs[id(function)] = program
+        return program
+
+
+class CallEntry(Entry):
+    """A call in the queue."""
+
+    __slots__ = ("call", "pool")
+
+    def __init__(self, call: Call, pool: RemotePool[Any] | None) -> None:
+        """``pool``: the fan-out of the call; None: a task waits for it."""
+        super().__init__()
+        self.call, self.pool = call, pool
+
+    def end(self, result: Result) -> None:
+        """Set the result of the call and report it."""
+        _report([(self, result)])
+
+
+def _report(ended: list[tuple[CallEntry, Result]]) -> None:
+    """Set results; each fan-out gets all its calls at once."""
+    pools = dict[Any, list[Call]]()
+    for entry, result in ended:
+        entry.call.end(result)
+        if entry.pool is not None:
+            pools.setdefault(entry.pool, []).append(entry.call)
+            if entry.pool.halts and not result[0]:
+                entry.pool.halt()
+    for pool, calls in pools.items():
+        pool.report(calls)
+
+
+class CallLine(Line[CallEntry]):
+    """The calls of one function under the same terms, in their order."""
+
+    def __init__(
+        self,
+        queue: CallQueue,
+        size: ChunkSize,
+        terms: Terms,
+        function: Callable[..., Any],
+    ) -> None:
+        super().__init__(queue.dispatcher, size, terms.limit)
+        self.queue, self.function, self.has_effect = queue, function, terms.has_effect
+        self.name = terms.name or name_of(function)
+        self.order: dict[str, Any] = {
+            "timeout": terms.timeout,
+            "most": RESULT,
+            "kernel": KERNEL,
+            "effect": terms.has_effect,
+            "resources": dict(terms.resources),
+        }
+
+    def add(self, entries: Sequence[CallEntry], first: Sequence[CallEntry] = ()) -> None:
+        """Send ``entries`` after the calls that wait, and ``first`` before them."""
+        self.waiting.extendleft(reversed(first))
+        self.waiting.extend(entries)
+        # In the next turn: who adds calls is not ready for their ends.
+        self.dispatcher.wake()
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self.lost or self.waiting)
+
+    def take(self, lanes: int) -> list[CallEntry]:
+        source, most = self.waiting, 1
+        if self.lost:
+            source = self.lost
+        elif not self.has_effect:
+            most = self.size.next(len(self.waiting), min(lanes, self.limit or lanes))
+        entries = list[CallEntry]()
+        while source and len(entries) < most:
+            entry = source.popleft()
+            # A call that was cancelled meanwhile has been taken.
+            if entry.call.take():
+                entries.append(entry)
+        return entries
+
+    def pack(self, entries: list[CallEntry]) -> bytes:
+        program = self.queue.program(self.function)
+        if isinstance(program, Exception):
+            # It is raised for each call: its traceback would grow.
+            raise program.with_traceback(None)
+        pool = entries[0].pool
+        given = [entry.call.given for entry in entries]
+        return program.pack(given, pool.shared if pool is not None else None)
+
+    def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
+        program = self.queue.program(self.function)
+        assert isinstance(program, Program), "it has packed them"
+        order = (program.pickled, program.digest, given, len(entries), self.order)
+        flight = CallFlight(self, entries, order)
+        flight.place(1)
+        return flight
+
+    def refuse(self, entry: CallEntry, error: Exception) -> None:
+        program = self.queue.program(self.function)
+        if isinstance(program, Program):
+            error = unsendable_arguments(program, entry.call.given, error)
+        entry.end((False, error))
+
+    def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:
+        for entry in reversed(entries):
+            if entry.call.stopped:
+                entry.end(_CANCELLED)
+                continue
+            entry.call.give_back()
+            if entry.pool is not None and entry.pool.halted:
+                entry.pool.held.insert(0, entry)
+            else:
+                queue.appendleft(entry)
+
+    def fail(self, entry: CallEntry, lost: Lost) -> None:
+        error: Exception
+        if entry.call.stopped:
+            return entry.end(_CANCELLED)
+        if self.has_effect:
+            error = OutcomeUnknown(f"its worker was lost: {lost}")
+        elif lost.late is not None:
+            error = TimedOut(lost.late, NO_SIGN)
+        else:
+            error = StepError(worker_lost(self.name, "call", entry.workers, lost.gone))
+        entry.end((False, error))
+
+
+class CallFlight(Flight[CallEntry]):
+    """A chunk of calls."""
+
+    def __init__(self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...]) -> None:
+        super().__init__(entries, chunk.run, order)
+        self.line = line
+        self.where = f" on {line.backend.name}"
+        """For the message about a call that is left running."""
+        self.kills = bool(getattr(line.backend, "kills", False))
+        """Whether `interrupt` by force may end the call; read by the host."""
+        self._dropped = 0
+        for entry in entries:
+            # The host stops a call through what it waits for: `interrupt`.
+            entry.call.waiter = self
+
+    def interrupt(self, call: Call, force: bool = False) -> None:
+        """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
+        its worker ends."""
+        # A chunk is one task: it cannot be cancelled for one of its calls without the
+        # others.
+        if any(not entry.call.stopped for entry in self.entries):
+            return
+        if self._dropped < 1 + (force and self.kills):
+            self._dropped += 1
+            self.cancel()
+
+    def place(self, sign: int) -> None:
+        """Tell the fan-outs how many of their calls are with a worker, or are back."""
+        for pool, count in Counter(entry.pool for entry in self.entries).items():
+            if pool is not None:
+                pool.move(sign * count)
+
+    def land(self, outcome: Any) -> None:
+        line = self.line
+        del line.flights[self]
+        self.place(-1)
+        for entry in self.entries:
+            entry.call.waiter = None
+        if isinstance(outcome, Lost):
+            line.lose(self, outcome)
+            return
+        if isinstance(outcome, BaseException):
+            self._fail(outcome)
+            return
+        try:
+            self._open(*outcome)
+        except Exception as error:
+            # A backend of a person may return anything.
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        failure = self._failure(error)
+        _report([(entry, (False, failure)) for entry in self.entries])
+
+    def _open(
+        self, marks: str, data: Any, seconds: float, prints: list[tuple[int, str, str]], worker: str
+    ) -> None:
+        line = self.line
+        for i, name, text in prints:
+            # In the context of the call: a watched run gives it to the step.
+            self.entries[i].call.context.run(write_print, name, text)
+        if marks == "x":
+            raise self._unread(raised_there(*data[0]))
+        if len(marks) != len(self.entries):
+            raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
+        # The calls after a failure that ends the chunk.
+        letters = marks.rstrip("n")
+        begun, left = self.entries[: len(letters)], self.entries[len(letters) :]
+        # Only a call after a failure is not started: it would be sent for ever.
+        if not begun:
+            line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
+            return
+        if not line.has_effect:
+            weight = len(data) if type(data) is bytes else sum(map(len, data))
+            line.size.learn(seconds, len(begun), line.backend.lanes, weight)
+        results = self._results(letters, data, worker)
+        if results is None:
+            for entry in self.entries:
+                # They travel alone, as suspects, although their worker is well.
+                entry.losses = 1
+            line.give_back(self.entries, line.lost)
+            return
+        _report(list(zip(begun, results, strict=True)))
+        line.give_back(left, line.waiting)
+
+    def _results(self, letters: str, data: Any, worker: str) -> list[Result] | None:
+        """The results of the calls; None: this process cannot read those of several calls, which
+        are sent again one by one, so that only the cause fails."""
+        try:
+            values = (
+                pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
+            )
+        except BaseException as error:
+            # Reading a pickle can raise SystemExit too.
+            if len(self.entries) > 1 and not self.line.has_effect:
+                return None
+            text = (
+                f"the kernel cannot read the result of {self.line.name!r}: "
+                f"{type(error).__name__}: {error}"
+            )
+            failure = StepError(Diagnostic("step.unsent-result", text, hint=_FILE))
+            return [(False, failure)] * len(letters)
+        return [
+            self._result(mark, value, worker) for mark, value in zip(letters, values, strict=True)
+        ]
+
+    def _result(self, mark: str, value: Any, worker: str) -> Result:
+        match mark:
+            case "v":
+                return True, value
+            case "e":
+                error = raised_there(*value)
+                if is_here(error):
+                    failure = StepError(
+                        lacking_module(self.line.name, self.line.backend.name, error)
+                    )
+                    failure.__cause__ = error
+                    return False, failure
+                return False, error
+            case "t":
+                return False, TimedOut(value, f"left running: {self.line.name} on {worker}")
+        message = f"the result of {self.line.name!r} cannot be sent to the kernel: {value}"
+        return False, StepError(Diagnostic("step.unsent-result", message, hint=_FILE))
+
+    def _unread(self, error: BaseException) -> StepError:
+        """The failure of calls whose function or arguments a worker could not read."""
+        name, where = self.line.name, self.line.backend.name
+        if isinstance(error, ImportError) and error.name:
+            return StepError(lacking_module(name, where, error))
+        message = (
+            f"a worker of {where} cannot read {name!r} or its arguments: "
+            f"{type(error).__name__}: {error}"
+        )
+        return StepError(Diagnostic("step.unsendable", message, hint=STAY))
+
+    def _failure(self, error: BaseException) -> StepError:
+        name, where = self.line.name, self.line.backend.name
+        if isinstance(error, StepError):
+            return error
+        if isinstance(error, ImportError) and error.name:
+            return self._unread(error)
+        if python := other_python(error):
+            message = f"a worker of {where} cannot read {name!r}: {python}"
+            hint = "start the workers with the Python of the kernel"
+            return StepError(Diagnostic("step.unsendable", message, hint=hint))
+        message = f"{where} could not run {name!r}: {type(error).__name__}: {error}"
+        return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
+
+
+_CANCELLED: Result = (False, asyncio.CancelledError())
+_FILE = f"write a file and return its path, or keep the tool here: {STAY}"
+
+
+class RemotePool(Generic[C]):
+    """The calls of one fan-out; see `engine.threads.CallPool`."""
+
+    def __init__(
+        self,
+        queue: CallQueue,
+        function: Callable[..., Any],
+        report: Callable[[list[C]], None],
+        terms: Terms,
+        halts: bool,
+        place: Callable[[Placement], None],
+    ) -> None:
+        self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
+        self.in_flight = 0
+        self._shown = Shown(queue.dispatcher, place)
+        share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
+        self.shared = SharedData(share()) if share is not None else None
+        self._is_closed = self.halted = False
+        self.held = list[CallEntry]()
+        """Calls that wait for the next `hand` after a failure."""
+        self._line = queue.line(function, terms, granted.get(), halts, bound=self)
+
+    @property
+    def wanted(self) -> int:
+        size = 1 if self.terms.has_effect else self._line.size.size
+        return self.queue.wanted_of(size, self.terms.limit)
+
+    def move(self, count: int) -> None:
+        """So many more calls are with workers."""
+        self.in_flight += count
+        self._shown.show(self.in_flight)
+        self._remove_shared()
+
+    def hand(self, calls: Sequence[C], first: Sequence[C] = (), resumes: bool = True) -> None:
+        new = [CallEntry(call, self) for call in calls]
+        early = [CallEntry(call, self) for call in first]
+        # Those that come first stay first: an element that is tried again precedes those
+        # that wait.
+        if self.halted and not resumes:
+            self.held = [*early, *self.held, *new]
+            return
+        early += self.held
+        self.held, self.halted = [], False
+        self._line.add(new, first=early)
+
+    def halt(self) -> None:
+        """Send no further call before the next `hand`."""
+        self.halted = True
+        self.held += self._withdraw()
+
+    def close(self) -> None:
+        self.held = []
+        self._withdraw()
+        self._shown.close()
+        self._is_closed = True
+        self._remove_shared()
+        if self.terms.limit is not None:
+            self.queue.forget(self._line)
+
+    def _remove_shared(self) -> None:
+        # Not while a chunk is on its way: a call of another fan-out may be in it, and its worker
+        # has not read the files yet.
+        if self._is_closed and not self.in_flight and self.shared is not None:
+            self.shared.close()
+
+    def _withdraw(self) -> list[CallEntry]:
+        found = list[CallEntry]()
+        for source in (self._line.lost, self._line.waiting):
+            found += [entry for entry in source if entry.pool is self]
+            # In place: the dispatcher may be looking at this queue.
+            rest = [entry for entry in source if entry.pool is not self]
+            source.clear()
+            source.extend(rest)
+        return found

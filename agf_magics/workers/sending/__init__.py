@@ -1,0 +1,1 @@
+"""Functions and data as bytes for a worker, and errors from there."""

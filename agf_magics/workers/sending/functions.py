@@ -1,0 +1,208 @@
+"""Functions and arguments as bytes for a worker, and the errors of those that cannot be sent.
+
+A function of the notebook or of a file that is not installed travels by value, with what it uses;
+one of an installed package by its name. cloudpickle is imported when the first function is sent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import operator
+import pickle
+import re
+import sys
+import sysconfig
+import threading
+import types
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from ...catalog.digests.origins import is_ours
+from ..chunk import ByName, reduce_exception
+from .shared_data import Later, SharedData
+
+_PACKAGE = __name__.partition(".")[0]
+_registry = threading.RLock()
+"""Held while modules are registered: cloudpickle has one registry for the process."""
+
+
+class Program:
+    """A function as bytes, for all its calls in one run."""
+
+    __slots__ = ("digest", "function", "modules", "pickled")
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """Raises what pickling raises."""
+        self.function = function
+        self.modules = own_modules()
+        self.pickled = dumped_by_value(function, self.modules)
+        self.digest = hashlib.sha256(self.pickled).hexdigest()
+
+    def pack(self, given: Sequence[Mapping[str, Any]], shared: SharedData | None = None) -> bytes:
+        """The arguments of calls. An object that several of them share is written once; ``shared``
+        has the large ones, of which each call gets a copy."""
+        if shared is not None:
+            given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
+        return dumped(given, self.modules)
+
+
+def own_modules() -> list[str]:
+    """The loaded modules that are the notebook's own."""
+    # dict.copy() is one step for other threads; list(dict.items()) makes tuples, so that the garbage
+    # collector may run in it, and another thread import a module.
+    loaded = sys.modules.copy()
+    return [
+        name
+        for name, module in loaded.items()
+        if isinstance(module, types.ModuleType) and _is_own(name, module)
+    ]
+
+
+@lru_cache(maxsize=4096)
+def _is_own(name: str, module: types.ModuleType) -> bool:
+    # By the module too: another one with this name may be in its place later. Asking for each of
+    # 1,700 modules took a third of the time in which a run of few calls starts.
+    return name != "__main__" and is_ours(name)
+
+
+PYTHON = sysconfig.get_python_version()
+"""``3.12``."""
+
+_LOADS = Later(operator.getitem, {PYTHON: pickle.loads}, Later(sysconfig.get_python_version))
+"""On a worker ``pickle.loads``, or a KeyError if it has another minor version of Python: the
+compiled code of a function can crash it. Pickle evaluates this before it gets to the code."""
+
+
+def dumped(
+    value: Any, modules: Sequence[str], reduce: Callable[[Any], Any] = reduce_exception
+) -> bytes:
+    """Plain pickle, and cloudpickle for what only this process knows, such as the notebook's own
+    ``modules``. ``reduce``: asked first."""
+    with contextlib.suppress(Exception):
+        file = io.BytesIO()
+        pickler = ByName(file, 5)
+        pickler.own, pickler.reduce = {"__main__", *modules}, reduce
+        pickler.dump(value)
+        return file.getvalue()
+    return dumped_by_value(value, modules, asking(by_value_pickler(), reduce))
+
+
+def asking(pickler: Any, reduce: Callable[[Any], Any]) -> Any:
+    """A pickler that asks ``reduce`` first."""
+
+    class Asking(pickler):  # type: ignore[misc]
+        def reducer_override(self, thing: Any) -> Any:
+            reduced = reduce(thing)
+            return super().reducer_override(thing) if reduced is NotImplemented else reduced
+
+    return Asking
+
+
+def dumped_by_value(
+    value: Any, modules: Sequence[str], pickler: Any = None, most: int = sys.maxsize
+) -> bytes:
+    """``pickler``: default `by_value_pickler`. Raises ValueError as soon as there are more than
+    ``most`` bytes."""
+    file = _Bounded(most)
+    with by_value([sys.modules[name] for name in modules if name in sys.modules]):
+        (pickler or by_value_pickler())(file, 5, file.has_room).dump(value)
+    return file.getvalue()
+
+
+class _Bounded(io.BytesIO):
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def write(self, data: Any) -> int:
+        self.has_room(data)
+        return super().write(data)
+
+    def has_room(self, data: Any) -> bool:
+        """True, or ValueError. Pickle asks it before it copies the data of an array."""
+        if self.tell() + memoryview(data).nbytes > self._most:
+            raise ValueError(f"it has more than {self._most:,} bytes")
+        return True
+
+
+@cache
+def by_value_pickler() -> Any:
+    """cloudpickle's class, for code with its file: the traceback of a worker names the cell."""
+    import cloudpickle
+
+    table = cloudpickle.Pickler.dispatch_table
+
+    def reduced(code: types.CodeType) -> Any:
+        make, parts = table[types.CodeType](code)
+        # What cloudpickle 3.1.3 writes instead of the file.
+        return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
+
+    own = {"dispatch_table": ChainMap({types.CodeType: reduced}, table)}
+    return type("Pickler", (cloudpickle.Pickler,), own)
+
+
+@contextlib.contextmanager
+def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
+    import cloudpickle
+
+    with _registry:
+        before = set(cloudpickle.list_registry_pickle_by_value())
+        # What a person has registered stays registered.
+        added = [module for module in modules if module.__name__ not in before]
+        for module in added:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in added:
+                with contextlib.suppress(ValueError):
+                    cloudpickle.unregister_pickle_by_value(module)
+
+
+def other_python(error: BaseException) -> str:
+    """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
+    found = error.args[0] if isinstance(error, KeyError) and error.args else None
+    is_python = isinstance(found, str) and re.fullmatch(r"[0-9]+\.[0-9]+", found) is not None
+    return f"Python {found} there, {PYTHON} here" if is_python else ""
+
+
+@cache
+def loadable(run: Callable[..., Any]) -> Later:
+    """A function for a worker. One of a module of `BY_VALUE` needs only Python and cloudpickle
+    there; any other one needs this package."""
+    return Later(_LOADS, dumped_by_value(run, [*BY_VALUE & {run.__module__}]))
+
+
+def applied(run: Callable[..., Any], order: tuple[Any, ...]) -> bytes:
+    """Bytes of which ``pickle.loads`` makes ``run(*order)``."""
+    return pickle.dumps(Later(loadable(run), *order), 5)
+
+
+class Apart(NamedTuple):
+    """A part of an order that travels next to the pickle, without a copy into it."""
+
+    data: Any
+    """Bytes, or a future that the backend replaces by bytes on the worker."""
+
+
+def applied_apart(run: Callable[..., Any], order: tuple[Any, ...]) -> tuple[bytes, list[Any]]:
+    """A head and buffers of which ``pickle.loads(head, buffers=buffers)`` makes ``run(*order)``.
+    The buffers are the parts of ``order`` that are `Apart`."""
+    buffers = [part.data for part in order if type(part) is Apart]
+    inside = [
+        pickle.PickleBuffer(part.data if type(part.data) is bytes else b"")
+        if type(part) is Apart
+        else part
+        for part in order
+    ]
+    # Pickle asks whether it writes a buffer: `append` says no.
+    left_out: list[pickle.PickleBuffer] = []
+    return pickle.dumps(Later(loadable(run), *inside), 5, buffer_callback=left_out.append), buffers
+
+
+BY_VALUE = frozenset(f"{_PACKAGE}.workers.{name}" for name in ("chunk", "dask.tasks"))
+"""Modules of ours that import nothing of ours."""

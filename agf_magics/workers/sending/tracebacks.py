@@ -1,0 +1,60 @@
+"""The traceback of an exception on its worker, shown as its cause."""
+
+from __future__ import annotations
+
+import linecache
+import pickle
+import re
+from collections.abc import Callable, Iterator
+
+FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
+
+
+class RemoteTraceback(Exception):
+    """The text of a traceback. A worker has no file of a notebook's cell, so the lines of the
+    source are added here."""
+
+    def __str__(self) -> str:
+        return f"\n{with_source(self.args[0])}"
+
+
+def raised_there(data: bytes, text: str) -> BaseException:
+    """An exception of a worker, with the traceback there as its cause."""
+    try:
+        error = pickle.loads(data)
+    except BaseException:
+        error = ("RuntimeError", text.strip().rpartition("\n")[2])
+    if isinstance(error, tuple):
+        name, said, *answer = error
+        # Its class cannot be sent: one of the same name shows what it was, and `retry`
+        # finds its status.
+        error = type(name, (Exception,), {})(said)
+        if len(answer) == 2:
+            error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
+    assert isinstance(error, BaseException)
+    error.__cause__ = RemoteTraceback(text)
+    return error
+
+
+def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
+    """The text of a traceback, with the lines of the source that this process knows and the text
+    lacks.
+
+    ``name_of_file``: what to call a file instead of ``File "…"``; empty: no other name. None: no
+    file has one."""
+    return "\n".join(_lines(text.split("\n"), name_of_file))
+
+
+def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Iterator[str]:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        found = FRAME.fullmatch(line)
+        if found is None:
+            yield line
+            continue
+        file, number = found[1], int(found[2])
+        name = name_of_file(file) if name_of_file is not None else ""
+        yield line.replace(f'File "{file}"', name, 1) if name else line
+        source = linecache.getline(file, number).strip()
+        # Python has written the line where the worker had the file.
+        if source and not after.startswith("    "):
+            yield f"    {source}"
