@@ -22,7 +22,7 @@ INDEPENDENT = (
     "tests/flow",
     "tests/languages",
     "tests/pictures",
-    "tests/test_layers.py",
+    "tests/test_rooms.py",
     "agf_magics",
 )
 

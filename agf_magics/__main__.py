@@ -22,7 +22,7 @@ from typing import Any
 import agf_magics as agf
 
 from .catalog import default
-from .commands.command_line import CHECK, DRAW, FORMATS, RESUME, RUN
+from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
 from .commands.line import ParsedLine, Token, line_error, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
 from .commands.values import (
@@ -424,10 +424,10 @@ def _imported(word: Token) -> Mapping[str, Any]:
 
 
 ACTS = {
-    "run": (RUN, _run),
-    "resume": (RESUME, _resume),
-    "check": (CHECK, _check),
-    "draw": (DRAW, _draw),
+    "run": (RUN_COMMAND, _run),
+    "resume": (RESUME_COMMAND, _resume),
+    "check": (CHECK_COMMAND, _check),
+    "draw": (DRAW_COMMAND, _draw),
 }
 """The commands, by the first word of the line."""
 

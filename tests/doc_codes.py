@@ -23,17 +23,8 @@ LAYERS = (
 CODE = re.compile(rf"^(?:{'|'.join(LAYERS)})\.[a-z0-9-]+$")
 WHAT = re.compile(r"^[a-z0-9]+(?:-[a-z0-9]+)*$")
 
-LAYER_OF = {
-    "notebook/magics/history.py": "magic",
-    "notebook/config.py": "magic",
-    "notebook/display/timeline.py": "magic",
-    "notebook/magics/lessons.py": "magic",
-    "notebook/notebook.py": "magic",
-    "commands/values.py": "magic",
-    "commands/line.py": "magic",
-    "notebook/magics/planners.py": "magic",
-}
-"""Modules whose functions in `REPORT` take a code without its layer."""
+LAYER_OF = {"notebook": "magic", "commands": "magic"}
+"""Rooms whose functions in `REPORT` take a code without its layer."""
 
 REPORT = ("wrong", "_wrong", "warn", "error", "_error", "line_error", "check_known", "_bad_setting")
 
@@ -65,9 +56,9 @@ def codes() -> dict[str, str]:
     for name, tree in _modules():
         for code in _whole(tree):
             found.setdefault(code, name)
-        if name in LAYER_OF:
+        if layer := LAYER_OF.get(name.partition("/")[0]):
             for what in _without_layer(tree):
-                found.setdefault(f"{LAYER_OF[name]}.{what}", name)
+                found.setdefault(f"{layer}.{what}", name)
     for composed_as, whole in COMPOSED.items():
         for code in whole:
             found.setdefault(code, composed_as)

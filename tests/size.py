@@ -1,4 +1,4 @@
-"""The size of the package: ``python -m tests.size`` prints it, and `test_size.py` holds it below a maximum.
+"""The size of the package: ``python -m tests.size`` prints it. It is a report.
 
 A decision is a function, a branch, a loop, an assertion or a condition: what a reader has to follow. Decisions do not
 depend on how lines are laid out, so packing lines saves nothing.

@@ -13,7 +13,7 @@ from agf_magics.languages import documents
 from agf_magics.languages.pipeline import document_schema
 from agf_magics.languages.pipeline import words as words_module
 from agf_magics.languages.pipeline.steps import BUILD
-from tests.test_layers import MAY
+from tests.test_rooms import MAY
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -69,13 +69,9 @@ def test_the_two_tables_are_all_the_code_of_a_new_step_kind(monkeypatch: pytest.
     assert "did you mean double?" in str(caught.value)
 
 
-def test_the_table_of_packages_is_that_of_the_layers() -> None:
+def test_the_table_of_rooms_is_that_of_the_imports() -> None:
     rows = re.findall(r"^\| `agf_magics/(\w+)(?:\.py)?` \|", section("Architecture"), re.MULTILINE)
-    assert rows == [
-        *(name for name in MAY if name not in ("notebook", "__init__", "__main__")),
-        "notebook",
-        "labextension",
-    ]
+    assert rows == [*MAY, "labextension"]
 
 
 def test_every_common_change_lists_its_files() -> None:

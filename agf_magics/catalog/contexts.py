@@ -1,4 +1,7 @@
-"""A named context of plans, as the registry keeps it."""
+"""A named context of plans, as the registry keeps it.
+
+Its messages last across cells. The plan language defines the log.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Policies of execution that a person registers: a function that decides which agent is next."""
+"""Policies of execution that a person registers: a function that decides which agent is next.
+
+A vendor policy has an id ``x-<vendor>.<name>`` (AGF-75, decision B4). It is a function that returns
+the output, or a builder: a function that returns the `Step` to run. A builder is called when a
+definition is linked, so that its steps are drawn and journaled like all others.
+"""
 
 from __future__ import annotations
 

@@ -1,16 +1,5 @@
 """The registry: the tools, agents, flows and so on of this kernel, each kind on a shelf of its own
 (decision A2).
-
-Three kinds of things are defined here, because nothing else needs a module for them:
-
-- Named contexts: the messages of plans, which last across cells. The plan language defines the log.
-- Transforms: Python functions that make one value of the outputs of a policy's agents (AGF's
-  ``custom_transform``). A transform takes one value, whatever its parameter is called: a mapping of
-  aliases to outputs, in the order of the definition.
-- Vendor policies: your own execution policies, with an id ``x-<vendor>.<name>`` (AGF-75, decision
-  B4). A policy is a function that returns the output, or a builder: a function that returns the
-  `Step` to run. A builder is called when a definition is linked, so that its steps are drawn and
-  journaled like all others.
 """
 
 from __future__ import annotations

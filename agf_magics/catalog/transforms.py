@@ -1,4 +1,9 @@
-"""Transforms: functions of one value that a flow calls by name."""
+"""Transforms: functions of one value that a flow calls by name.
+
+A policy makes one value of the outputs of its agents with one (AGF's ``custom_transform``). A
+transform takes one value, whatever its parameter is called: a mapping of aliases to outputs, in the
+order of the definition.
+"""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ ALWAYS = (
 )
 SHARED = {option.flag: option for option in (*magics.RUNS.options, *FOR_ROWS)}
 """Options that a magic has too."""
-FOR_RUNS = (
+RUN_OPTIONS = (
     *ALWAYS,
     SET._replace(
         help="one input, as --set 'words=[pear, fig]': a text, a number, YAML in brackets or quotes"
@@ -69,12 +69,12 @@ FOR_SCORES = (
 )
 FORMATS = ("text", "json", "github")
 
-RUN = Command(
+RUN_COMMAND = Command(
     name="agf-magics run",
     about="Run a definition and print its output as JSON.",
     operands=(FILE,),
     options=(
-        *FOR_RUNS,
+        *RUN_OPTIONS,
         *FOR_SCORES,
         OVER_ROWS._replace(
             help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
@@ -85,7 +85,7 @@ RUN = Command(
     ),
     example="agf-magics run longest.yaml --tools tools.py --set 'words=[pear, fig]'",
 )
-RESUME = Command(
+RESUME_COMMAND = Command(
     name="agf-magics resume",
     about="Resume a run of the project's journal and print its output as JSON.",
     operands=(
@@ -93,10 +93,10 @@ RESUME = Command(
             "RUN", "the id of the run, its beginning, or the name of a flow: its last run", "run"
         ),
     ),
-    options=(*FOR_RUNS, *FOR_SCORES),
+    options=(*RUN_OPTIONS, *FOR_SCORES),
     example="agf-magics resume longest-1-4f2a --tools tools.py",
 )
-CHECK = Command(
+CHECK_COMMAND = Command(
     name="agf-magics check",
     about="Print everything that is wrong with definitions.",
     operands=(
@@ -119,7 +119,7 @@ CHECK = Command(
     ),
     example="agf-magics check flows --strict",
 )
-DRAW = Command(
+DRAW_COMMAND = Command(
     name="agf-magics draw",
     about="Print the graph of a definition, or save its picture.",
     operands=(FILE,),

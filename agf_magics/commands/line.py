@@ -1,8 +1,7 @@
-"""The line of a magic as words with their places, and the options in it, from one table. `given`
-reads the values.
+"""The line of a magic as words with their places, and the options in it, from one table.
 
 IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
-and loses the place of a word, which a caret needs.
+and loses the place of a word, which a caret needs. values.py reads the values.
 """
 
 from __future__ import annotations

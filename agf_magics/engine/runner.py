@@ -1,8 +1,4 @@
-"""The state of a run that its steps share, and each step in it: emit its events, store its value,
-handle its failure.
-
-One run, from its start to its end, and each step in it: emit its events, store its value, handle
-its failure.
+"""The state of a run that its steps share, and each step in it: its events, its value, its failure.
 
 Every step is a coroutine, awaited by the task that runs the steps around it: 0.1 µs each, where a
 task costs 3 µs. So a step that never waits needs no turn of the loop.

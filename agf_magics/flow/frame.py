@@ -2,11 +2,6 @@
 
 A frame is a plain dict that is never changed: ``{**frame, "pipe": value}`` is the next one. So
 siblings are isolated by the data structure, without checks.
-
-Data that is frozen for the type checker only.
-
-A frozen dataclass takes twice as long to declare (a module of steps took a tenth of ``%load_ext``)
-and three times as long to create (a definition has thousands of them).
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What all steps have: an id, a place, a target, and what to do if it fails."""
+"""What all steps have: an id, a place, a target, and what to do if it fails.
+
+A step is frozen for the type checker only: a frozen dataclass takes twice as long to declare (a
+module of steps took a tenth of ``%load_ext``) and three times as long to create (a definition has
+thousands of them).
+"""
 
 from __future__ import annotations
 

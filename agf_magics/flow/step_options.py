@@ -1,10 +1,4 @@
-"""What a step declares besides its kind: caps, questions, exports, replacements, rows.
-
-What all steps have: a name with a place, and the fields of a step. The kinds are in `steps`.
-
-What a definition declares besides its steps: limits, allowed tools, fields it reads of results,
-edges.
-"""
+"""What a step declares besides its kind: limits, questions, exports, replacements, rows."""
 
 from __future__ import annotations
 

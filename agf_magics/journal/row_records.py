@@ -1,4 +1,4 @@
-"""The outcomes of the rows of a run over data, by the number of the row."""
+"""The outcomes of the rows of a run over a table, by the number of the row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .codec.json_texts import checker, encode
 from .database.store import ROOM, Store
 from .records.records import RECORDS, Record, decoded
 from .records.stored import read_records
-from .run_calls import _OfRun
+from .run_calls import OfRun
 
 # --- the rows of a run over data ---
 
@@ -30,7 +30,7 @@ class RowOutcome(NamedTuple):
     """US dollars, a decimal number; None: it is not known."""
 
 
-class RowRecords(_OfRun):
+class RowRecords(OfRun):
     """The records of the rows of one run, as they were when they were first read.
 
     One query over the run's records, which reads no values, finds the place of each row; then a

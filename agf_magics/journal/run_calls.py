@@ -1,8 +1,8 @@
-"""Queries: the calls of one step of a run, counted, paged and grouped; and the outcomes of the rows
-of a run over data, by the number of the row. Nothing is unpickled here.
+"""Queries for the calls of one step of a run: counted, paged and grouped.
 
 A step is named by the key of its row (a path without numbers). Calls of steps inside it, also of
-flows that it calls, count as its own, so that a fan-out has the calls of all its elements.
+flows that it calls, count as its own, so that a fan-out has the calls of all its elements. Nothing
+is unpickled here.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class CallsOfElement(NamedTuple):
     ended: float
 
 
-class _OfRun:
+class OfRun:
     """What is read of one run."""
 
     def __init__(
@@ -98,7 +98,7 @@ class _OfRun:
             yield connection
 
 
-class RunCalls(_OfRun):
+class RunCalls(OfRun):
     """The calls of one run in the journal."""
 
     def count(self, row: Row, index: Sequence[int] = (), text: str = "") -> CallCount:

@@ -1,8 +1,6 @@
-"""Queries: the runs of a journal and their state. Nothing is unpickled here.
+"""Queries for the runs of a journal and their state.
 
-A run is also copied as JSON, and back into a journal: so an exported run is opened elsewhere. A copy
-has what is shown and computed from: no pickles, which only their writer may load, no
-signatures, so nobody can resume it, and no digests, so no other run can reuse its results.
+Nothing is unpickled here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A run as rows of a file that another journal takes up: copied out, pasted in."""
+"""A run as rows of a file that another journal takes up: copied out, pasted in.
+
+The copy is JSON. It has what is shown and computed from: no pickles, which only their writer may
+load, no signatures, so nobody can resume it, and no digests, so no other run can reuse its results.
+"""
 
 from __future__ import annotations
 

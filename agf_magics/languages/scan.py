@@ -1,5 +1,5 @@
-"""What the small grammars of the languages share: a cursor, quoted texts, numbers, refusals with a
-place, dotted paths.
+"""What the small grammars of the languages share: a cursor, quoted texts, numbers, dotted paths,
+refusals with a place.
 
 A grammar works with offsets in its own text and raises `Refusal`; `parse_at` turns that into a
 `DefinitionError` at the place of the text in the document. Every pattern here is matched in linear

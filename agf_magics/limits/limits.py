@@ -1,7 +1,6 @@
 """The limits that a person sets for a run, and the shorter of two.
 
-Limits and grants, which apply to everything below a run. A person sets them; a definition cannot
-widen them.
+They apply to everything below the run; a definition cannot widen them.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""The notebook: magics, the live view, completion, settings. Only this room imports IPython and
-ipywidgets.
+"""The notebook: magics, the live view, completion, settings.
 
-    options -> given -> commands                    lines and what they do; also those of a shell
-    config, output, view, watching -> notebook      settings, the display of runs, what a cell does
-    magics -> history, contexts, planners           the magics
-    explorer_calls -> explorer_requests -> explorer, model, widget, report   a run in the page
-    cursor, names -> body -> complete -> tab        Tab, Shift-Tab, underlined problems
-
-`unload` removes everything that `load` put into a shell, in the opposite order.
+Only this room imports IPython and ipywidgets. `unload` removes everything that `load` put into a
+shell, in the opposite order.
 """
 
 from __future__ import annotations

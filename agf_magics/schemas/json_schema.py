@@ -1,11 +1,8 @@
 """Whether a value conforms to a JSON Schema.
 
-Whether a value conforms to the JSON Schema of a document or a function, the differences in
-words, and whether a schema has the fields that a text reads of a value.
-
-The library jsonschema decides, with other keywords (`keywords`) for those that would
-run a supplied pattern with Python's `re`, or take quadratic time. Of alternatives (``anyOf``, ``oneOf``)
-the most likely one is described: the one that matches deepest into the value.
+The library jsonschema decides, with other keywords (`keywords`) for those that would run a supplied
+pattern with Python's `re`, or take quadratic time. Of alternatives (``anyOf``, ``oneOf``) the most
+likely one is described: the one that matches deepest into the value.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""The settings of this process, for programs without a notebook: ``current.settings`` is replaced as a
-whole, and `read` gives those of the files of the user and of a project."""
+"""The settings of this process, for programs without a notebook.
+
+``current.settings`` is replaced as a whole, and `read` gives those of the files of the user and of
+a project.
+"""
 
 from .settings import Settings, current, read
 

@@ -1,14 +1,9 @@
-"""The settings of this process: from the files of the user and the project, the environment, and a
-person.
-
-The settings of this process, and where its files are.
+"""The settings: from the files of the user and the project, the environment, and a person.
 
 Limits and switches: defaults < the user's own file < ``[tool.agf-magics]`` of pyproject.toml <
 environment variables < ``%config AgfMagics.*``. No definition reads or changes them. A
 pyproject.toml may come from a stranger, so it cannot set the settings that open something
 (`OPENING`, decision D4).
-
-The words of ``--on`` are read here too, because the settings must not import the workers.
 """
 
 from __future__ import annotations

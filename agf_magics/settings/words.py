@@ -1,4 +1,7 @@
-"""The words of ``on=`` and ``--on``: which workers, and how many."""
+"""The words of ``on=`` and ``--on``: which workers, and how many.
+
+They are read here, because the settings must not import the workers.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
 """What is wrong in a text: diagnostics with a code, a span and a hint, and the errors that carry
 them.
 
-A named text and a half-open range of it, and what is wrong there.
-
-One model of an error or a warning for every layer: message, place and hint.
-
-A Diagnostic is data. Loading collects them (`Diagnostics`) and continues, so that one error reports
-everything; running raises one. The class of the exception says whose fault it is: `DefinitionError`
-the text's, `StepError` a step's while it ran; any other exception is a bug of this package.
+A Diagnostic is data, one model for every layer. Loading collects them (`Diagnostics`) and
+continues, so that one error reports everything; running raises one. The class of the exception says
+whose fault it is: `DefinitionError` the text's, `StepError` a step's while it ran; any other
+exception is a bug of this package.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from .value import CONTAINERS, DEEPEST, LARGEST, Value, _are_rows, copy_parts, is_json, isolate
+from .value import CONTAINERS, DEEPEST, LARGEST, Value, are_rows, copy_parts, is_json, isolate
 
 IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"
 """Whether each copy is compared with its value, and small values are known too. The tests run with
@@ -63,7 +63,7 @@ class KnownValue:
 def _copier(value: Value, made: Value) -> Callable[[], Value]:
     """What makes copies of ``value``. ``made``: one, in which no list has two places: marshal would
     keep them one."""
-    if type(value) is list and _are_rows(value):
+    if type(value) is list and are_rows(value):
         # Where values are checked, `copy` compares the live rows with others that nobody has.
         rows = list(map(dict.copy, value)) if IS_CHECKED else value
         return lambda: list(map(dict.copy, rows))

@@ -1,16 +1,8 @@
 """Opaque values that have an obvious text or obvious fields (decision A1), for pages and for the
-previews of a journal.
+journal's previews.
 
 A value is recognized by its exact class, and a record by its base class. No method of a class of
 the user is called: ``repr`` and properties may run any code.
-
-Opaque values that a fan-out can iterate over: sequences that return an element for each number.
-
-A ``range``, a NumPy array, a memory-mapped file, the rows of a data set: they are read one element
-at a time and never copied as a whole. The element of a number must be the same each time it is
-read, because a resumed run reads it again. So a generator is none: it can be read once. Neither are
-texts, bytes and mappings. A table is none, because the number of its elements is that of its rows,
-and its ``[0]`` is a column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
-"""What a value is (decision A1): copied at the boundary of user code, compared, named, and told
-from what must be awaited.
-
-Values (decision A1).
+"""What a value is (decision A1): copied at the boundary of user code, compared, named, told from
+what must be awaited.
 
 Dicts with text keys, lists, text, ints, floats, bools and None are JSON. All others (a DataFrame,
 an array, a date, a model, a connection) are opaque: they are passed by reference from step to step;
@@ -74,7 +72,7 @@ def _list_of(
 ) -> list[Value]:
     # A large list is nearly always one of objects without containers: rows. C looks through all of
     # them and copies them in half of the time that a call for each takes.
-    if type(value) is list and room > 1 and _are_rows(value):
+    if type(value) is list and room > 1 and are_rows(value):
         left[0] -= sum(map(len, value))
         if left[0] < 0:
             raise _too_deep(room)
@@ -82,7 +80,7 @@ def _list_of(
     return [v if type(v) in ATOMS else copy(v, room - 1, left) for v in value]
 
 
-def _are_rows(value: list[Any]) -> bool:
+def are_rows(value: list[Any]) -> bool:
     """Whether all parts are objects without containers and opaque values."""
     return (
         ROW.issuperset(map(type, value))

@@ -2,12 +2,8 @@
 
 It is sent by value: a worker needs Python and cloudpickle, not this package. So it imports nothing
 of ours, and what it keeps between chunks is in a module of its own (``_agf_chunk``). `run` never
-raises: what a call raised is data, so that no backend logs the arguments of a failed task.
-
-The setup of a worker process: a function of the person that each process calls once, before its
-first chunk.
-
-It is sent by value and runs on the worker, so it imports nothing of ours.
+raises: what a call raised is data, so that no backend logs the arguments of a failed task. The
+setup of a worker process, a function of the person, is called once, before its first chunk.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A worker backend with the options of `on.Workers`."""
+"""The options of a worker backend: `agf.Workers`."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def test_python_tracebacks_can_be_had(ready: Shell) -> None:
     ready.good("%config AgfMagics.traceback = 'full'")
     shown = ready.run("%run_pipeline longst")
     assert "Traceback (most recent call last)" in shown.out
-    assert "options.py" in shown.out or "magics.py" in shown.out
+    assert "notebook.py" in shown.out, shown.out
 
 
 def test_a_tool_that_raises_a_group_is_told_in_our_words(shell: Shell) -> None:

@@ -1,5 +1,8 @@
-"""Images and documents that a model gets with a prompt: found in the notebook's folder, bounded,
-checked by their first bytes.
+"""Images and documents that a model gets with a prompt.
+
+They are found in the notebook's folder, bounded, and checked by their first bytes: the kind of a
+file is not that of its name. A file without a known signature must be UTF-8 text, so that our own
+files, which are binary, are refused.
 """
 
 from __future__ import annotations

@@ -1,20 +1,6 @@
-"""The built-in tools of files: ``file__read`` and ``file__write`` (decisions A14, P8).
+"""The built-in tools of files: ``file__read`` and ``file__write`` (decisions A14, D3).
 
-The built-in tools: ``file__read``, ``file__write``, ``shell`` (decisions A14, P8) and ``sql``.
-
-The file tools use the files below the notebook's folder that are not protected (notebook_files.py).
-
-The shell is off until the person turns it on; a definition cannot. A command is a process that no
-shell interprets, and it ends with the call that started it. Its output goes to files, not pipes: no
-thread has to read two pipes, and endless output needs no memory. It leads a process group, so that
-its child processes end with it, whether an interrupt, the timeout or ``stopped`` (checked ten times
-a second) ends the call.
-
-``sql`` is a query over tables that the run already has, in DuckDB. It may come from a model, so it
-only computes: one SELECT, over the given frames and nothing else. DuckDB itself refuses files, the
-network and extensions, and a query cannot turn this off, because the configuration is locked
-(decision D68). It runs in a thread of its own, because only `interrupt` from another thread ends a
-query.
+They use the files below the notebook's folder that are not protected (notebook_files.py).
 """
 
 from __future__ import annotations
@@ -52,7 +38,7 @@ class Written(TypedDict):
     bytes: int
 
 
-def _read(root: Path, path: str, protected: Collection[Path]) -> str:
+def read_file(root: Path, path: str, protected: Collection[Path]) -> str:
     try:
         with opened(root, path, _names(root, path, protected), "read") as file:
             _refuse_protected(file, path, protected)

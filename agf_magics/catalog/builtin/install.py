@@ -1,4 +1,7 @@
-"""Registers the built-in tools in a registry: files, shell and SQL."""
+"""Registers the built-in tools in a registry: files, shell and SQL.
+
+The shell is off until the person turns it on (decision P8); a definition cannot.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any, TypedDict
 from ...text.diagnostics import Diagnostic, StepError
 from ..decorators import tool
 from ..registry import Registry
-from .files import Written, _read, write_file
+from .files import Written, read_file, write_file
 from .processes import run
 from .sql import SECONDS, query_frames
 
@@ -43,7 +46,7 @@ def install(
 
     def read(path: str) -> str:
         """The text of a file below the notebook's folder."""
-        return _read(Path(os.path.realpath(folder())), path, protected())
+        return read_file(Path(os.path.realpath(folder())), path, protected())
 
     def write(path: str, content: Any) -> Written:
         """Write text, or any JSON value as JSON, to a file below the notebook's folder."""

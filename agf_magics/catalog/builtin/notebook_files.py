@@ -1,5 +1,4 @@
-"""The files of the notebook's folder that the built-in tools may open (decision D3), and those that a
-model gets with a prompt (decision P20).
+"""The files of the notebook's folder that a definition or a model may open (decision D3).
 
 A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
 files that run code or configure programs (`RUN_LATER`), our own. Names are compared as the least
@@ -8,10 +7,6 @@ strict file system compares them.
 A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can
 be inserted between the check and the use. Windows has no such calls: each name is checked before
 the file is opened.
-
-An image or a document for a model follows the same rules. Its kind is that of its first bytes, not
-of its name; a file without a known signature must be UTF-8 text, so that our own files, which are
-binary, are refused.
 """
 
 from __future__ import annotations

@@ -1,5 +1,9 @@
 """Runs a command as a process of its own, with a time limit and bounded output, and ends it with
 its children.
+
+No shell interprets it. Its output goes to files, not pipes: no thread has to read two pipes, and
+endless output needs no memory. It leads a process group, so that its child processes end with it,
+whether an interrupt, the timeout or ``stopped`` (checked ten times a second) ends the call.
 """
 
 from __future__ import annotations

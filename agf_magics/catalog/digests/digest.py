@@ -1,5 +1,4 @@
-"""The parts of a digest: arrays, tables and values of the standard library, with everything that a
-function can read of them.
+"""The parts of a digest of a value: everything that a function can read of it.
 
 `add_parts` says by the class of an object which parts it has; `fingerprint` and `function_digest`
 register more classes. Arrays are read by their buffers. The libraries are not imported here: the

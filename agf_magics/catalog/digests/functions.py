@@ -1,9 +1,6 @@
 """Functions and modules as parts of a digest: code, and whatever the code names of the notebook's
 own things.
 
-Digests of functions and values: an identical call reuses an earlier result only if all digests
-are equal.
-
 The digest of a function covers its code, constants, defaults and closure, and all functions,
 classes and plain values of the notebook that it names, directly or indirectly. An object of an
 installed package counts as the package's name and version. File names and line numbers do not

@@ -1,9 +1,8 @@
-"""Models: one request and one reply, for all providers; and their errors, with hints and without
-keys (decision A3).
+"""Models as the engine sees them: one request and one reply, for all providers.
 
 pydantic-ai does the requests and is imported with the first one, which takes seconds. Its Agent is
 not used: it hides the tool calls, which are steps of a run. It finds the keys in the environment;
-no value of ours has one.
+no value of ours has one (decision A3).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
 """Requests and replies translated to pydantic-ai and back, and replies while they arrive.
-Imported with the first request, since the library is slow to import.
+
+It is imported with the first request, since the library is slow to import.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pydantic_ai.tools import ToolDefinition
 from ...flow.sessions.session import read_json
 from ...values.value import Value
 from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall, UserMessage
-from .streams import BrokenOff, Sent, _as_text, has_end, stream_reply
+from .streams import BrokenOff, Sent, as_text, has_end, stream_reply
 
 MOST_TOKENS = 10**12
 """Tokens of one request; more is a server's mistake."""
@@ -320,7 +321,7 @@ def _plain(part: Any) -> bool:
 
 def _call(part: ai.ToolCallPart, names: _Names) -> ToolCall:
     tool = names.tool_of(part.tool_name)
-    read, why = read_json(_as_text(part.args) or "{}")
+    read, why = read_json(as_text(part.args) or "{}")
     call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": read}
     if why or not isinstance(read, dict):
         call["arguments"] = part.args

@@ -92,18 +92,18 @@ class _Parts:
                 tool = self._calls[index] = self._name_of(sent)
                 return [
                     Delta("call", f"{tool or 'answer'}(", ""),
-                    Delta("call", _as_text(args), tool),
+                    Delta("call", as_text(args), tool),
                 ]
             case ai.PartDeltaEvent(delta=ai.TextPartDelta() | ai.ThinkingPartDelta() as delta):
                 return [Delta(delta.part_delta_kind, delta.content_delta or "")]
             case ai.PartDeltaEvent(index=index, delta=ai.ToolCallPartDelta(args_delta=args)):
-                return [Delta("call", _as_text(args), self._calls.get(index))]
+                return [Delta("call", as_text(args), self._calls.get(index))]
             case ai.PartEndEvent(index=index) if index in self._calls:
                 return [Delta("call", ")\n", "")]
         return []
 
 
-def _as_text(args: Any) -> str:
+def as_text(args: Any) -> str:
     return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False) if args else ""
 
 

@@ -1,5 +1,6 @@
-"""Annotations as a validator and as JSON Schema. Only this module imports pydantic, which takes 43
-ms: it is imported with the first call.
+"""Annotations as a validator and as JSON Schema.
+
+Only this module imports pydantic, which takes 43 ms: it is imported with the first call.
 
 Only scalars are strict (decision A9): "3" is not 3 and True is not 1, but a JSON object becomes the
 dataclass, model or enum of the annotation, which pydantic's own strict mode refuses. So the scalars

@@ -1,4 +1,4 @@
-"""Tools: Python functions that a flow may call by name; and what is read of any callable to make one."""
+"""A tool: a Python function that a flow may call by name, with its options."""
 
 from __future__ import annotations
 

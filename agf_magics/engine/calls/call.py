@@ -2,7 +2,7 @@
 
 `call_tool` is what happens to the call of a tool, from top to bottom; `call` is the part that it
 shares with agents, models, transforms and policies, and the only way out of the engine. A fan-out
-over a plain function (threaded.py) takes the same stages for many calls at once: `permit`,
+on workers (worker_fan_out.py) takes the same stages for many calls at once: `permit`,
 `start_record`, `value_of`, `finish`.
 
 Three orders matter. A record of an earlier session is looked up before anything that could have an

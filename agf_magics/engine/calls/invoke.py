@@ -1,7 +1,7 @@
-"""The shape `Invoke`: the way to each kind of callee.
+"""The shape `Invoke`: how the arguments of each kind of callee are built, and how its reply is
+read.
 
-The shape `Invoke`, for each kind of callee: how its arguments are built and its reply is read.
-The call itself is made in call.py; models (requests.py) and flows (subflows.py) have modules of
+The call itself is made in call.py; models (model_requests.py) and flows (subflows.py) have files of
 their own.
 """
 
@@ -40,7 +40,7 @@ from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
 from .permission import answer, permitted
-from .subflows import _call_linked
+from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 
 
@@ -242,7 +242,7 @@ CALL: dict[type, Callable[..., Awaitable[Value]]] = {
     BoundPolicy: _call_policy,
     Person: _ask,
     Candidates: _call_chosen,
-    Linked: _call_linked,
+    Linked: call_linked,
     ModelBinding: request,
     type(None): _call_none,
 }

@@ -24,7 +24,7 @@ from .permission import permitted
 from .table_rows import call_row
 
 
-async def _call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
+async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
     if site.step.exchange.row is not None:
         return await call_row(site, linked, call_flow)
     return await call_flow(site, linked)

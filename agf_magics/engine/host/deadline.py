@@ -1,6 +1,4 @@
-"""Time limits that pause while a person thinks: of a run, a flow and a call.
-
-Time limits of a run, of the flows in it and of calls pause while a person thinks about a question
+"""Time limits of a run, a flow and a call: they pause while a person thinks about a question
 (`Host.ask`).
 """
 

@@ -1,4 +1,8 @@
-"""The handler of SIGINT before a thread waits for a run, and until the end of the run is shown."""
+"""An interrupt that is held: before a thread waits for a run, and until the end of the run is
+shown.
+
+There an interrupt of the cell would lose a run that has started, or a page that is not shown.
+"""
 
 from __future__ import annotations
 

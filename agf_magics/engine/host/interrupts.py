@@ -5,9 +5,6 @@ outside, by a real SIGINT, which also ends a ``time.sleep(30)``. While the main 
 has our handler. It knows who sent the signal: a signal of the person cancels the run; a signal of
 ours is for one call, and is dropped if that call has ended. It raises KeyboardInterrupt only inside
 a call, so no code of the engine is interrupted.
-
-Before its thread waits for the run, and after the run has ended, an interrupt of the cell would
-lose a run that has started or a page that is not shown: then `Held` has it.
 """
 
 from __future__ import annotations

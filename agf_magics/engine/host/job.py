@@ -1,14 +1,4 @@
-"""A run on the engine's loop: how other threads start it, wait for it and cancel it.
-
-The engine's own event loop is in one daemon thread per process. Not the notebook's loop, which a
-waiting cell blocks. The loop beats, so that other threads see whether it is blocked. If a tool
-blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
-
-The watchdog is the thread that checks runs that may be stuck: a tool that blocks the engine's loop
-also blocks the loop's timers. A run is watched from its start if it has a time limit, otherwise from
-its cancellation. The thread that waits for a run checks it too; the watchdog is for background runs,
-and for a tool that blocks that thread.
-"""
+"""A run on the engine's loop: how other threads start it, wait for it and cancel it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The event loop of the engine, on a thread of its own: runs, and the calls in the background that
+"""The event loop of the engine, on a daemon thread of its own: runs, and the background calls that
 outlive them.
 
-A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
-use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
-`threading`.
+It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see
+whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
+new loop and a new thread.
 """
 
 from __future__ import annotations

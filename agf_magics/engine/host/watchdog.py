@@ -1,5 +1,13 @@
 """A thread that notices when user code blocks the engine's loop, and ends the runs that wait for
 it.
+
+A tool that blocks the loop also blocks the loop's timers. A run is watched from its start if it has
+a time limit, otherwise from its cancellation. The thread that waits for a run checks it too; the
+watchdog is for background runs, and for a tool that blocks that thread.
+
+A handler of signals calls `Watchdog.watch`, and an interrupt can end it anywhere. So it must not
+use what an interrupt leaves locked, such as a `Condition` or the start of a `Thread` of
+`threading`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What a linked flow knows: for each name of the flow the registered thing that it means in this
-run.
-
-A linked flow: a flow with the meaning of its names for one run.
-"""
+"""A linked flow: for each name of a flow the registered thing that it means in one run."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Shapes whose parts run concurrently. Isolation needs no code: frames are immutable, so each
-element stores into a frame of its own.
+"""Shapes whose parts run concurrently: a step for each element of a list, or for each branch.
+
+Isolation needs no code: frames are immutable, so each element stores into a frame of its own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The threads on which the calls of user code run: one for each running call, used again."""
+"""The threads on which the calls of user code run: one for each running call, used again.
+
+They are daemon threads; idle ones end after a while. Only the fan-outs limit their number: in a
+pool of a fixed size, a tool that starts a run of its own could wait for ever.
+"""
 
 from __future__ import annotations
 

@@ -4,10 +4,6 @@ A child of ``os.fork`` has a copy of the engine's state and none of its threads:
 parent's event loop, write into the parent's journal and wait for threads that do not exist. So each
 call of user code compares `Forks.count` before and after, which is faster than getting the process
 id.
-
-Calls on other threads, and the worker threads. There is a daemon thread for each running call; idle
-threads are reused and end after a while. Only the fan-outs limit their number: in a pool of a fixed
-size, a tool that starts a run of its own could wait for ever.
 """
 
 from __future__ import annotations

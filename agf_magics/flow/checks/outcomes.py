@@ -1,4 +1,7 @@
-"""The shape of the value that each step ends with, as far as it is certain before a run."""
+"""The shape of the value that each step ends with, as far as it is certain before a run.
+
+It comes from schemas, literals and expressions along the wires, computed on demand, once per step.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,8 @@
 """What the text of a flow alone shows to be wrong: names, types and values that nobody reads.
 
-The shape of every step's value before a run, from schemas, literals and expressions along the
-wires.
-
-Computed on demand, once per step.
-
-Checks of a whole flow by its text alone, independent of its language and the registry. `RULES`
-is their order.
-
-A certain failure is an error, a legal text that looks wrong a warning, other information a note
-(decision A5).
+The checks are independent of the language and the registry; `RULES` is their order. A certain
+failure is an error, a legal text that looks wrong a warning, other information a note (decision
+A5).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """A row of a run's state: how often a step started, how that ended, what it used.
 
-A row counts how often its step started and how that ended. There is one per step, also of called
-flows, and never one per element or iteration: 100,000 elements cost one row and the first failures.
-Steps without a box in the picture have a hidden row: the steps of a loop taken together, and the
-step that is a whole plan or graph.
+There is one per step, also of called flows, and never one per element or iteration: 100,000
+elements cost one row and the first failures. Steps without a box in the picture have a hidden row:
+the steps of a loop taken together, and the step that is a whole plan or graph.
 """
 
 from __future__ import annotations

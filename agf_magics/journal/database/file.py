@@ -1,7 +1,5 @@
 """The journal's file: checked, created and opened.
 
-Checks whether a file is a journal, and opens it.
-
 A journal comes with any folder that a person opens, so the file may be a database of another
 program, a link to one, or a device. SQLite changes a database even when it only reads (it replays
 the log), so the first bytes are checked before SQLite opens the file. A file that is not a journal

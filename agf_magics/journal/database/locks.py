@@ -1,5 +1,6 @@
-"""Which processes are alive: each process that journals runs locks a file of its own, and the
-system releases the lock when the process ends in any way. Process ids are reused and have no
+"""Which processes are alive: each process that journals runs locks a file of its own.
+
+The system releases the lock when the process ends in any way. Process ids are reused and have no
 meaning in another container.
 
 POSIX record locks, not flock, because a forked child does not hold them. The names of these files

@@ -1,4 +1,7 @@
-"""The recorded outcomes of a run, in the order in which a resumed run asks for them."""
+"""The recorded outcomes of a run, in the order in which a resumed run asks for them.
+
+They are what the earlier sessions of a run did, for its next session.
+"""
 
 from __future__ import annotations
 

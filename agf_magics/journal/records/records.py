@@ -1,7 +1,6 @@
-"""The rows of a run in the journal: outcomes of calls, and marks. Failures are stored as JSON.
+"""The rows of a run in the journal: outcomes of calls, and marks.
 
-A row is checked when it is read: its checksum, the types of its cells, its texts. `ReplayLog` is
-what the earlier sessions of a run did, for its next session.
+A row is checked when it is read: its checksum, the types of its cells, its texts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The forms that a secret can take in a value: as it is, in a container, or encoded once (escaped,
-quoted for a URL, in base64, pickled).
+"""The forms that a secret can take in a value: as it is, in a container, or encoded once.
 
-Other encodings (reversed, encrypted, compressed) cannot be listed, so `is_readable` checks whether
-a pickle can be searched at all.
+Encoded means escaped, quoted for a URL, in base64 or pickled. Other encodings (reversed, encrypted,
+compressed) cannot be listed, so `is_readable` checks whether a pickle can be searched at all.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The rule for secrets: before anything is stored or shown, it is searched for the values of secret
-arguments, in every form that they take (`secret_forms`).
+"""The rule for secrets: what is stored or shown is searched for the values of secret arguments, in
+every form.
 
 Displayed values are masked. A value that contains a secret is not stored, because a resumed run
 must not continue with a mask; it makes the call again. The same applies to values that cannot be
 searched: an opaque value of a call that received a secret, and all values after a secret that is
-too short to search for.
+too short to search for. The forms are those of `forms`.
 """
 
 from __future__ import annotations

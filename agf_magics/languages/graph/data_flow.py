@@ -46,14 +46,14 @@ def feeds(
             writers.setdefault(written.name, []).append(name)
     # A key with a reducer begins with an empty value.
     begun = {*initial, *(keys.reducers.keys() & writers.keys())}
-    ways, room = _ways(edges, exits), MOST_VISITS
+    ways, room = ways_from(edges, exits), MOST_VISITS
     found: dict[tuple[str | None, str, str], None] = {}
     for key in sorted(set[str]().union(*reads.values())):
         nodes = writers.get(key, [])
         ends = frozenset(nodes) if key not in keys.reducers else ()
         for source in nodes if key in begun else (START, *nodes):
             after = [edge.target for edge in ways.get(source, ())]
-            reached = _distances(ways, after, ends) if room > 0 else {}
+            reached = distances(ways, after, ends) if room > 0 else {}
             room -= len(edges)
             writer = built[source].step.id if source in built else None
             found.update(
@@ -69,12 +69,12 @@ def _keys_read(built: Built) -> set[str]:
     return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1}.difference(built.binds)
 
 
-def _ways(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
+def ways_from(edges: Iterable[Edge], exits: Mapping[str, str]) -> dict[str, list[Edge]]:
     """The edges of each node, and the way from its limit to its exit."""
     return edges_by_source([*edges, *(Edge(node, exit) for node, exit in exits.items())])
 
 
-def _distances(
+def distances(
     out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
 ) -> dict[str, int]:
     """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""

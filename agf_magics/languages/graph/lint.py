@@ -13,7 +13,7 @@ from ...flow.steps import Compute, own_reads
 from ...schemas.schema import first_cycle
 from ...text.source import Span
 from ...text.suggestions import suggest
-from .data_flow import _distances, _ways, reads_of_node
+from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .expressions.tokens import KEY_NAME
@@ -145,7 +145,7 @@ def mixed_edges(reader: Reader, graph: Graph) -> None:
 
 def unreached(reader: Reader, graph: Graph) -> None:
     """graph.unreachable: a node that no path leads to."""
-    reached = _distances(_ways(graph.walk.edges, graph.walk.exits), [START])
+    reached = distances(ways_from(graph.walk.edges, graph.walk.exits), [START])
     for name in graph.nodes:
         if name not in reached:
             hint = f"add an edge to it: {{from: {next(iter(reached), START)}, to: {name}}}"
@@ -166,7 +166,7 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
         room -= len(edges) ** 2 * len(graph.nodes)
         if room < 0:
             return
-        ways = [_distances(out, [edge.target]) for edge in edges if edge.is_plain]
+        ways = [distances(out, [edge.target]) for edge in edges if edge.is_plain]
         for one, other in combinations(ways, 2):
             common = one.keys() & other.keys() & graph.nodes.keys()
             node = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
@@ -191,7 +191,7 @@ def endless(reader: Reader, graph: Graph) -> None:
     # A path ends at a node without edges, or whose edges all have conditions: none may be true.
     ends = [name for name in order if all(edge.when for edge in walk.leaving.get(name, ()))]
     back = edges_by_source(Edge(edge.target, edge.source) for edge in walk.edges)
-    leaves = _distances(back, [*ends, END, *walk.limits])
+    leaves = distances(back, [*ends, END, *walk.limits])
     # From a node with a plain edge that is the way; from one that no way leads out of, each edge.
     stuck = edges_by_source(edge for edge in free if edge.source not in leaves)
     after = {name: [edge.target for edge in each] for name, each in {**stuck, **always}.items()}

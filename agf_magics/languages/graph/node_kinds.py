@@ -1,12 +1,8 @@
 """Which function builds the step of which kind of node; and ``map``, a node for each item of a
 list.
 
-``map``: a node for each item of a list, in parallel; results and failures go to separate keys.
-
-An element of the fan-out is ``{as: item, "_map_index": n}``; it is laid over the state for the
-node.
-
-The kinds of node: the table of their builders.
+A map runs in parallel; results and failures go to separate keys. An element of the fan-out is
+``{as: item, "_map_index": n}``; it is laid over the state for the node.
 """
 
 from __future__ import annotations

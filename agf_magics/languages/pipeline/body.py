@@ -1,5 +1,4 @@
-"""Reads the steps of a pipeline, and the values of their keys: names, expressions, templates,
-literals, arguments, commands and error policies.
+"""Reads the steps of a pipeline, and the values of their keys.
 
 A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table, a key
 that holds a step reads it with `Reader.step`, and `Grammar.build` makes the step.

@@ -1,12 +1,8 @@
-"""Text to flow: the documents of one pipeline definition, and each kind of step as one shape of the
-common representation.
+"""Text to flow: the documents of one pipeline definition.
 
 Everything that the text alone decides is an error here (decision A5). All errors are reported: one
 in a step does not hide one in the next step. The linker checks what the registry or the input
 decides.
-
-There is one builder per kind, in the table `BUILD`. The keys were read before, so a builder only
-puts the parts together.
 """
 
 from __future__ import annotations

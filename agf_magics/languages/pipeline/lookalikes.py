@@ -59,7 +59,7 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
     if sign := _SIGN.fullmatch(text):
         path = ".".join(scope.path(sign[1])) + sign[2]
         return Lookalike(path, "an argument has no $ and no {{ }}")
-    if any(map(scope.knows, _WORD.findall(text))) and _is_expression(text, scope):
+    if any(map(scope.knows, _WORD.findall(text))) and is_expression(text, scope):
         return Lookalike(text.strip(), "it has no !expr")
     return None
 
@@ -84,7 +84,7 @@ def _is_path(text: str, scope: Scope) -> bool:
     return path and scope.knows(text.partition(".")[0])
 
 
-def _is_expression(text: str, scope: Scope) -> bool:
+def is_expression(text: str, scope: Scope) -> bool:
     """Whether it can be parsed, and all that it reads is known."""
     try:
         node = r1.parse(Source("", text).span(), scope.names).node

@@ -1,4 +1,8 @@
-"""Each kind of step of a pipeline as one shape of the common representation."""
+"""Each kind of step of a pipeline as one shape of the common representation.
+
+There is one builder per kind, in the table `BUILD`. The keys were read before, so a builder only
+puts the parts together.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The kinds of value that a key of a pipeline may take: phrase, example, JSON Schema and reader."""
+"""The kinds of value that a key of a pipeline may take: phrase, example, JSON Schema and reader.
+
+The readers of steps and of what they evaluate are in body.py; those of what only some keys take (a
+pipeline to run, capabilities, attachments) are here, since they name keys of their own.
+"""
 
 from __future__ import annotations
 

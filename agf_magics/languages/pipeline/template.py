@@ -17,7 +17,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span, Text
 from ...text.suggestions import suggest
 from . import r1
-from .lookalikes import _is_expression
+from .lookalikes import is_expression
 from .r1 import R1
 from .r1.closures import text_form
 from .r1.nodes import COMBINATORS, KEYWORDS
@@ -115,7 +115,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
                 )
         elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
-            where = "a transform" if _is_expression(found[1], scope) else "a tool"
+            where = "a transform" if is_expression(found[1], scope) else "a tool"
             hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
             message = f"{found[0]} stays text: braces hold a path"
             warnings.append(

@@ -1,11 +1,7 @@
 """The pipeline language as data: the one table for the loader, the hints, completion and the JSON
 Schema.
 
-The kinds of value that a key may take, each a row with its phrase, example, JSON Schema and reader;
-then the keys by the kinds of steps and documents. A key that is not here does not exist.
-
-The readers of steps and of what they evaluate are in body.py; those of what only some keys take (a
-pipeline to run, capabilities, attachments) are here, since they name keys of their own.
+A key that is not here does not exist. The kinds of value that a key may take are in takes.py.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from .templates import Reader
 from .words import CALL
 
 
-class _CallReader:
+class CallReader:
     """The reading of one call."""
 
     def __init__(self, reader: Reader, index: int, node: Fields) -> None:
@@ -190,11 +190,11 @@ def _path_rule(schema: Mapping[str, Value] | None) -> Mapping[str, Any]:
     return rule if isinstance(rule, dict) else {}
 
 
-_FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
+FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
-def _written(document: Fields) -> frozenset[str]:
+def written_text(document: Fields) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

@@ -12,7 +12,7 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...values.value import Value
 from ..documents import is_nothing, said
-from .call_reader import _FUNCTION, _CallReader, _written
+from .call_reader import FUNCTION, CallReader, written_text
 from .calls import Call, Template
 from .log.messages import kind_of, plain_message
 from .takes import INSTANCE
@@ -57,7 +57,9 @@ class DocumentReader(Reader):
             return Document(self.sign)
         given = self.fields(PLAN, node, node.head)
         messages = self.messages(given, node)
-        self.kinds = KINDS | {kind for one in messages if (kind := kind_of(one))} | _written(node)
+        self.kinds = (
+            KINDS | {kind for one in messages if (kind := kind_of(one))} | written_text(node)
+        )
         for message in messages:  # a tool message declares tools; the last one of a name counts
             if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
                 self.tools.update(
@@ -113,9 +115,9 @@ class DocumentReader(Reader):
 
     def call(self, index: int, node: Node) -> Call | None:
         if isinstance(node, Fields):
-            return _CallReader(self, index, node).call()
+            return CallReader(self, index, node).call()
         hint = f"for example {{_tool: fetch, url: {self.sign}input.url}}"
-        if function := _FUNCTION.match(node.text):
+        if function := FUNCTION.match(node.text):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None

@@ -26,8 +26,8 @@ from ...text.yaml.nodes import Fields, Node, Scalar, every_node, expr_tags, node
 from ...text.yaml.reader import Bounds
 from ..documents import Finding, one_document
 from .hints import (
-    _COMPARISON,
-    _CONDITIONS,
+    COMPARISON,
+    CONDITIONS,
     EQUALS,
     FORMS,
     KEYWORDS,
@@ -35,7 +35,7 @@ from .hints import (
     OPERATOR_HINTS,
     OUTPUT_FROM,
     SLIPS,
-    _condition_hint,
+    condition_hint,
     hint_for,
     missing_hint,
     schema_hint,
@@ -203,8 +203,8 @@ def _missing(
     about = rule.get("description") or referred(schema(), rule).get("description")
     value = node.text_at(slip)
     hint = (
-        _condition_hint(name, value)
-        if name in _CONDITIONS and _COMPARISON.fullmatch(value)
+        condition_hint(name, value)
+        if name in CONDITIONS and COMPARISON.fullmatch(value)
         else f"did you mean {name}?"
         if slip
         else missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"

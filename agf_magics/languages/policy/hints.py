@@ -199,8 +199,8 @@ def hint_for(violation: Violation, node: Node) -> str | None:
         return f"a value is a path, {CONSTANT.removeprefix('a path is ')}"
     if path[-2:-1] == ("args_match",):
         return "for one of several values: {in: [...]}; a matcher cannot test null"
-    if _CONDITIONS.intersection(path[-1:]) and isinstance(violation.found, str):
-        return _condition_hint(str(path[-1]), violation.found)
+    if CONDITIONS.intersection(path[-1:]) and isinstance(violation.found, str):
+        return condition_hint(str(path[-1]), violation.found)
     if path[-1:] in (("steps",), ("agents",), ("routes",)) and isinstance(node, Fields):
         return f"begin each entry with a dash: - {next(iter(node.fields), 'agent')}: …"
     if path[-2:-1] and path[-2] in _ENTRIES and isinstance(violation.found, str):
@@ -222,14 +222,14 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
     return None
 
 
-_CONDITIONS = frozenset({"exit_condition", "when", "condition"})
-_COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
+CONDITIONS = frozenset({"exit_condition", "when", "condition"})
+COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
 _MATCHERS = {"!=": "ne", "<>": "ne", ">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
 
 
-def _condition_hint(key: str, text: str) -> str:
+def condition_hint(key: str, text: str) -> str:
     """The condition that an expression means."""
-    found = _COMPARISON.fullmatch(text)
+    found = COMPARISON.fullmatch(text)
     path, sign, value = found.groups() if found else ("PATH", ">=", "VALUE")
     matcher = f"{{{_MATCHERS[sign]}: {value}}}" if sign in _MATCHERS else value
     return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"

@@ -1,9 +1,8 @@
-"""Conditions: groups of matchers. All matchers of a group must match; the first group that matches
-counts.
+"""Conditions: groups of matchers, of which the first group that matches counts.
 
-A matcher does not convert values (AMB-30): a value of another type does not match, except with
-``ne`` and ``not_in``. All fields of a group must exist: AGF has no ``exists``, and ignoring an
-absent field would hide a misspelt name.
+All matchers of a group must match. A matcher does not convert values (AMB-30): a value of another
+type does not match, except with ``ne`` and ``not_in``. All fields of a group must exist: AGF has no
+``exists``, and ignoring an absent field would hide a misspelt name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Definitions: a text is loaded, checked and linked to a flow, and `define` registers it.
-
-A definition names files: other definitions, and functions of Python files (decisions A5, A16, A20).
-A path is relative to the file that names it, else to the notebook's folder, and may not leave that
-folder. A Python file is imported only if the person allows it.
-"""
+"""Definitions: a text is loaded, checked and linked to a flow, and `define` registers it."""
 
 from __future__ import annotations
 

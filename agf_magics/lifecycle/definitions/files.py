@@ -1,5 +1,8 @@
-"""Files that a definition names: opened within the notebook's folder, as tools, modules or
-definitions.
+"""Files that a definition names: opened within the notebook's folder, as definitions or as
+functions of Python files.
+
+A path is relative to the file that names it, else to the notebook's folder, and may not leave that
+folder (decision A16). A Python file is imported only if the person allows it (decision A20).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The values that an expression had in an ended run, computed again for each of its evaluations."""
+"""The values that an expression had in an ended run, computed again for each of its evaluations.
+
+They are what a step that only evaluates read and gave: the elements of a fan-out or a fold, a
+transform inside one, a match and its case.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +19,7 @@ from ...journal.secrets.masking import Secrets
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
-from .moments import _Again
+from .moments import RunAgain
 
 MOST_EVALUATIONS = 10_000
 """Those that are kept, the first ones."""
@@ -50,7 +54,7 @@ def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], st
     recorder = _Evaluations((*key[:-1], watched.id), _reads(step), run.secrets)
     shape = type(watched)
     shapes = {**SHAPES, shape: recorder.around(SHAPES[shape])}
-    note = _Again(run).evaluate(emit=lambda event: None, shapes=shapes)
+    note = RunAgain(run).evaluate(emit=lambda event: None, shapes=shapes)
     kept = sorted(recorder.kept, key=lambda one: one.numbers)
     return kept, "; ".join(filter(None, (note, recorder.note)))
 

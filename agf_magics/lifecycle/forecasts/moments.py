@@ -1,16 +1,8 @@
 """The state of an ended run at each of its moments, and what changed between two of them.
 
-Runs without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user code
-and models.
-
-By the engine's own rules this answers what a new run would do (`stale`) and what a run had at each
-moment: the stores of a pipeline after each step, the state of a graph after each round, the context
-of a plan after each call; and what a step that only evaluates read and gave: the elements of a
-fan-out or a fold, a transform inside one, a match and its case. A value that is not JSON is shown by
-its preview: nothing is unpickled.
-
-The journal of such a run gives an outcome for each call and writes nothing. The host refuses a call
-without an outcome, and all calls of a flow that is not awaited, which has no journal.
+By the engine's own rules a run without calls (offline.py) answers what a run had at each moment:
+the stores of a pipeline after each step, the state of a graph after each round, the context of a
+plan after each call. A value that is not JSON is shown by its preview: nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -197,13 +189,13 @@ class _Recorder:
 def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
-    again = _Again(run)
+    again = RunAgain(run)
     recorder = _Recorder(again.linked.flow, again.journal, again.past.started.timestamp())
     note = again.evaluate(emit=recorder.on_event, on_frame=recorder.on_frame)
     return Moments(again.linked.flow, recorder.moments, note, run.secrets)
 
 
-class _Again:
+class RunAgain:
     """An evaluation of the definition of a run."""
 
     def __init__(self, run: Run | PastRun) -> None:

@@ -1,5 +1,8 @@
-"""A run without calls: the engine evaluates a flow, and every call of user code is refused or
-recorded.
+"""A run without calls: the engine evaluates a flow, and recorded outcomes replace all calls of user
+code and models.
+
+The journal of such a run gives an outcome for each call and writes nothing. The host refuses a call
+without an outcome, and all calls of a flow that is not awaited, which has no journal.
 """
 
 from __future__ import annotations

@@ -1,13 +1,5 @@
-"""The input of a run, checked against the fields that its flow reads.
-
-What a run gets of a person: its options, its input, and the answers to its questions.
-
-`RunOptions` is what `run`, `arun`, `start`, `resume` and the notebook pass on. The input is copied
-and checked before the first step.
-
-An answer is typed in a cell, in a terminal, or comes through a pipe. The question is repeated until
-the answer is understood. If no one can answer (no standard input, or its end), the engine denies an
-approval and lets a run wait (decision A18).
+"""The input of a run, copied and checked against the fields that its flow reads, before the first
+step.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The options of a run as one record."""
+"""The options of a run as one record: what `run`, `arun`, `start`, `resume` and the notebook pass
+on.
+"""
 
 from __future__ import annotations
 

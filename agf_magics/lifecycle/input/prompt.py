@@ -1,4 +1,9 @@
-"""Questions of a run, asked and answered at the prompt of a terminal."""
+"""Questions of a run, asked and answered at the prompt of a terminal.
+
+An answer is typed, or comes through a pipe. The question is repeated until the answer is
+understood. If no one can answer (no standard input, or its end), the engine denies an approval and
+lets a run wait (decision A18).
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Runs as OpenTelemetry spans: a listener over the events of a run. Off unless a person turns it on.
+"""Runs as OpenTelemetry spans: a listener over the events of a run.
 
-The engine knows nothing of it. Parents follow from the paths of the steps, since a step may end on
-another thread than it began on; the outermost span is a child of the span that is open where the
-run is started. Where spans go is the affair of OpenTelemetry's own configuration (``OTEL_*``).
+It is off unless a person turns it on. The engine knows nothing of it. Parents follow from the paths
+of the steps, since a step may end on another thread than it began on; the outermost span is a child
+of the span that is open where the run is started. Where spans go is the affair of OpenTelemetry's
+own configuration (``OTEL_*``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The runs of this process and of the journal: listed, found, deleted.
-
-Such files are written only when a person asks for them. A definition is untrusted, and the names of
-the files come from it, so they stay below the folder that the person chooses, as the files of the
-built-in tools stay below the notebook's folder (decisions A16, D3).
-"""
+"""The runs of this process and of the journal: listed, found, deleted."""
 
 from __future__ import annotations
 

@@ -1,15 +1,7 @@
 """An unfinished run goes on where it stopped.
 
-An earlier run goes on: it is resumed, or repeated from one of its steps on.
-
 A resumed run has its definitions from its manifest, its tools from the kernel, its results from the
 journal. Completed calls are not repeated; a call that was interrupted is.
-
-A run from a step on is a new run, which reuses the results on which that step depends. They are
-reused by content, as by ``--reuse``, but not those of the step, of the steps inside it and of what
-comes after it: later steps of a sequence, the steps of a plan that its values reach,
-the nodes of a graph that an edge leads to. So the run may have another input or an edited
-definition: a call that differs is made again.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Named contexts: the messages of plans and their values, to read, save and load; and what a model
-that plans gets of one: its tools as the JSON Schema of a plan, and the context as text.
-"""
+"""Named contexts: the messages of plans and their values, to read, save and load."""
 
 from __future__ import annotations
 

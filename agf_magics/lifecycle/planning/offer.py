@@ -1,7 +1,7 @@
-"""A tool is one of the calls that a reply may contain. Each argument accepts its own schema or a
-reference, because calls feed each other. A secret argument accepts only a reference: the model
-never has the value. Latent tools are first in the schema, because a model writes its reply in that
-order and must think before it calls.
+"""What a model that plans is offered: its tools as the JSON Schema of a plan, and the context as
+text.
+
+A tool is one of the calls that a reply may contain.
 """
 
 from __future__ import annotations

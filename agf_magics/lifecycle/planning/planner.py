@@ -1,5 +1,5 @@
-"""Runs a planner: a model or a function gets the context and returns the next plan, until a plan
-has an output.
+"""Runs a planner: a model or function gets the context and returns the next plan, until a plan has
+an output.
 
 A tick of a model is two runs on one context: the request, then the plan. Both are journaled, so
 that a planner can be resumed. All ticks share one budget.

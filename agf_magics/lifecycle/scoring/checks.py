@@ -1,4 +1,8 @@
-"""A flow is checked over data: each score must be high enough."""
+"""A flow is checked over a table: each score must be high enough.
+
+In a check, for tests and CI, a row without a value counts as 0: a flow that fails on half of the
+rows must not pass because the other half is right.
+"""
 
 from __future__ import annotations
 

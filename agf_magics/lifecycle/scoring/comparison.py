@@ -1,8 +1,9 @@
-"""Two runs over data side by side: the rows that changed, the scores with paired differences, and
-what differs in the definitions and the tools.
+"""Two runs over a table side by side: the rows that changed, and the scores with paired
+differences.
 
-Rows are matched by their numbers, or by a column that both tables have. A difference of a mean is
-that of the rows which both runs have, so that its interval is narrow: the same row is hard for both.
+It also shows what differs in the definitions and the tools. Rows are matched by their numbers, or
+by a column that both tables have. A difference of a mean is that of the rows which both runs have,
+so that its interval is narrow: the same row is hard for both.
 """
 
 from __future__ import annotations

@@ -1,15 +1,8 @@
-"""The rows of a run over data are scored: by functions, by flows that judge, by evaluators of
-pydantic-evals.
+"""The rows of a run are scored: by functions, by flows that judge, by evaluators of pydantic-evals.
 
-The rows of a run are scored, by functions, by flows that judge, by evaluators of pydantic-evals,
-and a flow is checked over data: each score must be high enough.
-
-A score is computed after the rows have run, so that a new one needs no new run. A function is called
-here; a flow is run over the rows by the same engine, with a journal of its own: a judge that is a
-model is paid for once.
-
-In a check, for tests and CI, a row without a value counts as 0: a flow that fails on half of the
-rows must not pass because the other half is right.
+A score is computed after the rows have run, so that a new one needs no new run. A function is
+called here; a flow is run over the rows by the same engine, with a journal of its own: a judge that
+is a model is paid for once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them.
-
-With ``--reuse`` a new run takes the results of identical calls from earlier runs: after an edit of
-step 7 the six calls before it are not paid again. Reused results are journaled with the new run
-too.
-"""
+"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them."""
 
 from __future__ import annotations
 

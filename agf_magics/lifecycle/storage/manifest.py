@@ -4,9 +4,6 @@ The manifest has everything that is needed to do the run, and is journaled befor
 the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
 run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
 looked up again.
-
-The tree is journaled at the end of the run: one row per step, also of steps whose results are not
-journaled. When a process journals its first run, old runs are deleted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
-"""The journal of a run is started, watched and closed; old runs are forgotten; rows are saved and
-restored.
+"""The journal of a run is started, watched and closed; rows are saved and restored; old runs are
+forgotten.
+
+The tree of steps is journaled at the end of the run: one row per step, also of steps whose results
+are not journaled. When a process journals its first run, old runs are deleted.
 """
 
 from __future__ import annotations

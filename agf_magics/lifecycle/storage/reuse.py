@@ -1,4 +1,9 @@
-"""Which earlier runs a run may take results from."""
+"""Which earlier runs a run may take results from.
+
+With ``--reuse`` a new run takes the results of identical calls from earlier runs: after an edit of
+step 7 the six calls before it are not paid again. Reused results are journaled with the new run
+too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Shift-Tab: the help of a magic in its line; in the cell of a definition, of a key, a kind, a
+"""Shift-Tab: the help of what is at the cursor.
+
+In the line of a magic it is the help of the magic; in the cell of a definition, of a key, a kind, a
 function or a registered name, and the problem at the cursor; of a code of an error, its page.
 """
 

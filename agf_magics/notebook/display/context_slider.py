@@ -33,7 +33,7 @@ def static(name: str, log: Log) -> Bundle:
     return {"text/html": page, "text/plain": "\n\n".join([title, now.text, all_.text])}
 
 
-def _moment(log: Log, at: int, since: int) -> Json:
+def moment_json(log: Log, at: int, since: int) -> Json:
     """The values after ``at`` messages, and how they differ from those after ``since``
     messages."""
     if max(at, since) > len(log):

@@ -1,9 +1,6 @@
 """Errors of our cells as the notebook shows them: with the source of the cell, without our own
 frames.
 
-The display of our exceptions in a cell: a few lines with a caret instead of a traceback of our
-internals.
-
 IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded.
 If a tool raised, the frames of the tool are shown too.
 """

@@ -23,7 +23,7 @@ MOST_COMPARED_TEXT = 2_000
 """Characters of a value in it."""
 
 
-def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     """A run of the list, which can be opened; one that is live with its status of now, and its
     cell."""
     listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
@@ -32,7 +32,7 @@ def _placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     return listed._replace(status=status(live.progress), place=live.origin)
 
 
-def _compared(given: Json) -> Json:
+def compare_runs(given: Json) -> Json:
     """Two runs side by side."""
     ids = texts_of(given.get("runs"))
     if len(ids) != 2:

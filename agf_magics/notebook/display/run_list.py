@@ -21,7 +21,7 @@ from ..explorer.calls import natural
 from ..explorer.explorer import close_explorer, open_run
 from ..explorer.protocol import Json, Requests
 from ..output.output import show
-from .run_comparison import _compared, _placed
+from .run_comparison import compare_runs, placed
 from .view import show_over
 
 MOST_LISTED = 20
@@ -43,7 +43,7 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
     """Display one page of the runs that the options select, the latest first, and the line of the
     next page."""
     keep = _keep(parsed)
-    lines = [_placed(run, live.live.find(run.run_id)) for run in kept_runs.runs()]
+    lines = [placed(run, live.live.find(run.run_id)) for run in kept_runs.runs()]
     runs = kept_runs.Runs(filter(keep, lines))
     listed = _page(parsed, len(runs))
     if lines and not runs:
@@ -73,7 +73,7 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
         "list": part,
         "open": lambda given: {"mark": open_run(str(given.get("run"))).mark},
         "close": lambda given: close_explorer(str(given.get("mark"))),
-        "compare": _compared,
+        "compare": compare_runs,
     }
     show_over(page, shell, {"list": part({"first": listed.first})}, requests)
 

@@ -1,14 +1,11 @@
-"""The explorers that are open, and their channel to the page.
+"""The explorers that are open, and their channel to the page: an older one becomes the static page
+again.
 
-The explorers that are open: the last ones. An older one becomes the static page again.
-
-The explorer of a run, live or past, with all its steps, its picture, its timeline and each
-value.
-
-The document only ever has the static page of the run, in an element of a class of its own. The
-page's script finds that element and draws over it, so a saved notebook has no widget: without a
-kernel, or where the script cannot find the element, the static page shows. The kernel sends a
-message only if something has changed.
+An explorer has all steps of a run, live or past, its picture, its timeline and each value. The
+document only ever has the static page of the run, in an element of a class of its own. The page's
+script finds that element and draws over it, so a saved notebook has no widget: without a kernel, or
+where the script cannot find the element, the static page shows. The kernel sends a message only if
+something has changed.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _took: dict[str, float] = {}
 """Seconds of the last comparison of a run, by its id."""
 
 
-def _stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
     not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
     journal_of(run)
@@ -68,7 +68,7 @@ class _Recent:
     moments: Moments | None = None
 
 
-def _moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """How many moments there are now."""
     moments = _moments_of(run, again=True)
     return {"total": len(moments), "note": plain(moments.note, 400)}
@@ -85,7 +85,7 @@ def _moments_of(run: AnyRun, again: bool = False) -> Moments:
     return moments
 
 
-def _moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
     moments = _moments_of(run)
     at, since = natural(given.get("at")), natural(given.get("since"))

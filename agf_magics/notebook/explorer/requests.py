@@ -44,7 +44,7 @@ from .calls import (
     running_calls,
     texts_of,
 )
-from .on_request import _moment, _moments, _stale
+from .on_request import answer_moment, answer_moments, answer_stale
 from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
@@ -315,8 +315,8 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
-    "stale": _stale,
-    "moments": _moments,
-    "moment": _moment,
+    "stale": answer_stale,
+    "moments": answer_moments,
+    "moment": answer_moment,
 }
 """Requests that read, and that of a label. `Explorer` has those that act."""

@@ -13,7 +13,7 @@ from ...lifecycle.runs import live
 from ...text.source import Source
 from ..display.run_list import list_runs
 from .base import NotebookMagics, takes
-from .history import _cancel, _run, check_run_given, delete_runs, show_run
+from .history import cancel_run, check_run_given, delete_runs, live_run, show_run
 
 
 @magics_class
@@ -43,9 +43,9 @@ class BackgroundMagics(NotebookMagics):
     def runs(self, parsed: ParsedLine) -> Any:
         unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
         if unwanted is not None:
-            _cancel(_run(unwanted))
+            cancel_run(live_run(unwanted))
         if "--wait" in parsed:
-            for run in [_run(word)] if word is not None else live.live:
+            for run in [live_run(word)] if word is not None else live.live:
                 if run.background:
                     self.notebook.wait(run)
         delete_runs(parsed)

@@ -13,7 +13,7 @@ from ...languages.plan.log.lines import format_lines, parse_lines
 from ...lifecycle.definitions.define import source_of
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
-from ..display.context_slider import _moment, static
+from ..display.context_slider import moment_json, static
 from ..display.view import show_over
 from ..explorer.calls import natural
 from ..notebook import Notebook
@@ -28,7 +28,9 @@ def show_context(name: str, log: Log, shell: Any) -> None:
         return show(page)
     requests = {
         "moments": lambda _: {"total": len(log) + 1, "note": ""},
-        "moment": lambda given: _moment(log, natural(given.get("at")), natural(given.get("since"))),
+        "moment": lambda given: moment_json(
+            log, natural(given.get("at")), natural(given.get("since"))
+        ),
     }
     return show_over(page, shell, {"context": line(name, 80)}, requests)
 

@@ -56,7 +56,7 @@ class ExplainMagics(NotebookMagics):
         for code in [word.text.strip("[]")] if word is not None else _last_codes():
             text = entries().get(code)
             if text is None:
-                hint = _nearest(
+                hint = nearest_hint(
                     code, entries(), "the code of an error is in brackets after its message"
                 )
                 span = word.span if word is not None else None
@@ -66,7 +66,7 @@ class ExplainMagics(NotebookMagics):
             show({"text/markdown": text, "text/plain": text})
 
 
-def _nearest(name: str, names: Iterable[str], otherwise: str) -> str:
+def nearest_hint(name: str, names: Iterable[str], otherwise: str) -> str:
     """The hint for an unknown code or lesson: it is less like a word of a message than a typo."""
     near = nearest(name, list(names), 0.6)
     return f"did you mean {near}?" if near else otherwise

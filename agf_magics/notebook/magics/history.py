@@ -204,7 +204,7 @@ def _past(word: Token) -> PastRun:
     return found
 
 
-def _cancel(run: run_module.Run) -> None:
+def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
     elif run._fired:
@@ -217,13 +217,13 @@ def _cancel(run: run_module.Run) -> None:
 def _find(word: Token) -> run_module.Run | None:
     """A run of this process; None if only the journal may have it."""
     return (
-        _run(word)
+        live_run(word)
         if any(word.text in run.run_id for run in live.live) or journal_file() is None
         else None
     )
 
 
-def _run(word: Token) -> run_module.Run:
+def live_run(word: Token) -> run_module.Run:
     """A run of this process by its id, or by a part that no other id has."""
     known = {run.run_id: run for run in live.live}
     exact = known.get(word.text)

@@ -26,7 +26,7 @@ from ...pictures.plain import counted
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ..output.output import show
 from .base import NotebookMagics, takes
-from .explain import _nearest
+from .explain import nearest_hint
 
 MOST_TOLD = 5
 """Differences of an answer that are told."""
@@ -69,7 +69,7 @@ class LessonMagics(NotebookMagics):
             return show({"text/markdown": _table(), "text/plain": _table()})
         lesson = lessons().get(word.text)
         if lesson is None:
-            hint = _nearest(word.text, lessons(), "%lesson lists them")
+            hint = nearest_hint(word.text, lessons(), "%lesson lists them")
             message = f"there is no lesson {word.text!r}"
             raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
         if "--check" not in parsed:

@@ -1,5 +1,4 @@
-"""Questions in the notebook: typed while a cell waits for its run, answered in the explorer while a
-run is in the background.
+"""Questions in the notebook: typed while a cell waits, answered in the explorer of a background run.
 
 `input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a
 page. For a background run no cell waits for input: its explorer has a field for each open question,

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from ..scene.scene import Box, Link, Scene, Tags
 from ..scene.value_lines import wired
-from .dot import Layout, Line, Rectangle, _turned, laid_out
+from .dot import Layout, Line, Rectangle, is_turned, laid_out
 from .graphviz import NoPicture, Point
 
 Direction = Literal["auto", "TB", "LR"]
@@ -106,7 +106,7 @@ def _best_lines(
 
 def _split(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
     """The parts in at most ``number`` chunks of about the same length."""
-    places = (_turned(layout.boxes[part.id], layout.is_down) for part in scene.parts)
+    places = (is_turned(layout.boxes[part.id], layout.is_down) for part in scene.parts)
     lengths = [box.height + GUTTER for box in places]
     limit = sum(lengths) / number
     while True:
@@ -125,7 +125,7 @@ def _split(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
 
 def _estimated_fit(scene: Scene, layout: Layout, number: int, room: tuple[float, float]) -> float:
     chunks = [
-        [_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
+        [is_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
         for chunk in _split(scene, layout, number)
     ]
     long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
@@ -166,7 +166,7 @@ def _in_lines(
 
 def _flipped(layout: Layout) -> Layout:
     """The same layout with its axes exchanged."""
-    boxes = {id: _turned(box, False) for id, box in layout.boxes.items()}
+    boxes = {id: is_turned(box, False) for id, box in layout.boxes.items()}
     lines = tuple(
         _with_points(line, lambda point: Point(point.y, point.x)) for line in layout.lines
     )

@@ -236,7 +236,7 @@ def _reserved(width: float, points: int, lines: int) -> str:
 
 def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[Point, ...]:
     """A straight line from a box to another, for which graphviz found no way."""
-    a, b = (_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    a, b = (is_turned(boxes[id], is_down) for id in (link.tail, link.head))
     begin, end = (a.left + a.width / 2, a.top + a.height), (b.left + b.width / 2, b.top)
     return tuple(Point(*(p if is_down else p[::-1])) for p in (begin, begin, end, end, end))
 
@@ -246,7 +246,7 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     link = line.link
     if link.kind not in ("then", "flow") or not frames & {link.tail, link.head}:
         return line
-    a, b = (_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    a, b = (is_turned(boxes[id], is_down) for id in (link.tail, link.head))
     low = max(a.left, b.left) + 14
     high = min(a.left + a.width, b.left + b.width) - 14
     only_tail = link.tail in frames and link.head not in frames
@@ -264,5 +264,5 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     return Line(link, tuple(Point(*(p if is_down else p[::-1])) for p in points), label)
 
 
-def _turned(box: Rectangle, is_down: bool) -> Rectangle:
+def is_turned(box: Rectangle, is_down: bool) -> Rectangle:
     return box if is_down else Rectangle(box.top, box.left, box.height, box.width)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...compat.imports import installed_only
 from ...text.diagnostics import AgfError, Diagnostic
-from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, _first_line, positions
+from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, first_line, positions
 
 MOST_SECONDS = 10.0
 """Seconds that the system's dot may take for a layout; a picture needs less than one."""
@@ -74,7 +74,7 @@ def needs(package: str) -> Iterator[None]:
             f"the package {package} is not installed: pip install 'agf-magics[diagrams]'"
         ) from None
     except OSError as error:  # cairosvg is there, and the library cairo is not
-        raise NoPicture(f"{package} cannot be used ({_first_line(error)}): save an .svg") from None
+        raise NoPicture(f"{package} cannot be used ({first_line(error)}): save an .svg") from None
 
 
 _HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
@@ -121,10 +121,10 @@ def _system(program: str, text: str) -> bytes:
     except subprocess.TimeoutExpired:
         raise LayoutTooLarge("the layout takes too long") from None
     except OSError as error:
-        raise NoPicture(f"no picture: dot failed ({_first_line(error)})") from error
+        raise NoPicture(f"no picture: dot failed ({first_line(error)})") from error
     if done.returncode:
         raise NoPicture(
-            f"no picture: dot failed ({_first_line(done.stderr.decode(errors='replace'))})"
+            f"no picture: dot failed ({first_line(done.stderr.decode(errors='replace'))})"
         )
     return done.stdout
 

@@ -91,9 +91,9 @@ def positions(text: str, work: int | None = None) -> bytes:
     except wasmtime.Trap as trap:
         if trap.trap_code == wasmtime.TrapCode.OUT_OF_FUEL:
             raise LayoutTooLarge("the layout takes too much work") from None
-        raise LayoutFailed(_first_line(trap)) from None
+        raise LayoutFailed(first_line(trap)) from None
     except (wasmtime.WasmtimeError, OSError) as error:  # OSError: the package has no such file
-        raise LayoutFailed(_first_line(error)) from None
+        raise LayoutFailed(first_line(error)) from None
 
 
 def _positions_in_page(text: str) -> bytes:
@@ -104,7 +104,7 @@ def _positions_in_page(text: str) -> bytes:
     except ImportError:
         raise
     except Exception as error:  # of a class that Pyodide makes: a mistake of the text, no memory
-        raise LayoutFailed(_first_line(error)) from None
+        raise LayoutFailed(first_line(error)) from None
 
 
 def _rendered(store: Any, exports: Any, text: str) -> bytes:
@@ -122,7 +122,7 @@ def _rendered(store: Any, exports: Any, text: str) -> bytes:
     found = exports["graphviz_render"](store, *arguments, length)
     if found == 0:
         message = bytes(memory.read(store, at := exports["graphviz_last_error"](store), at + 1_000))
-        raise LayoutFailed(_first_line(message.partition(b"\0")[0].decode("utf-8", "replace")))
+        raise LayoutFailed(first_line(message.partition(b"\0")[0].decode("utf-8", "replace")))
     size = int.from_bytes(memory.read(store, length, length + 4), "little")
     return bytes(memory.read(store, found, found + size))
 
@@ -198,5 +198,5 @@ def _store(file: Path, data: bytes) -> None:
         raise
 
 
-def _first_line(error: object) -> str:
+def first_line(error: object) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

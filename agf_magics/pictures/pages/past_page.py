@@ -16,7 +16,7 @@ from ..plain import counted, details, duration, html, line, money, padded
 from ..problems import format_exception
 from ..values import WRAP, Table, bounded, drop_empty_columns, list_rows, value_html, value_text
 from .parts import chip
-from .run_page import MOST_SAVED, RunLike, _short, fitted, run_html, run_text
+from .run_page import MOST_SAVED, RunLike, fitted, run_html, run_text, short_time
 
 MOST_CALLS = 100
 """Calls in the list and the timeline; `PastRun.calls` has all."""
@@ -91,7 +91,7 @@ def past_text(run: PastLike) -> str:
         lines += ["calls:", *map(_call_text, calls[:MOST_CALLS])]
         lines += ["  … more: run.calls"] if len(calls) > MOST_CALLS else []
         lines += ["timeline:", *timeline_text(calls[:MOST_CALLS])]
-    return "\n".join(_short(lines))
+    return "\n".join(short_time(lines))
 
 
 def timeline_html(calls: Sequence[dict[str, Any]]) -> str:

@@ -135,10 +135,10 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
             ]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []
-    return _short([*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)])
+    return short_time([*lines, *page.failures_text(run.progress), *warnings_text(run.warnings)])
 
 
-def _short(lines: list[str]) -> list[str]:
+def short_time(lines: list[str]) -> list[str]:
     """The first lines, at most `MOST_PLAIN` characters."""
     size = 0
     for number, text in enumerate(lines):

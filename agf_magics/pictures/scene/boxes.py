@@ -1,10 +1,7 @@
 """The sizes and texts of boxes: what is written in each, and how wide it is.
 
-The parts of a picture: boxes with their texts, frames around them, lines between them.
-
-A frame has a title and no box of its own: arrows end at its border. A value that comes from far away
-is a small tag in the box that reads it (``◂ raw``), so what a box needs is known only when the tags
-are: `measured` takes them.
+A value that comes from far away is a small tag in the box that reads it (``◂ raw``), so what a box
+needs is known only when the tags are: `measured` takes them.
 """
 
 from __future__ import annotations

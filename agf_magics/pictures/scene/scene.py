@@ -1,4 +1,7 @@
-"""The parts of a picture as data: boxes, frames around them, lines between them."""
+"""The parts of a picture as data: boxes, frames around them, lines between them.
+
+A frame has a title and no box of its own: arrows end at its border.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which values are drawn as lines: those of near steps. A value that comes from far away is a tag.
+"""Which values are drawn as lines: those of near steps.
 
-A line that runs past many boxes says little and costs much room; the name at the reader says it at
-once (``◂ raw``). Where a value flows from a step to the next, the line of their order is not drawn:
-one line for one fact.
+A value that comes from far away is a tag: a line that runs past many boxes says little and costs
+much room; the name at the reader says it at once (``◂ raw``). Where a value flows from a step to
+the next, the line of their order is not drawn: one line for one fact.
 """
 
 from __future__ import annotations

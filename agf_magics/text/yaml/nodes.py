@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from ..source import Source, Span
-from .places import _PIECES, _Place, letters
+from .places import PIECES, Place, letters
 
 EXPR: Final = "!expr"
 """The only tag."""
@@ -41,7 +41,7 @@ class Scalar(NamedTuple):
     def locate(self, start: int, end: int) -> Span:
         """The place of the characters ``start`` to ``end`` of ``text`` in the source."""
         source, first, last = self.span
-        lead = int(self.style in _PIECES)
+        lead = int(self.style in PIECES)
         # Escapes, folds and indentation make a text shorter: one of equal length is the source
         # character by character.
         if len(self.text) == last - first - 2 * lead:
@@ -57,7 +57,7 @@ class Scalar(NamedTuple):
 
 # Cached: the tokens of a long text are located one after the other.
 @lru_cache(maxsize=16)
-def _letters(source: Source, start: int, end: int, style: str, text: str) -> list[_Place] | None:
+def _letters(source: Source, start: int, end: int, style: str, text: str) -> list[Place] | None:
     return letters(source.text[start:end], style, text)
 
 

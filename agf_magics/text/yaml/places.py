@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-_Place = tuple[int, int]
+Place = tuple[int, int]
 """Where a character begins and ends."""
 
 _ESCAPES = {
@@ -21,12 +21,12 @@ _ESCAPES = {
 _PIECE = re.compile(
     r"\\(?:x(..)|u([dD][89abAB]..)\\u(....)|u(....)|U(.{8})|(\r\n?|\n)|(.))|\r\n?|.", re.DOTALL
 )
-_PIECES = {"'": re.compile(r"''|\r\n?|.", re.DOTALL), '"': _PIECE}
+PIECES = {"'": re.compile(r"''|\r\n?|.", re.DOTALL), '"': _PIECE}
 _UNQUOTED_PIECE = re.compile(r"\r\n?|.", re.DOTALL)
 _BLANK = " \t\n"
 
 
-def letters(raw: str, style: str, expected: str) -> list[_Place] | None:
+def letters(raw: str, style: str, expected: str) -> list[Place] | None:
     """The place of each character of ``expected``, the text of the scalar ``raw`` written in
     ``style``, and the place of its end; None if it is not its text.
 
@@ -36,7 +36,7 @@ def letters(raw: str, style: str, expected: str) -> list[_Place] | None:
     >>> letters("'it''s'", "'", "it's")
     [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
     """
-    places, blanks, at = list[_Place](), list[_Place](), 0
+    places, blanks, at = list[Place](), list[Place](), 0
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
@@ -51,11 +51,11 @@ def letters(raw: str, style: str, expected: str) -> list[_Place] | None:
     places += _placed(len(expected) - at, blanks, len(raw))
     if expected[at:].strip(_BLANK):
         return None
-    last = places[-1][1] if places else int(style in _PIECES)
+    last = places[-1][1] if places else int(style in PIECES)
     return [*places, (last, last)]
 
 
-def _placed(count: int, blanks: list[_Place], end: int) -> list[_Place]:
+def _placed(count: int, blanks: list[Place], end: int) -> list[Place]:
     """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
     indentation of a line is before its own blanks."""
     begin = blanks[0][0] if blanks else end
@@ -76,12 +76,12 @@ def reread(raw: str, tamed: str, style: str, expected: str) -> str:
 
 def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     """The characters of a scalar before its lines are folded, with their places."""
-    begin = int(style in _PIECES)
+    begin = int(style in PIECES)
     end = len(raw) - begin
     if style in ("|", ">"):  # its header is no text
         header = re.search(r"\r\n?|\n", raw)
         begin = header.end() if header else end
-    for match in _PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
+    for match in PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
         letter = match[0]
         if style == '"' and letter[0] == "\\":
             letter = _unescaped(match)

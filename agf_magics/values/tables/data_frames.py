@@ -59,7 +59,7 @@ def _array(pyarrow: Any, values: list[Value]) -> Any:
         return pyarrow.array(texts, type=pyarrow.string())
 
 
-def _with_index(frame: Any) -> Any:
+def with_index(frame: Any) -> Any:
     """``frame`` with its index as columns, unless that only numbers the rows."""
     index = frame.index
     numbers = (0, 1, None)
@@ -68,7 +68,7 @@ def _with_index(frame: Any) -> Any:
     return frame.reset_index(allow_duplicates=True)
 
 
-def _pandas_form(frame: Any, flat: Any) -> Mapping[str, Value]:
+def pandas_form_of(frame: Any, flat: Any) -> Mapping[str, Value]:
     """What makes a DataFrame from its rows in JSON again: the types of its columns, and which of
     them are the index. ``flat``: ``frame`` with its index as columns."""
     index = list(map(str, flat.columns[: flat.shape[1] - frame.shape[1]]))
@@ -85,7 +85,7 @@ def _pandas_form(frame: Any, flat: Any) -> Mapping[str, Value]:
 def in_pandas_form(
     pandas: Any, columns: list[str], rows: Sequence[Mapping[str, Value]], form: Mapping[str, Any]
 ) -> Any:
-    """The DataFrame of ``rows`` with the types and the index of `_pandas_form`. A column that cannot
+    """The DataFrame of ``rows`` with the types and the index of `pandas_form_of`. A column that cannot
     have its type, for example because a row is missing, has the type that its values suggest."""
     frame = pandas.DataFrame(rows, columns=columns)
     for name, kind in form.get("types", {}).items():
@@ -104,13 +104,13 @@ def in_pandas_form(
     return frame
 
 
-def _pandas(frame: Any, start: int, stop: int) -> Any:
+def pandas_frame(frame: Any, start: int, stop: int) -> Any:
     return frame.iloc[start:stop].to_dict("records")
 
 
-def _polars(frame: Any, start: int, stop: int) -> Any:
+def polars_frame(frame: Any, start: int, stop: int) -> Any:
     return frame.slice(start, stop - start).to_dicts()
 
 
-def _arrow(table: Any, start: int, stop: int) -> Any:
+def arrow_form(table: Any, start: int, stop: int) -> Any:
     return table.slice(start, stop - start).to_pylist()

@@ -1,13 +1,6 @@
 """Tables in files: JSON lines, CSV and Parquet, read page by page.
 
-Tables as sequences of rows: what a run over data takes, and reads in parts.
-
-A table is known by what it has, not by its class: nothing is imported but the library that the user
-has already used to make it, and pyarrow for a file in its format. A small table becomes a list,
-which the journal holds whole; a file is read again by its path, a page at a time.
-
-A cell is JSON where that is possible: NaN, NaT and NA are null, a time is a text in ISO form, a
-NumPy scalar is a number (decision D54). Other objects remain as they are.
+A file is read again by its path, a page at a time.
 """
 
 from __future__ import annotations
@@ -27,18 +20,18 @@ from ...text.yaml.nodes import plain
 from ...text.yaml.reader import documents
 from ..value import Value, as_json
 from .rows import (
-    _CELLS,
+    CELLS,
     FOR_NAMES,
     LONGEST_LINE,
     PAGE,
     Cells,
     ListRows,
     Rows,
-    _broken,
-    _names,
-    _object,
-    _refuse_double,
+    broken_row,
     cell,
+    column_names,
+    refuse_double,
+    row_object,
 )
 
 
@@ -83,7 +76,7 @@ class JsonLines(FileRows):
                         self._starts.append(place)
                         self._lines.append(number)
                     if self.length < FOR_NAMES:
-                        columns.update(dict.fromkeys(_names(_object(line, number))))
+                        columns.update(dict.fromkeys(column_names(row_object(line, number))))
                     self.length += 1
                 place += len(line)
         self.columns = tuple(columns)
@@ -93,7 +86,7 @@ class JsonLines(FileRows):
             file.seek(self._starts[page])
             numbered = enumerate(_lines(file), self._lines[page])
             full = ((number, line) for number, line in numbered if line.strip())
-            return [_object(line, number) for number, line in islice(full, PAGE)]
+            return [row_object(line, number) for number, line in islice(full, PAGE)]
 
 
 class CsvFile(FileRows):
@@ -107,11 +100,11 @@ class CsvFile(FileRows):
             header = next(reader.rows, [])
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
             hint = "its first line has the names of the columns, separated by commas"
-            _refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
+            refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
             if not all(self.columns):
                 message = f"{str(self.path)!r}: a column has no name"
                 raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
-            possible = [list(_CELLS) for _ in self.columns]
+            possible = [list(CELLS) for _ in self.columns]
             place, line = reader.place, reader.line
             for row in reader.rows:
                 if row:
@@ -137,7 +130,7 @@ class CsvFile(FileRows):
     def _row(self, cells: list[str], line: int) -> Cells | StepError:
         if len(cells) > len(self.columns):
             many = f"it has {len(cells)} cells, and there are {len(self.columns)} columns"
-            return _broken(line, many, "line")
+            return broken_row(line, many, "line")
         texts = [*cells, *[""] * (len(self.columns) - len(cells))]
         return {
             name: read(text) if text else None

@@ -1,4 +1,8 @@
-"""What every table is: a sequence of rows, read a page at a time."""
+"""What every table is: a sequence of rows, read a page at a time.
+
+A cell is JSON where that is possible: NaN, NaT and NA are null, a time is a text in ISO form, a
+NumPy scalar is a number (decision D54). Other objects remain as they are.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,7 @@ class ListRows(Rows):
         super().__init__()
         self.source, self.length = rows, len(rows)
         self.columns = tuple(
-            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in _names(row))
+            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in column_names(row))
         )
 
     def read(self, page: int) -> list[Cells | StepError]:
@@ -77,10 +81,10 @@ class ListRows(Rows):
 
 def _cells(number: int, row: object) -> Cells | StepError:
     if not isinstance(row, Mapping):
-        return _broken(number, f"it is {type_name(row)}, not a mapping of names")
+        return broken_row(number, f"it is {type_name(row)}, not a mapping of names")
     cells = {str(name): cell(value) for name, value in row.items()}
     if len(cells) < len(row):  # 1 and "1"
-        return _broken(number, "two of its names are the same text")
+        return broken_row(number, "two of its names are the same text")
     return cells
 
 
@@ -102,7 +106,7 @@ def cell(value: Value) -> Value:
     return None if type(plain) is float and not abs(plain) < float("inf") else plain
 
 
-def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
+def refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
     texts = list(map(str, names))
     double = next((name for name in texts if texts.count(name) > 1), None)
     if double is not None:
@@ -110,28 +114,28 @@ def _refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one
         raise DefinitionError(Diagnostic("over.columns", message, hint=hint))
 
 
-def _names(row: object) -> Iterator[str]:
+def column_names(row: object) -> Iterator[str]:
     return map(str, row if isinstance(row, Mapping) else ())
 
 
-def _object(line: bytes, number: int) -> Cells | StepError:
+def row_object(line: bytes, number: int) -> Cells | StepError:
     try:
         row = json.loads(line.rstrip())  # a place is one in this line
     except (ValueError, RecursionError) as error:
         where = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
-        return _broken(number, f"it is not valid JSON{where}", "line")
+        return broken_row(number, f"it is not valid JSON{where}", "line")
     if not isinstance(row, dict):
-        return _broken(number, f"it is {type_name(row)}, not an object", "line")
+        return broken_row(number, f"it is {type_name(row)}, not an object", "line")
     return {name: cell(value) for name, value in row.items()}
 
 
-def _broken(number: int, why: str, what: str = "row") -> StepError:
+def broken_row(number: int, why: str, what: str = "row") -> StepError:
     message = f"{what} {number:,} cannot be used: {why}"
     hint = f"correct this {what}; the other rows run without it"
     return StepError(Diagnostic("over.broken-row", message, hint=hint))
 
 
-_CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
+CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
     (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
     (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), float),
     (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),

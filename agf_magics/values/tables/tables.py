@@ -1,4 +1,9 @@
-"""Tables as sequences of rows: what a run over data takes, and reads in parts."""
+"""Tables as sequences of rows: what a run over a table takes, and reads in parts.
+
+A table is known by what it has, not by its class: nothing is imported but the library that the user
+has already used to make it, and pyarrow for a file in its format. A small table becomes a list,
+which the journal holds whole.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +13,16 @@ from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..value import Value, type_name
-from .data_frames import FrameRows, _arrow, _pandas, _pandas_form, _polars, _with_index
+from .data_frames import (
+    FrameRows,
+    arrow_form,
+    pandas_form_of,
+    pandas_frame,
+    polars_frame,
+    with_index,
+)
 from .files import Cases, CsvFile, FileRows, JsonLines, Parquet
-from .rows import Cells, ListRows, Rows, _refuse_double
+from .rows import Cells, ListRows, Rows, refuse_double
 
 IN_MEMORY = 10_000
 """The most rows of a table that becomes a list, which the journal stores whole."""
@@ -58,16 +70,16 @@ def open_rows(table: Value) -> Rows:
         return FILES[path.suffix.lower()](path.absolute())
     library = kind.__module__.partition(".")[0]
     if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
-        flat = _with_index(table)
-        _refuse_double(list(flat.columns))
-        return FrameRows(flat, flat.columns, _pandas, _pandas_form(table, flat))
+        flat = with_index(table)
+        refuse_double(list(flat.columns))
+        return FrameRows(flat, flat.columns, pandas_frame, pandas_form_of(table, flat))
     if library == "polars" and kind.__name__ == "LazyFrame":
         table = table.collect()
     if library == "polars" and hasattr(table, "to_dicts"):
-        return FrameRows(table, table.columns, _polars)
+        return FrameRows(table, table.columns, polars_frame)
     if library == "pyarrow" and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
-        _refuse_double(table.column_names)
-        return FrameRows(table, table.column_names, _arrow)
+        refuse_double(table.column_names)
+        return FrameRows(table, table.column_names, arrow_form)
     if isinstance(table, list | tuple):
         return ListRows(table)
     message = f"expected a table, got {type_name(table)}"

@@ -1,5 +1,7 @@
-"""How many calls travel in one chunk. The run learns it: a chunk takes half a second, the shortest
-time that a person notices, so that a trip costs little and a lost worker loses little.
+"""How many calls travel in one chunk: the run learns it.
+
+A chunk takes half a second, the shortest time that a person notices, so that a trip costs little
+and a lost worker loses little.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Lines of waiting entries, and the dispatcher that sends them as chunks and repeats what was
-lost.
+"""Lines of waiting calls, and the dispatcher that sends them as chunks and repeats what was lost.
 
-Chunks in flight: as many as keep the lanes busy, and no more.
+As many chunks are in flight as keep the lanes busy, and no more.
 """
 
 from __future__ import annotations

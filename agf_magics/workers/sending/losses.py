@@ -1,8 +1,4 @@
-"""Why a worker or a module is missing, in words.
-
-What the kernel has and a worker does not: a module (the failure ``step.worker-lacks``),
-flows.
-"""
+"""Why a worker or a module is missing, in words."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 """Operations on values of the state: lookups, arithmetic, comparisons, texts.
 
-Reading and computing with values of the state: paths, arithmetic, comparisons, writing a value
-into a text.
-
 The state is never changed: a sum of lists is a new list. Of an object only attributes that are not
 methods and do not begin with ``_`` are read (decision Y5), of the parts of a program (`CLOSED`)
 none. No result exceeds a bound, however often a loop computes it.

@@ -5,8 +5,8 @@ write instead (decision Y3). A text that is exactly one placeholder keeps the ty
 any other text each placeholder is replaced (decision Y10). Braces that do not begin with ``state.``
 are text: that is the seed's rule. So are doubled braces (decision Y13).
 
-Each node computes its value from the state with `of`, which raises one of value.py's CANNOT for
-what cannot be computed.
+Each node computes its value from the state with `of`, which raises one of the CANNOT of
+operations.py for what cannot be computed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What the builders of all nodes share: the place of a node, its outputs, its error policy."""
+"""What the builders of all nodes share: the place of a node, its outputs, its error policy.
+
+There is one builder for each kind of node, by table (node_kinds.py). A step gives a value; the
+node's `Write` turns it into new values of keys, and state.py combines the values of one round.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,4 @@
-"""Nodes that call a function: ``tool``, ``python``, ``passthrough`` and ``subgraph``.
-
-Nodes to steps: the step of each kind of node, and the keys that it writes.
-
-One builder for each kind, by table (kinds.py). A step gives a value; the node's `Write` turns it
-into new values of keys, and state.py combines the values of one round.
-"""
+"""Nodes that call a function: ``tool``, ``python``, ``passthrough`` and ``subgraph``."""
 
 from __future__ import annotations
 

@@ -3,9 +3,6 @@
 A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file,
 which is imported only if the person allows it, or a command for the built-in shell tool (decision
 P8).
-
-How the value of a node is written: to one key, key by key, as a note about a failure, as changes
-of a subgraph.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How the result of a node is written into the state."""
+"""How the result of a node is written into the state: to one key, key by key, as a note about a
+failure.
+"""
 
 from __future__ import annotations
 

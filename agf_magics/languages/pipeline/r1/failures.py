@@ -6,7 +6,7 @@ from typing import Any
 
 from ....text.suggestions import join_hints, suggest
 from ....values.value import ATOMS, Value, type_name
-from .hints import _TOOL, FUNCTIONS, method_hint
+from .hints import FUNCTIONS, USE_A_TOOL, method_hint
 from .nodes import STORES, Path, spelling
 
 
@@ -43,7 +43,7 @@ _OPERANDS = {
     list: "for each element write: map(list, x -> x * 2); their sum is sum(list), their number "
     "count(list), and [x] + list has one element more",
     dict: "name a field of the object: a.b",
-    str: f"texts can only be joined with + and compared; {_TOOL}",
+    str: f"texts can only be joined with + and compared; {USE_A_TOOL}",
 }
 """What to write for an operand of a wrong type."""
 

@@ -21,7 +21,7 @@ _GET = "write: get(base, 'a.b', default)"
 _QUOTES = "texts are quoted with ' or \""
 _NAME = "a name is written as it is: ctx.name"
 _LAMBDA = "a lambda is written: x -> expression"
-_TOOL = "compute it in a tool"
+USE_A_TOOL = "compute it in a tool"
 _OPERATORS = {
     "&&": "write: and",
     "||": "write: or",
@@ -36,9 +36,9 @@ _OPERATORS = {
     "<>": "write: !=",
     "??": _GET,
     "?.": _GET,
-    "%": f"there is no remainder; {_TOOL}",
-    "^": f"there are no powers; {_TOOL}",
-    "//": f"a / b divides; to round down, {_TOOL}",
+    "%": f"there is no remainder; {USE_A_TOOL}",
+    "^": f"there are no powers; {USE_A_TOOL}",
+    "//": f"a / b divides; to round down, {USE_A_TOOL}",
     ";": "an expression is one value; use one step for each",
     "#": "there are no comments; write them in the YAML around",
     "$": _NAME,
@@ -47,10 +47,10 @@ _OPERATORS = {
     **dict.fromkeys("‘’“”", _QUOTES),
     "is": "to compare write: ==",
     "lambda": f"a lambda is written: {FORMS['map']}",
-    "mod": f"there is no remainder; {_TOOL}",
+    "mod": f"there is no remainder; {USE_A_TOOL}",
     "div": "write: /",
     "xor": "write: a != b",
-    "import": f"expressions import nothing; {_TOOL}",
+    "import": f"expressions import nothing; {USE_A_TOOL}",
 }
 """Operators, marks and words of other languages."""
 
@@ -111,7 +111,7 @@ def unknown_function(name: str) -> tuple[str, str]:
     if dot:
         return f"values have no methods: there is no {name!r}", method_hint(
             base, method
-        ) or f"{_TOOL}; {known}"
+        ) or f"{USE_A_TOOL}; {known}"
     message = f"there is no function {name!r}"
     if name in FUNCTIONS:
         return message, FUNCTIONS[name]
@@ -220,7 +220,7 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     return (
         f"write: {base} * {base}"
         if exponent == "2" and base[-1].isalnum()
-        else f"there are no powers; {_TOOL}"
+        else f"there are no powers; {USE_A_TOOL}"
     )
 
 
@@ -288,7 +288,7 @@ def _index(base: str, key: str) -> tuple[str, str]:
             "fields are not read with brackets",
             f"write: {base}.{name}" if plain else f"write: get({base}, {key})",
         )
-    hint = f"find(list, x -> condition) is the first element with it; for another {_TOOL}"
+    hint = f"find(list, x -> condition) is the first element with it; for another {USE_A_TOOL}"
     if key == "0" and base[-1:].isalnum():
         hint = f"the first element is written: find({base}, x -> true)"
     return "a list cannot be indexed", hint

@@ -4,10 +4,6 @@ A node has the offset of the token that an error points at: an operator, the nam
 path. The parser decides once whether ``review`` is a parameter of a lambda, a root or a store, so a
 bare store name costs nothing in an evaluation. Operators that bind equally tightly form one node: a
 long chain is not a deep tree.
-
-The shape of a value finds errors before a run: `+` of a bool, a field that a schema does not have,
-a comparison that is never equal. An unknown shape is None, and gives no finding. The rules are those
-of closures.
 """
 
 from __future__ import annotations

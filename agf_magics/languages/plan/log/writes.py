@@ -1,6 +1,5 @@
-"""A tree of paths, each with the numbers of the writes at it.
-
-The value after a sequence of writes.
+"""The value of a path after a sequence of writes, kept as a tree of paths with the numbers of the
+writes at each.
 
 Values in a log are shared and never changed. A replay copies each container once before it changes
 it, so ten thousand pushes are ten thousand appends to one list.

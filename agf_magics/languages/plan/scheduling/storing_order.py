@@ -1,7 +1,9 @@
-"""The order in which finished turns are stored: in which they finish, or (``ordered: true``) turns that
-write to overlapping places as if they had run in the order of the list. A turn waits only for the
-last earlier writer of each place, because that one waits for the others: a thousand calls that push
-to one list are a thousand links.
+"""The order in which finished turns of a plan are stored.
+
+It is the order in which they finish, or (``ordered: true``) turns that write to overlapping places
+are stored as if they had run in the order of the list. A turn waits only for the last earlier
+writer of each place, because that one waits for the others: a thousand calls that push to one list
+are a thousand links.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Questions to a Dask cluster, and whether its workers fit this process.
+"""Questions to a Dask cluster: what a run needs to know of it before its first step, and what its
+workers answer.
 
-Questions to workers that must not wait for ever: a worker answers nothing while a call holds its
-interpreter's lock (a slow regular expression, an extension module).
-
-What a run needs to know of a cluster before its first step: versions, resources, encryption.
+A question must not wait for ever: a worker answers nothing while a call holds its interpreter's
+lock (a slow regular expression, an extension module).
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ def _has(worker: Mapping[str, float], needed: Mapping[str, float]) -> bool:
     return all(worker.get(name, 0) >= amount for name, amount in needed.items())
 
 
-def _counted(count: int) -> str:
+def counted(count: int) -> str:
     return f"{count} worker{'s' * (count != 1)}"
 
 

@@ -1,11 +1,8 @@
 """What the Dask backend knows of a chunk that it sent, or that waits for the cluster.
 
-What a task of Dask that did not finish means for its chunk: chunks themselves never raise.
-
-Large functions, which are sent once to the cluster instead of with each chunk.
-
-Such a function is the result of a task, because Dask repeats a task whose worker was lost.
-Scattered data, and all chunks that need it, would be lost.
+A chunk never raises: a task of Dask that did not finish is a loss. A large function is sent once to
+the cluster instead of with each chunk. It is the result of a task, because Dask repeats a task
+whose worker was lost. Scattered data, and all chunks that need it, would be lost.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....text.diagnostics import DefinitionError, Diagnostic
 from . import tasks
-from .cluster import _counted, ask_workers, find_versions
+from .cluster import ask_workers, counted, find_versions
 
 Versions = Mapping[str, str]
 """Of Python and of `tasks.PACKAGES`."""
@@ -32,7 +32,7 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     if others:
         address, python = next(iter(others.items()))
         message = (
-            f"{_counted(len(others))} of {name} cannot read what the kernel sends: Python "
+            f"{counted(len(others))} of {name} cannot read what the kernel sends: Python "
             f"{_minor(python)} there, "
         )
         message += f"{_minor(here['python'])} here ({address})"
@@ -62,5 +62,5 @@ def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> st
     if not own or package == "python":
         return ""
     other = Counter(found[package] for found in workers if found[package] not in ("", own))
-    named = [f"{version} on {_counted(count)}" for version, count in other.most_common(3)]
+    named = [f"{version} on {counted(count)}" for version, count in other.most_common(3)]
     return f"{package} {', '.join(named)}, {own} here" if named else ""
