@@ -1,7 +1,7 @@
 # Everything runs in an environment of its own, made when first needed. A stamp in it says what has been installed, so the
 # second call installs nothing; a changed pyproject.toml or notebook extension does.
 #
-#   make demo                      make PYTHON=python3.12 VENV=.venv312 test ARGS="tests/flow -x"
+#   make demo                      make PYTHON=python3.12 VENV=.venv312 test ARGS="tests/schemas -x"
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -122,7 +122,7 @@ newest:  ## the tests of models with the newest pydantic-ai
 	@$(PYTHON) -m venv --clear build/newest
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[test]'
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pydantic-ai-slim genai-prices
-	@build/newest/bin/python -m pytest tests/providers tests/catalog tests/engine tests/planning tests/over $(ARGS)
+	@build/newest/bin/python -m pytest tests/catalog tests/engine tests/lifecycle $(ARGS)
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

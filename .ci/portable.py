@@ -19,6 +19,8 @@ ROOT = Path(__file__).parents[1]
 
 INDEPENDENT = (
     "tests/text",
+    "tests/values",
+    "tests/schemas",
     "tests/flow",
     "tests/languages",
     "tests/pictures",

@@ -9,8 +9,8 @@ import pytest
 
 import agf_magics as agf
 from notebooks.scripted_server import ScriptedServer, failing
+from tests.lifecycle.planning.scripted_planner import Planner, call, plan
 from tests.notebook.conftest import Shell
-from tests.planning.scripted_planner import Planner, call, plan
 
 TOOLS = """\
 @tool

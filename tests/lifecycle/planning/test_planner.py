@@ -14,7 +14,7 @@ import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
 from notebooks.scripted_server import ScriptedServer
 from tests.engine import kept
-from tests.planning.scripted_planner import Planner, Turn, call, plan
+from tests.lifecycle.planning.scripted_planner import Planner, Turn, call, plan
 
 PRICE = call("price", "†state.price", fruit="fig")
 TOTAL = call("times", "†state.total", a="†state.price", b=2)

@@ -13,8 +13,8 @@ import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.lifecycle.past.past_run import find_past_run
 from tests.engine import kept
-from tests.engine.test_resume_vectors import World, rows
 from tests.languages.loading import write_files
+from tests.lifecycle.test_resume_vectors import World, rows
 
 TEXT = """\
 pipeline: fruits

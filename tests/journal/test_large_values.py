@@ -13,8 +13,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.lifecycle.past import past_runs
-
-from . import kept
+from tests.engine import kept
 
 ROWS = [{"id": n, "text": "x" * 60} for n in range(1_500)]
 

@@ -13,7 +13,7 @@ import agf_magics as agf
 from agf_magics.lifecycle.forecasts import moments, offline
 from agf_magics.lifecycle.forecasts.moments import Moments, find_moments
 from tests.engine.kept import journal_in
-from tests.engine.test_stale import INPUT, TEXTS, World, tools
+from tests.lifecycle.test_stale import INPUT, TEXTS, World, tools
 
 
 @pytest.fixture(autouse=True)

@@ -11,13 +11,13 @@ import pytest
 
 from tests.slow import slow_but
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROGRAM = """
 import os, signal, sys
 from pathlib import Path
 
 import agf_magics as agf
-from tests.planning.scripted_planner import Planner, call, plan
+from tests.lifecycle.planning.scripted_planner import Planner, call, plan
 
 agf.run("pipeline: first\\nsteps:\\n- transform: {value: '1'}\\n")  # the planner is not the only one in the journal
 killed_in = sys.argv[1]

@@ -19,8 +19,8 @@ from agf_magics.lifecycle.launch import tracing
 from tests.engine.test_react import Script, call
 from tests.engine.test_react import text as reply
 from tests.fans import fan_out
-from tests.planning.scripted_planner import Planner, plan
-from tests.planning.scripted_planner import call as planned
+from tests.lifecycle.planning.scripted_planner import Planner, plan
+from tests.lifecycle.planning.scripted_planner import call as planned
 
 TEXT = """\
 pipeline: shop

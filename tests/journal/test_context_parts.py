@@ -11,8 +11,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.lifecycle.past import past_runs
-
-from . import kept
+from tests.engine import kept
 
 PLAN = "name: daily\ncontext: log\ncalls: [{_tool: page, _outputPath: $state.pages, _outputMethod: push}]\n"
 FAILS = "name: late\ncontext: log\ncalls: [{_tool: broken, _outputPath: $state.end}]\n"

@@ -19,7 +19,7 @@ from agf_magics.journal.database.errors import JournalError
 from agf_magics.journal.database.file import open_journal
 from agf_magics.journal.database.store import ADD, Store
 from agf_magics.settings.settings import current
-from tests.engine.test_writer import line
+from tests.journal.test_writer import line
 
 MOST = 4
 

@@ -17,8 +17,8 @@ from agf_magics.lifecycle.recordings import recording as recordings
 from agf_magics.lifecycle.recordings.replay import Replay
 from notebooks.scripted_server import ScriptedServer, calls
 from tests.engine import kept
-from tests.engine.test_resume_vectors import World, rows
 from tests.languages.loading import write_files
+from tests.lifecycle.test_resume_vectors import World, rows
 from tests.processes import command_line
 
 FRUITS = """\
