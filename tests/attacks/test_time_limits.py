@@ -18,12 +18,12 @@ from tests.slow import slow_but
 TOOLS = """
 import asyncio, json, os, sys, threading, time
 import agf_magics as agf
-from agf_magics.engine.host import host, job
+from agf_magics.engine.host import deadline, host, job, loop
 
 # The times that a run allows its tools, shorter: a test should not wait for them.
 host.Host.__init__.__defaults__ = (None, None, 0.2)
-host.FORCE = 0.25
-job.LATE, job.UNANSWERED, job.STUCK, job.ANSWER = 1.0, 0.3, 0.3, 0.2
+host.FORCE = deadline.FORCE = 0.25
+job.LATE, job.UNANSWERED, loop.STUCK, loop.ANSWER = 1.0, 0.3, 0.3, 0.2
 LIMITS = agf.Limits(timeout=0.3, fan_out_depth=0)
 
 @agf.tool

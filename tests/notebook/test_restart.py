@@ -61,7 +61,7 @@ def test_what_the_person_interrupts_stays_cancelled_after_a_restart(own: Kernel)
     own.interrupt()
     cell.end()
     own.good(
-        "import agf_magics.lifecycle.runs.run as lifecycle; lifecycle.JUST_NOW = 0.0"
+        "from agf_magics.lifecycle.runs import live; live.JUST_NOW = 0.0"
     )  # as if the person had waited for longer
     own.manager.restart_kernel()
     own.client.wait_for_ready(timeout=PATIENCE)
