@@ -47,7 +47,6 @@ with uncollected():
     from .settings.folders import own_files
     from .settings.settings import current
     from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
-    from .workers.on import Workers
 
 if TYPE_CHECKING:
     from . import planning
@@ -63,11 +62,13 @@ if TYPE_CHECKING:
     from .lifecycle.table_runs.over import Over
     from .notebook.report import report
     from .pictures.diagram import Diagram
+    from .workers.on import Workers
 else:
     _LATE = {
         "CheckFailed": ".lifecycle.scoring.checks",
         "NamedContext": ".lifecycle.planning.contexts",
         "Over": ".lifecycle.table_runs.over",
+        "Workers": ".workers.on",
         "agent_tools": ".lifecycle.agent_tools",
         "compare_over": ".lifecycle.scoring.comparison",
         "score_over": ".lifecycle.scoring.scorers",

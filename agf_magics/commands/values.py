@@ -26,7 +26,6 @@ from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
-from ..workers.on import find_backend
 from .line import ParsedLine, Token, check_known, line_error
 from .options import FOR_ROWS
 
@@ -359,6 +358,8 @@ def workers_of(word: Token | None, names: Variables, dry: bool = False) -> objec
     without the option. A dry run connects to nothing."""
     if word is None or dry:
         return None
+    from ..workers.on import find_backend
+
     return at(word, lambda: find_backend(word.text, names)) or "here"
 
 

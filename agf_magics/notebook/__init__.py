@@ -23,7 +23,6 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
     loads nothing."""
     from ..catalog import default
-    from ..workers.on import started
     from .completion import editor, shift_tab
     from .completion.tab import known, matcher
     from .config import AgfMagics
@@ -55,7 +54,7 @@ def load(shell: Any) -> None:
         undo.callback(_forget, shell, before)
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
-        undo.callback(started.close)
+        undo.callback(_close_workers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in [kind(shell, notebook) for kind in kinds]:
@@ -135,6 +134,12 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
     if shell.has_trait("exit_now"):
         shell.observe(ending, "exit_now")
         undo.callback(shell.unobserve, ending, "exit_now")
+
+
+def _close_workers() -> None:
+    from ..workers.on import started
+
+    started.close()
 
 
 def _cancel_background_runs() -> None:

@@ -37,8 +37,6 @@ from ..lifecycle.launch import launch
 from ..lifecycle.runs import live
 from ..lifecycle.runs import run as run_module
 from ..limits.limits import Limits
-from ..pictures.diagram import Diagram
-from ..pictures.outline import count_steps
 from ..pictures.plain import line
 from ..settings import settings
 from ..text.diagnostics import Diagnostic
@@ -162,6 +160,8 @@ class Notebook:
                 "no-flow", message, wanted, f"remove {wanted.text} or add a {language}"
             )
         if flow is None or "--run" not in parsed:
+            from ..pictures.diagram import Diagram
+
             return Diagram(flow) if flow and "--draw" in parsed else None
         return self.run(flow, request, shown=() if request.quiet else defined.findings)
 
@@ -376,4 +376,6 @@ def _summary(defined: Defined) -> str:
             f"schema{'s' * (len(defined.schemas) != 1)} "
             f"{', '.join(line(name, 60) for name in defined.schemas)}"
         )
+    from ..pictures.outline import count_steps
+
     return f"{flow.language} {line(flow.name, 80)}: {count_steps(flow)}"

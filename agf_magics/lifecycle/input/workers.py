@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ...catalog import Tool
 from ...engine.host.placement import runs_on_workers
@@ -12,10 +13,10 @@ from ...engine.runner import clock
 from ...flow.progress.events import Warned
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostics
-from ...workers.backends.backend import WorkerBackend
-from ...workers.backends.requirements import Need, find_problems
-from ...workers.on import find_backend
 from .options import RunOptions
+
+if TYPE_CHECKING:
+    from ...workers.backends.backend import WorkerBackend
 
 
 def find_workers(
@@ -27,7 +28,13 @@ def find_workers(
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
     wanted = _wanted(options)
-    backend = find_backend(wanted) if wanted is not None else None
+    if wanted is None:
+        return None, ()
+    # Imported here: most runs have no workers.
+    from ...workers.backends.requirements import Need, find_problems
+    from ...workers.on import find_backend
+
+    backend = find_backend(wanted)
     if backend is None:
         return None, ()
     problems = Diagnostics()
@@ -52,4 +59,6 @@ async def prepare_workers(options: RunOptions) -> RunOptions:
     connection."""
     if _wanted(options) is None:
         return options
+    from ...workers.on import find_backend
+
     return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")

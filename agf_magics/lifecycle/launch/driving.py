@@ -24,7 +24,6 @@ from ...flow.progress.progress import AFTER_END
 from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
-from ...workers.call_queue import CallQueue
 from ..input.options import replaying
 from ..runs.live import live
 from ..runs.run import Run
@@ -133,6 +132,8 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
     replaying.set(recording)
     # A call that is not recorded is made here: there may be few.
     if run._workers is not None and (recording is None or not recording.replays_tools):
+        from ...workers.call_queue import CallQueue
+
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
     with watched_stdout() if options.stream else contextlib.nullcontext():
         return await engine.run(

@@ -25,8 +25,6 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ...workers.sending.losses import is_worker
-from ...workers.sending.unsendable import STAY
 from ..definitions.define import for_input, load
 from ..definitions.define import link_flow as link_with_files
 from ..input.fields import fields_of, missing_fields, settle_input, unused_fields
@@ -348,6 +346,9 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
             suggest(flow, registry.flows, "registered flows")
             or "define one first: agf.define(…), or %%pipeline"
         )
+        from ...workers.sending.losses import is_worker
+        from ...workers.sending.unsendable import STAY
+
         if is_worker():
             hint = f"a worker has no flows of the kernel: {STAY}"
         if flow.endswith((".yaml", ".yml", ".json")):

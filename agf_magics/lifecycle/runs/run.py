@@ -39,7 +39,6 @@ from ...text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place
 from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ...workers.backends.backend import WorkerBackend
 from ..definitions.influence import SecretSources, find_secret_sources
 from ..input.fields import fields_of
 from ..input.options import RunOptions
@@ -47,6 +46,7 @@ from .event_queue import EventQueue
 from .trace import Trace, trace_rows
 
 if TYPE_CHECKING:
+    from ...workers.backends.backend import WorkerBackend
     from ..table_runs.table import RowTable
 
 

@@ -22,12 +22,10 @@ from ...flow.steps import Flow
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
-from ...pictures.diagram import Diagram
 from ...pictures.plain import line, plain
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.excerpt import wrapped
 from ...text.suggestions import suggest
-from ...workers.sending.tracebacks import RemoteTraceback, with_source
 from ..config import BadSetting
 from . import registered
 from .view import show_ended
@@ -114,6 +112,8 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
     shows the run."""
 
     def flow(found: Flow, **_: Any) -> dict[str, str]:
+        from ...pictures.diagram import Diagram
+
         return Diagram(found)._repr_mimebundle_()
 
     def registry(found: Registry, **_: Any) -> dict[str, str]:
@@ -165,6 +165,8 @@ def render(shell: Any, error: AgfError) -> list[str]:
 def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
     """The frames of an exception that a worker has sent, with the names of cells; none if a worker
     did not send it."""
+    from ...workers.sending.tracebacks import RemoteTraceback, with_source
+
     found = next(
         (one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None
     )

@@ -23,7 +23,6 @@ from ...flow.progress.rows import Row
 from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
-from ...pictures.diagram import Diagram
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import duration, html, line
@@ -351,6 +350,8 @@ def choose_view(
             else Page(config, drawn, elsewhere)
         )
     if drawn is not None and getattr(shell, "kernel", None) is None:
+        from ...pictures.diagram import Diagram
+
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
     lines: View = (

@@ -14,8 +14,6 @@ from ...commands import magics
 from ...commands.line import ParsedLine, check_known, line_error
 from ...commands.values import near_file, write_by, write_file
 from ...languages import LANGUAGES
-from ...pictures.diagram import Diagram
-from ...pictures.layout.arrange import DIRECTIONS, Direction
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..display import registered
 from ..output.output import show
@@ -73,6 +71,9 @@ class PipelineMagics(NotebookMagics):
     @line_magic
     @takes(magics.DRAW)
     def draw(self, parsed: ParsedLine) -> Any:
+        from ...pictures.diagram import Diagram
+        from ...pictures.layout.arrange import DIRECTIONS, Direction
+
         wanted = parsed.word("--direction")
         if wanted is not None and wanted.text not in DIRECTIONS:
             hint = f"write {' or '.join(DIRECTIONS)}"

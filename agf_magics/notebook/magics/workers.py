@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import line_magic, magics_class
 
@@ -11,12 +11,11 @@ from ...commands import magics
 from ...commands.line import ParsedLine
 from ...pictures.plain import counted, html, line
 from ...pictures.values import list_rows
-from ...workers.backends.dask.tasks import describe_process
-from ...workers.backends.status import BackendStatus, WorkerStatus
-from ...workers.on import started
-from ...workers.options import describe
 from ..output.output import Bundle, show
 from .base import NotebookMagics, takes
+
+if TYPE_CHECKING:
+    from ...workers.backends.status import BackendStatus, WorkerStatus
 
 COLUMNS = ("workers", "lanes", "working", "memory", "resources", "versions")
 NONE = "this process has used no workers: run a flow with --on processes"
@@ -29,6 +28,9 @@ class WorkerMagics(NotebookMagics):
     @line_magic
     @takes(magics.WORKERS)
     def workers(self, parsed: ParsedLine) -> Any:
+        from ...workers.on import started
+        from ...workers.options import describe
+
         known = list(started)
         if "--close" in parsed:
             started.close()
@@ -99,6 +101,8 @@ def _row(worker: WorkerStatus) -> tuple[str, ...]:
 
 def _versions(versions: Mapping[str, str]) -> str:
     """The versions that differ from those of this process."""
+    from ...workers.backends.dask.tasks import describe_process
+
     here = describe_process()
     other = [
         f"{name} {version}"

@@ -10,12 +10,15 @@ import contextvars
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from ...compat.browser import IN_BROWSER
 from ...flow.progress.progress import Progress
 from ...flow.steps import Flow
-from ...pictures.diagram import SMALLEST, Diagram
 from .output import Bundle
+
+if TYPE_CHECKING:
+    from ...pictures.diagram import Diagram
 
 
 class Drawing:
@@ -40,6 +43,8 @@ class Drawing:
 
     def html(self, progress: Progress) -> str:
         """The picture in the colours of a run; empty as long as it is not ready."""
+        from ...pictures.diagram import SMALLEST
+
         drawn = self._diagram
         return drawn.of_run(progress).html(SMALLEST) if drawn is not None else ""
 
@@ -49,6 +54,9 @@ class Drawing:
             self._thread.join()
 
     def _draw(self, show: Callable[[Bundle], object]) -> None:
+        # Imported here: scene and layout are an eighth of the package, and not each notebook draws.
+        from ...pictures.diagram import Diagram
+
         with suppress(Exception):  # a mistake of this package is no reason to print into the cell
             diagram = Diagram(self._flow)
             bundle: Bundle = dict(diagram._repr_mimebundle_())
