@@ -47,6 +47,7 @@ with uncollected():
     from .settings.folders import own_files
     from .settings.settings import current
     from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+    from .version import __version__ as __version__
 
 if TYPE_CHECKING:
     from . import planning
@@ -113,8 +114,6 @@ else:
     def __dir__() -> list[str]:
         return sorted({*globals(), *_LATE})
 
-
-__version__ = "0.1.0"
 
 registry: Registry = default()
 # file__read, file__write, shell and sql are there from the start (decision A14); a fresh Registry() is

@@ -33,6 +33,7 @@ ABOVE_ALL = {"__init__", "__main__"}
 """The public names and the command line."""
 
 MAY: dict[str, tuple[str, ...]] = {
+    "version": (),
     "compat": (),
     "text": (),
     "values": ("compat", "text"),

@@ -34,6 +34,7 @@ from ..pictures.pages.parts import chip, header_html
 from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
+from ..version import __version__
 from .explorer.calls import PAGE, reply_to
 from .explorer.protocol import AnyRun, Json
 from .explorer.requests import requests_of
@@ -226,8 +227,6 @@ def _comparison_page(comparison: Comparison | TableComparison) -> str:
 
 def _document(title: str, body: str, data: Json | None = None) -> str:
     """The file. ``data``: what the script needs; None: without a script."""
-    from .. import __version__
-
     scripts, policy, button = "", "'none'", ""
     if data is not None:
         from .explorer.model import later_script, script  # here: the widgets are slow to import
