@@ -59,6 +59,7 @@ from .pictures.plain import counted
 from .settings import settings
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.excerpt import wrapped
+from .text.folder import notebook_folder
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .values.value import Value, as_json
@@ -121,14 +122,31 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     if parsed is None:
         print(command.help)
         return 0
+    notebook_folder.change(_folder(parsed))
     opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
-    settings.current.settings = replace(settings.read(Path.cwd()), **opened)
+    settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
     settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
     for word in parsed.words("--tools"):
         _imported(word)
     for word in parsed.words("--define"):
         agf.define(Path(word.text))
     return act(parsed)
+
+
+def _folder(parsed: ParsedLine) -> Path:
+    """The notebook's folder of a command: that of its file, of several the folder that has all of
+    them; without a file the current one (decision A16′)."""
+    chosen = parsed.word("--folder")
+    if chosen is not None:
+        if not Path(chosen.text).is_dir():
+            raise line_error("file", f"there is no folder {chosen.text!r}", chosen)
+        return Path(chosen.text)
+    places = [place for word in parsed.words("FILE") for place in _places(word.text)]
+    try:
+        folders = [str((at if at.is_dir() else at.parent).resolve()) for at in places]
+        return Path(os.path.commonpath(folders)) if folders else Path.cwd()
+    except UNUSABLE:  # among them: the files are on two drives
+        return Path.cwd()
 
 
 def _one_of(names: Iterable[str]) -> str:
@@ -224,6 +242,10 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
         for word in parsed.words(flag)
     ]
     words += [flag for flag in SETTINGS if flag in parsed]
+    folder, here = notebook_folder.path, Path.cwd().resolve()
+    if folder != here:
+        shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+        words += ["--folder", shlex.quote(str(shown))]
     return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 
@@ -325,9 +347,14 @@ def _files(given: Path) -> list[Path]:
             and not any(part.startswith(".") for part in file.relative_to(given).parts)
             and _is_definition(file)
         ]
-    if glob.has_magic(str(given)) and not given.exists():
-        return [Path(file) for file in sorted(glob.glob(str(given), recursive=True))]
-    return [given]
+    return _places(str(given))
+
+
+def _places(given: str) -> list[Path]:
+    """The path itself, or the matches of a pattern."""
+    if glob.has_magic(given) and not Path(given).exists():
+        return [Path(file) for file in sorted(glob.glob(given, recursive=True))]
+    return [Path(given)]
 
 
 def _is_definition(file: Path) -> bool:

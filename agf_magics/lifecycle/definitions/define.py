@@ -19,6 +19,7 @@ from ...schemas.schema import Schema, check_schemas, resolve
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.excerpt import safe
+from ...text.folder import notebook_folder
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...text.suggestions import share_suggestion_budget, suggest
 from ...text.yaml.nodes import shorten
@@ -344,7 +345,8 @@ def source_of(text: str | Path | Source) -> Source:
         return text
     if isinstance(text, Path):
         try:
-            return Source(str(text), text.read_bytes().decode("utf-8"))
+            body = text.read_bytes().decode("utf-8")
+            return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             raise DefinitionError(
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
@@ -358,6 +360,15 @@ def source_of(text: str | Path | Source) -> Source:
         hint = f"give a file as a Path: Path({text!r})"
         raise DefinitionError(Diagnostic("define.file", f"{text!r} is text", hint=hint))
     return Source(TEXT, text)
+
+
+def _shown(file: Path) -> str:
+    """The name of the source of a file: as a person wrote it, if that is its place from the
+    notebook's folder too. The journal has the name alone."""
+    if file.is_absolute() or notebook_folder.path == Path.cwd():
+        return str(file)
+    place, folder = file.resolve(), notebook_folder.path
+    return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
 
 
 def file_name(text: str | Path | Source) -> str | None:

@@ -24,6 +24,7 @@ from ...limits.limits import Limits
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.define import for_input, load
@@ -280,6 +281,7 @@ def prepare_run(
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
     run over data. Raises DefinitionError with all problems."""
+    notebook_folder.fix()
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input
 

@@ -30,6 +30,7 @@ from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
 from ..input.options import DEFAULTS, RunOptions, replaying
@@ -143,6 +144,7 @@ def prepare_resumed(
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
+    notebook_folder.fix()
     if replaying.get() is not None:
         message = "a run cannot be resumed while a recording is replayed: its calls would be made"
         raise refused(
