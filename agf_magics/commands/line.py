@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ..text.characters import DASHES, QUOTES, describe, meant_by
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.source import Source, Span
 from ..text.suggestions import misspelled_names, suggest
@@ -50,6 +51,9 @@ Kind = Literal[
 BLANKS = " \t\r\n"
 ESCAPES = os.sep != "\\"
 """Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
+
+ESCAPED = ("", *BLANKS, "'", '"', "\\", ";", "#")
+"""What a backslash escapes outside of quotes; the empty text: it ends the line."""
 
 WIDE = 78
 """Columns of a help text, which fit an output when the file browser is open."""
@@ -217,7 +221,7 @@ _SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
 def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     operand, text = command.operands[0], source.text
     start += len(text) - start - len(text[start:].lstrip())
-    end = max(start, len(text.rstrip()))
+    end = max(start, len(text[: _comment_at(text, start)].rstrip(f"{BLANKS};")))
     if operand.required and start == end:
         raise _missing(command, operand, source)
     word = Token(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
@@ -372,19 +376,44 @@ def _wrapped(text: str, first: str, others: str) -> str:
 
 
 def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
-    """The words of ``source`` as in a POSIX shell, each with its place.
+    """The words of ``source`` as in a POSIX shell, each with its place. A word that begins with #
+    begins a comment, and a ; at the end is that of a cell whose value is not shown; in quotes both
+    are text.
 
-    >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"'''))]
+    >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"; # g'''))]
     ['a', 'b c', 'q={"x": 1}', 'd=e f']
     """
-    words, text, i = [], source.text, start
-    while i < len(text):
+    words, text, i = list[Token](), source.text, start
+    while i < len(text) and text[i] != "#":
         if text[i] in BLANKS:
             i += 1
         else:
             words.append(_word(source, i, escapes))
             i = words[-1].span.end
+    while words and (rest := _without_semicolon(words[-1])) is not None:
+        words[-1:] = [rest] if rest.text else []
     return words
+
+
+def _without_semicolon(word: Token) -> Token | None:
+    """A word without the ; at its end; None if it has none, or has it in quotes or escaped."""
+    written = word.span.text
+    if not written.endswith(";") or (ESCAPES and written.endswith("\\;")):
+        return None
+    return Token(word.text[:-1], word.span._replace(end=word.span.end - 1), word.at[:-1])
+
+
+def _comment_at(text: str, start: int) -> int:
+    """Where the comment of a line begins, outside of quotes; its end if it has none."""
+    quote = ""
+    for i in range(start, len(text)):
+        if quote:
+            quote = "" if text[i] == quote and text[i - 1] != "\\" else quote
+        elif text[i] in "'\"":
+            quote = text[i]
+        elif text[i] == "#" and text[i - 1] in BLANKS:
+            return i
+    return len(text)
 
 
 def _word(source: Source, start: int, escapes: bool) -> Token:
@@ -397,19 +426,19 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
         elif not quote and char in "'\"":
             quote, opened = char, i
         else:
-            # In double quotes a backslash escapes only the quote and itself.
+            # In double quotes a backslash escapes only the quote and itself; without quotes what
+            # has a meaning, so that it is itself in C:\new.
+            following = text[i + 1 : i + 2]
             if char == "\\" and (
-                text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote
+                following in (quote, "\\")
+                if quote == '"'
+                else escapes and not quote and following in ESCAPED
             ):
                 i += 1
                 if i == len(text):
-                    span = Span(source, i - 1, i)
-                    raise line_error(
-                        "quote",
-                        "the line ends after a backslash",
-                        span,
-                        "write \\\\ for a backslash",
-                    )
+                    raise _ends_in_backslash(Span(source, i - 1, i))
+            elif not quote:
+                _check_character(source, i, start)
             at.append(i)
         i += 1
     if quote:
@@ -418,6 +447,41 @@ def _word(source: Source, start: int, escapes: bool) -> Token:
             "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
         )
     return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
+
+
+def _ends_in_backslash(span: Span) -> DefinitionError:
+    hint = "write \\\\ for a backslash"
+    if span.source.text.startswith("%%"):
+        hint = f"the line of a cell magic ends here: write all of it on one line; {hint}"
+    return line_error("quote", "the line ends after a backslash", span, hint)
+
+
+def _check_character(source: Source, i: int, start: int) -> None:
+    """Refuse a character that nobody sees, and a typographic dash or quote where an option or a
+    value begins. In quotes each is text."""
+    char = source.text[i]
+    if char.isascii():
+        return
+    is_first = i == start or source.text[i - 1] == "="
+    meant = meant_by(char)
+    if meant in ("", " ") or (is_first and char in QUOTES):
+        kind = "a blank" if meant in ("", " ") else "a quote"
+        message = f"{describe(char)} is not {kind} of a line"
+        hint = "write an ordinary blank, or none" if kind == "a blank" else f"write {meant}"
+        span = Span(source, i, i + 1)
+        raise line_error("character", message, span, f"{hint}; quote a text that has it")
+    if is_first and char in DASHES:
+        word = _DASHED.match(source.text, i)
+        assert word is not None, "it matches any text"
+        rest, span = word[1], Span(source, i, word.end())
+        message = f"{describe(char)} is not a hyphen"
+        dashes = "-" if i > start or rest[:1].isdigit() else "--"
+        raise line_error(
+            "character", message, span, f"write {dashes}{rest}; quote a text that has it"
+        )
+
+
+_DASHED = re.compile(rf"[-{''.join(DASHES)}]*(\S*)")
 
 
 def line_error(

@@ -60,16 +60,23 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
     found = []
     for word in parsed.words("--set") if "--quiet" not in parsed else ():
         key, _, text = word.text.partition("=")
-        if (
+        if (braces := _BRACES.search(text)) and braces[1] in names and not _is_quoted(word):
+            start = len(key) + 1
+            name, span = braces[1], word.locate(start + braces.start(), start + braces.end())
+            hint = f"write --set {key}=${name} for the variable"
+            if braces[0] != text:
+                hint = (
+                    f"make the text in a cell: text = f'…{{{name}}}…', and write --set {key}=$text"
+                )
+            message = f"{key!r} gets {braces[0]!r} as it is written, not the variable {name}"
+            found.append(Diagnostic("magic.text", message, span, hint, "warning"))
+        elif (
             text in names
             and not text.startswith("_")
             and value(word.part(len(key) + 1, len(word.text)), names) == text
         ):
             variable, span = names[text], word.locate(len(key) + 1, len(word.text))
-            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in (
-                "In",
-                "Out",
-            )
+            is_quoted = _is_quoted(word) or text in ("In", "Out")
             if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
                 message = f"{key!r} gets the text {text!r}, not the variable {text}"
                 hint = (
@@ -77,6 +84,15 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
                 )
                 found.append(Diagnostic("magic.text", message, span, hint, "warning"))
     return tuple(found)
+
+
+_BRACES = re.compile(r"\{([^\W\d]\w*)\}")
+
+
+def _is_quoted(word: Token) -> bool:
+    """Whether the value of ``key=value`` is in quotes, or the pair."""
+    start = word.locate(word.text.find("=") + 1, len(word.text)).start
+    return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
 
 
 def write_file(word: Token, text: str) -> None:
@@ -120,10 +136,12 @@ def near_file(text: str) -> str:
 
 def value(word: Token, names: Variables) -> Any:
     """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
-    a scalar."""
+    a scalar, and a number that begins with a zero is a text, as in a CSV file: it is a code."""
     text = word.text
-    if names is not None and text.startswith("$") and text[1:2].isidentifier():
+    if names is not None and _VARIABLE.match(text):
         return lookup(word, names)
+    if _CODE.match(text):
+        return text
     if not text:
         return ""  # the empty text, which YAML would read as null
     problems = Diagnostics()
@@ -143,13 +161,20 @@ def value(word: Token, names: Variables) -> Any:
     return text
 
 
+_VARIABLE = re.compile(r"\$[\w${]*[^\W\d]")
+"""``$x``, and ``${x}`` and ``$$x`` of a shell, which are refused; not ``$5``."""
+_CODE = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$")
+
+
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name, which may be written ``$name``."""
     dollar, name = word.text[:1] == "$", word.text.removeprefix("$")
     word = word.part(1, len(word.text)) if dollar else word
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
-        if dollar:
+        if (bare := name.strip("${}")).isidentifier():
+            hint = f"write {'$' * dollar}{bare}"
+        elif dollar:
             hint += "; quote a text that begins with $ twice: '\"$a\"'"
         what = "$ takes" if dollar else "this must be"
         raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
