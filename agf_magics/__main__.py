@@ -4,7 +4,6 @@ without IPython.
 
 from __future__ import annotations
 
-import glob
 import importlib
 import json
 import os
@@ -13,7 +12,6 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -40,10 +38,10 @@ from .engine.host.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.progress.events import Question
 from .flow.steps import Flow
-from .languages import detect_language, recognized_language
+from .languages import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.define import check_definition, source_of
-from .lifecycle.definitions.files import DEFINITIONS
+from .lifecycle.definitions.file_sets import definition_files, knowing, places
 from .lifecycle.input.options import RunOptions
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
@@ -72,10 +70,6 @@ if __name__ == "__main__":
 
 
 PACKAGE = Path(__file__).parent
-
-MOST_READ = 100_000
-"""Characters of a file that are looked at to see whether it is a definition."""
-
 
 OPTIONS = {
     "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
@@ -129,7 +123,11 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     for word in parsed.words("--tools"):
         _imported(word)
     for word in parsed.words("--define"):
-        agf.define(Path(word.text))
+        files = definition_files(word.text)
+        if not files:
+            raise line_error("file", f"no definition matches {word.text!r}", word)
+        for file in files:
+            agf.define(file)
     return act(parsed)
 
 
@@ -141,9 +139,9 @@ def _folder(parsed: ParsedLine) -> Path:
         if not Path(chosen.text).is_dir():
             raise line_error("file", f"there is no folder {chosen.text!r}", chosen)
         return Path(chosen.text)
-    places = [place for word in parsed.words("FILE") for place in _places(word.text)]
+    named = [place for word in parsed.words("FILE") for place in places(word.text)]
     try:
-        folders = [str((at if at.is_dir() else at.parent).resolve()) for at in places]
+        folders = [str((at if at.is_dir() else at.parent).resolve()) for at in named]
         return Path(os.path.commonpath(folders)) if folders else Path.cwd()
     except UNUSABLE:  # among them: the files are on two drives
         return Path.cwd()
@@ -304,15 +302,12 @@ def _check(parsed: ParsedLine) -> int:
     if format not in FORMATS:
         message = f"unexpected word {format!r}: --format takes {_one_of(FORMATS)}"
         raise line_error("extra-word", message, parsed.words("--format")[0])
-    files = list(dict.fromkeys(file for word in words for file in _files(Path(word.text))))
+    files = list(dict.fromkeys(file for word in words for file in definition_files(word.text)))
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    # They may call each other, in any order. What is wrong with one is reported below.
-    for file in files if len(files) > 1 else ():
-        with suppress(AgfError):
-            agf.define(file)
-    checked = [_checked(file, "--strict" in parsed) for file in files]
+    registry = knowing(files, default()) if len(files) > 1 else default()
+    checked = [_checked(file, "--strict" in parsed, registry) for file in files]
     findings = [finding for _, of_file, _ in checked for finding in of_file]
     if format == "json":
         print(json.dumps(list(map(_row, findings)), indent=2, ensure_ascii=False))
@@ -327,43 +322,14 @@ def _check(parsed: ParsedLine) -> int:
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
 
 
-def _checked(file: Path, strict: bool) -> Checked:
+def _checked(file: Path, strict: bool, registry: agf.Registry) -> Checked:
     try:
         source = source_of(file)
         language = detect_language(source.text)
-        defined = check_definition(source, language, strict=strict, registry=default())
+        defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
         return file, tuple(map(_with_option, error.diagnostics)), None
     return file, tuple(map(_with_option, defined.findings)), defined.flow
-
-
-def _files(given: Path) -> list[Path]:
-    """A file; of a folder, all definitions in it and below; the matches of a pattern."""
-    if given.is_dir():
-        return [
-            file
-            for file in sorted(given.rglob("*"))
-            if file.suffix in DEFINITIONS
-            and not any(part.startswith(".") for part in file.relative_to(given).parts)
-            and _is_definition(file)
-        ]
-    return _places(str(given))
-
-
-def _places(given: str) -> list[Path]:
-    """The path itself, or the matches of a pattern."""
-    if glob.has_magic(given) and not Path(given).exists():
-        return [Path(file) for file in sorted(glob.glob(given, recursive=True))]
-    return [Path(given)]
-
-
-def _is_definition(file: Path) -> bool:
-    """Whether a file of a folder is one, and not the settings of another program."""
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return recognized_language(opened.read(MOST_READ)) is not None
-    except UNUSABLE:
-        return False
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:

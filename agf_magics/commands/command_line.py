@@ -29,7 +29,13 @@ ALWAYS = (
         many=True,
     ),
     Option("--allow-import", "import the Python files whose functions the definition names"),
-    Option("--define", "the file of a definition that this one calls", "file", "FILE", many=True),
+    Option(
+        "--define",
+        "the file of a definition that this one calls, or a folder of them",
+        "file",
+        "FILE",
+        many=True,
+    ),
 )
 FOLDER = Option(
     "--folder",

@@ -437,8 +437,16 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define the flows in files, in any of the languages; * matches any part of a name.",
-    operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
+    about="Define the flows in files, in any of the languages; files that are defined together may "
+    "call each other.",
+    operands=(
+        Operand(
+            "FILE",
+            "a .yaml or .json file, a folder of them, or a pattern: * matches any part of a name",
+            "file",
+            many=True,
+        ),
+    ),
     options=(STRICT, QUIET),
     example="""\
 %define flows/*.yaml""",

@@ -53,6 +53,10 @@ class Language(NamedTuple):
     """Of its expression language, each with its signature."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
     """`load` with the names of further latent tools; None if the language has none."""
+    named: Callable[[Source, Diagnostics, Bounds, str], Definition] | None = None
+    """`load` of a text that has no name and gets this one; None if `load` takes such a text."""
+    with_name: Callable[[str, str], str] = lambda text, name: text
+    """A text with the name that it lacks, as a file of the language needs it."""
 
 
 class Takes(NamedTuple):

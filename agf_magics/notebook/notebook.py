@@ -30,6 +30,7 @@ from ..commands.values import (
     write_file,
 )
 from ..flow.steps import Flow
+from ..languages import LANGUAGES
 from ..lifecycle.definitions.define import Defined, findings_before_run, register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.input.options import RunOptions
@@ -152,7 +153,7 @@ class Notebook:
             self.registry.flows.define(flow, self._cell_id())
         target = parsed.word("--write")
         if target is not None:
-            write_file(target, body)
+            write_file(target, definition_text(flow) if flow is not None else body)
         wanted = parsed.word("--run") or parsed.word("--draw")
         if flow is None and wanted is not None:
             message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
@@ -171,12 +172,13 @@ class Notebook:
         parsed: ParsedLine,
         *,
         language: str | None,
-        name: str | None,
+        name: Token | None,
         origin: str | None,
         given: Collection[str] = (),
+        known: Registry | None = None,
     ) -> Defined:
         """``language``: None to recognize it by the text. ``given``: the input of the run that
-        follows."""
+        follows. ``known``: see `register`."""
         runs = "--run" in parsed
         defined = register(
             source,
@@ -187,6 +189,7 @@ class Notebook:
             origin=origin,
             latent=[word.text for word in parsed.words("--latent")],
             given=given,
+            known=known,
         )
         findings = findings_before_run(defined, self.registry) if runs else defined.findings
         if "--quiet" in parsed:
@@ -359,13 +362,18 @@ class Notebook:
         return cell
 
 
-def _flow_name(parsed: ParsedLine) -> str | None:
+def definition_text(flow: Flow) -> str:
+    """The definition as it was written, with the name that only the line of its cell had."""
+    return LANGUAGES[flow.language].with_name(flow.source.text, flow.name)
+
+
+def _flow_name(parsed: ParsedLine) -> Token | None:
     word = parsed.word("NAME")
     if word is not None and not word.text.strip():
         raise line_error(
             "name", "the name of a flow cannot be blank", word, "remove it: the document has a name"
         )
-    return word.text if word else None
+    return word
 
 
 def _summary(defined: Defined) -> str:
