@@ -21,6 +21,7 @@ from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.past_runs import chosen_rows
 from ..limits.limits import Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..text.names import same_name
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
@@ -51,7 +52,7 @@ def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
             variable = "" if names is None else f", --set {name}=$variable"
             hint = f"write --set {name}=text{variable} or --set '{name}=[a, b]'"
             raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
-        found[key] = value(word.part(len(key) + 1, len(word.text)), names)
+        found[same_name(key)] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
 
 
@@ -178,11 +179,12 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
             hint += "; quote a text that begins with $ twice: '\"$a\"'"
         what = "$ takes" if dollar else "this must be"
         raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
-    if name not in names:
+    written, name = name, same_name(name)
+    if name not in names and written not in names:
         yours = [known for known in names if not known.startswith("_")]
         message = f"the notebook has no variable {name!r}"
         check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
-    return names[name]
+    return names[name if name in names else written]
 
 
 def new_name(word: Token | None) -> str | None:
@@ -192,7 +194,7 @@ def new_name(word: Token | None) -> str | None:
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
         raise line_error("name", message, word, "use letters, digits and _")
-    return word.text
+    return same_name(word.text)
 
 
 _ABOVE_0 = math.ulp(0.0)

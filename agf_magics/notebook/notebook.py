@@ -183,7 +183,7 @@ class Notebook:
         defined = register(
             source,
             language,
-            name=name,
+            on_line=name,
             strict="--strict" in parsed,
             registry=self.registry,
             origin=origin,

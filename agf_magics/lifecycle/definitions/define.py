@@ -118,7 +118,8 @@ def register(
     text: str | Path | Source,
     language: str | None = None,
     *,
-    name: str | Text | None = None,
+    name: str | None = None,
+    on_line: Text | None = None,
     strict: bool = False,
     registry: Registry | None = None,
     origin: str | None = None,
@@ -128,13 +129,12 @@ def register(
 ) -> Defined:
     """`define` with its findings.
 
-    ``name``: a word of a line must be the name of the text if that has one (decision P28); a text
-    replaces it. ``origin``: the cell's id or the file; if another origin has defined the name,
+    ``on_line``: the name on the line of a cell, which must be that of the text if that has one
+    (decision P28). ``origin``: the cell's id or the file; if another origin has defined the name,
     there is a note (decision A2). ``known``: the registry to look names up in, if other files are
     defined with this one; default None: the one to register in."""
     registry, file, text = default(registry), file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    on_line = None if isinstance(name, str) else name
     name = _checked_name(name if on_line is None else on_line.text)
     defined = check_definition(
         text,
@@ -217,7 +217,7 @@ def _checked_name(name: str | None) -> str | None:
         raise DefinitionError(
             Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")
         )
-    return name
+    return same_name(name) if name is not None else None
 
 
 def check_definition(

@@ -63,7 +63,9 @@ V = TypeVar("V")
 class NamedValues(dict[str, V]):
     """Values by name. An unknown name is told with the nearest one."""
 
-    def __missing__(self, name: object) -> NoReturn:
+    def __missing__(self, name: object) -> V:
+        if isinstance(name, str) and (same := same_name(name)) in self:
+            return self[same]
         near = suggest(str(name), self, "the names")
         raise KeyError(f"there is no {name!r} here: {near or 'there are no names yet'}")
 
