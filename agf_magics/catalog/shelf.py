@@ -46,7 +46,8 @@ class Shelf(Mapping[str, T]):
         self.version = object()
 
     def __getitem__(self, name: str) -> T:
-        return self._held[name if name in self._held else same_name(name)]
+        held = self._held
+        return held[name if name in held or not isinstance(name, str) else same_name(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot

@@ -37,11 +37,21 @@ _MOST_FILES = 1_000
 """Files of a folder that are compared with the name of a missing file."""
 
 
-Variables = Mapping[str, Any] | None
-"""The variables of a notebook, which a word can name; None: a line of a shell, which has none."""
+class Variables(dict[str, Any]):
+    """The variables of a notebook, which a word can name."""
+
+    def __init__(self, names: Mapping[str, Any], in_function: bool = False) -> None:
+        super().__init__(names)
+        self.in_function = in_function
+        """Whether the line is in a function, which sees its own variables, but not those of a
+        function around it that it does not name."""
 
 
-def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
+Names = Mapping[str, Any] | None
+"""The variables that a word can name; None: a line of a shell, which has none."""
+
+
+def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
     whole = parsed.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
@@ -135,7 +145,7 @@ def near_file(text: str) -> str:
     return join_hints(near, "a path is relative to the current folder") or ""
 
 
-def value(word: Token, names: Variables) -> Any:
+def value(word: Token, names: Names) -> Any:
     """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
     a scalar, and a number that begins with a zero is a text, as in a CSV file: it is a code."""
     text = word.text
@@ -183,7 +193,13 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     if name not in names and written not in names:
         yours = [known for known in names if not known.startswith("_")]
         message = f"the notebook has no variable {name!r}"
-        check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
+        otherwise = "run the cell that sets it first"
+        if isinstance(names, Variables) and names.in_function:
+            otherwise = (
+                f"a magic in a function reads the variables of this function and of the notebook: "
+                f"write {name} = {name} in the function if one around it has the variable"
+            )
+        check_known("unknown-variable", message, word, yours, "", otherwise)
     return names[name if name in names else written]
 
 
@@ -248,7 +264,7 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
     return int(word.text)
 
 
-def _mapping(word: Token, names: Variables) -> Mapping[str, Any]:
+def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
     if "=" in word.text:
         takes = "the name of a dict" if names is not None else "a .json or .yaml file"
         message = f"--input takes {takes}, not {word.text!r}"
@@ -299,7 +315,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
-def rows_of(parsed: ParsedLine, names: Variables) -> object:
+def rows_of(parsed: ParsedLine, names: Names) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
@@ -323,7 +339,7 @@ def rows_of(parsed: ParsedLine, names: Variables) -> object:
     )
 
 
-def _table(word: Token, names: Variables) -> Any:
+def _table(word: Token, names: Names) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
     if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
         at(word, lambda: open_rows(word.text))
@@ -380,7 +396,7 @@ def recording_of(word: Token | None) -> Recording | None:
     return Replay(Path(word.text), of_run=True)
 
 
-def workers_of(word: Token | None, names: Variables, dry: bool = False) -> object:
+def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
     """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
     without the option. A dry run connects to nothing."""
     if word is None or dry:

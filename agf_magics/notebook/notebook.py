@@ -3,6 +3,7 @@ show a flow."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -16,6 +17,7 @@ from ..commands import magics
 from ..commands.line import ParsedLine, Token, check_known, line_error
 from ..commands.options import FOR_RUNS
 from ..commands.values import (
+    Variables,
     at,
     count,
     inputs,
@@ -49,6 +51,15 @@ from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
+
+
+def called_in_function() -> bool:
+    """Whether a function of the user calls the magic that runs now, and not a cell."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name not in ("run_line_magic", "run_cell_magic"):
+        frame = frame.f_back
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and not caller.f_code.co_name.startswith("<")
 
 
 class RunRequest(NamedTuple):
@@ -103,8 +114,16 @@ class Notebook:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The variables that a line can read."""
-        return {**self.ipython.user_ns, **self.local}
+        """The variables that a line can read: those of the notebook without what IPython put
+        there, and those of the function that calls the magic."""
+        unset = object()
+        hidden = self.ipython.user_ns_hidden
+        readable = {
+            name: value
+            for name, value in {**self.ipython.user_ns, **self.local}.items()
+            if hidden.get(name, unset) is not value
+        }
+        return Variables(readable, called_in_function())
 
     @property
     def frame(self) -> dict[str, Any]:
