@@ -21,7 +21,7 @@ import agf_magics as agf
 
 from .catalog import default
 from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
-from .commands.line import ParsedLine, Token, line_error, read_words, typed
+from .commands.line import ParsedLine, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
 from .commands.values import (
     amount,
@@ -34,6 +34,7 @@ from .commands.values import (
     workers_of,
     write_by,
 )
+from .commands.words import Token, line_error
 from .engine.host.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.progress.events import Question

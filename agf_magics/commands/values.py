@@ -27,8 +27,9 @@ from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
-from .line import ParsedLine, Token, check_known, line_error
+from .line import ParsedLine, check_known
 from .options import FOR_ROWS
+from .words import Token, line_error
 
 T = TypeVar("T")
 D = TypeVar("D")

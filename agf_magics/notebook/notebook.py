@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..commands import magics
-from ..commands.line import ParsedLine, Token, check_known, line_error
+from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
 from ..commands.values import (
     Variables,
@@ -31,6 +31,7 @@ from ..commands.values import (
     workers_of,
     write_file,
 )
+from ..commands.words import Token, line_error
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..lifecycle.definitions.define import Defined, findings_before_run, register

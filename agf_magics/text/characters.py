@@ -1,10 +1,10 @@
-"""Characters that look like those of a language and are none: blanks that do not break, characters
-without a width, full-width and typographic signs, as web pages and word processors write them.
+"""Characters that look like those of a language and are others, as copied texts have them.
 
-In a text they are right. Where a blank, a quote, a dash or a sign of the syntax is meant they are the
-cause of an error that seems to be about something else, because nobody sees them. So each error in
-whose place or neighbourhood such a character stands gets the hint that names it; a text without an
-error gets none.
+Blanks that do not break, characters without a width, full-width and typographic signs: in a text
+they are right. Where a blank, a quote, a dash or a sign of the syntax is meant they are the cause of
+an error that seems to be about something else, because nobody sees them. So each error in whose
+place or neighbourhood such a character stands gets the hint that names it; a text without an error
+gets none.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from .source import Source, Span
 
-LONGEST = 200
+LONGEST_TOKEN = 200
 """Characters of a token, and of the lines in which a character is searched."""
 
 MOST_LINES = 1_000
@@ -85,7 +85,7 @@ def character_hint(char: str, line: int) -> str:
 
 def hint_in(span: Span) -> str | None:
     """The hint for a character in a token that an error is about; None if it has none."""
-    token = span.text[:LONGEST]
+    token = span.text[:LONGEST_TOKEN]
     if " " in token.strip():
         return None
     place = next((at for at, char in enumerate(token) if meant_by(char) is not None), None)
@@ -98,7 +98,7 @@ def hint_near(span: Span) -> str | None:
     """The hint for such a character on the line of an error, or on the lines beside it."""
     number, _ = span.place
     for line in (number, number + 1, number - 1):
-        char = next(_of_syntax(span.source.line(line)[:LONGEST]), None)
+        char = next(_of_syntax(span.source.line(line)[:LONGEST_TOKEN]), None)
         if char is not None and not _in_block_text(span.source, line):
             return character_hint(char, line)
     return None

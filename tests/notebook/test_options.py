@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.commands.line import read, split
+from agf_magics.commands.line import read
 from agf_magics.commands.magics import COMMANDS
 from agf_magics.commands.values import amount, inputs, new_name
+from agf_magics.commands.words import split
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.commands.line import split
+from agf_magics.commands.words import split
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.notebook.completion.complete import Known, complete
 from agf_magics.notebook.display.run_list import moment

@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
-from ...commands.line import ParsedLine, Token, line_error
+from ...commands.line import ParsedLine
 from ...commands.values import (
     amount,
     at,
@@ -20,6 +20,7 @@ from ...commands.values import (
     workers_of,
     write_by,
 )
+from ...commands.words import Token, line_error
 from ...flow.steps import Flow
 from ...languages.over import OVER
 from ...lifecycle.input.options import RunOptions

@@ -10,8 +10,9 @@ from typing import Any, cast
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
-from ...commands.line import ParsedLine, check_known, line_error
+from ...commands.line import ParsedLine, check_known
 from ...commands.values import near_file, write_by, write_file
+from ...commands.words import line_error
 from ...languages import LANGUAGES
 from ...lifecycle.definitions.file_sets import definition_files, knowing
 from ...text.diagnostics import DefinitionError, Diagnostic
