@@ -109,6 +109,9 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         about = "\n\n".join(command.help for command, _ in ACTS.values())
         print(f"Run, resume, check or draw definitions.\n\n{about}")
         return 0
+    if name == "--version":
+        print(f"agf-magics {agf.__version__}")
+        return 0
     if name not in ACTS:
         message = f"unexpected word {name!r}: agf-magics takes {_one_of(ACTS)}"
         raise line_error("extra-word", message, words[0], suggest(name, ACTS, "commands"))
@@ -413,7 +416,10 @@ def _imported(word: Token) -> Mapping[str, Any]:
             frames = traceback.extract_tb(error.__traceback__)
             theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            why = f"{place}: {type(error).__name__}: {error}"
+            said = str(error)
+            if isinstance(error, SyntaxError) and error.filename:  # no frame is in such a file
+                place, said = f"{error.filename}, line {error.lineno}", error.msg
+            why = f"{place}: {type(error).__name__}: {said}"
     raise line_error("file", why, word)
 
 

@@ -276,3 +276,16 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
         command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
     )
     assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"agf-magics {agf.__version__}\n"
+
+
+def test_a_syntax_error_in_the_tools_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("odd.py").write_text("x = 1\ndef f(:\n")
+    assert main(["run", "good.yaml", "--tools", "odd.py", "--set", "n=1"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "odd.py, line 2: SyntaxError: " in told
+    assert "runpy" not in told
