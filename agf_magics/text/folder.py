@@ -8,6 +8,7 @@ would make other files of the same definition, and lose the runs (decision A16â€
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -23,9 +24,10 @@ class NotebookFolder:
         return self.fixed if self.fixed is not None else Path.cwd()
 
     def fix(self) -> None:
-        """Find it now, if it is not found yet."""
+        """Find it now, if it is not found yet and the current folder still exists."""
         if self.fixed is None:
-            self.fixed = Path.cwd()
+            with suppress(OSError):
+                self.fixed = Path.cwd()
 
     def change(self, folder: Path | None) -> None:
         """``folder``: None: it is to be found again."""
