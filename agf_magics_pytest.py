@@ -38,6 +38,13 @@ def pytest_configure(config: pytest.Config) -> None:
             settings.current.settings = replace(settings.current.settings, journal="")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Each test finds the notebook's folder for itself: it may work in a folder of its own."""
+    folder: Any = sys.modules.get("agf_magics.text.folder")
+    if folder is not None:
+        folder.notebook_folder.change(None)
+
+
 @pytest.fixture
 def agf_replay(request: pytest.FixtureRequest) -> Callable[..., AbstractContextManager[Any]]:
     """``with agf_replay("prices.agf"): agf.run(…)``: runs take their calls from the file, which is

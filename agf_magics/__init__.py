@@ -47,6 +47,7 @@ with uncollected():
     from .settings.folders import own_files
     from .settings.settings import current
     from .text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+    from .text.folder import notebook_folder
     from .version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ registry: Registry = default()
 # empty
 install(
     registry,
-    folder=Path.cwd,
+    folder=lambda: notebook_folder.path,
     allow_shell=lambda: current.settings.allow_shell,
     stopped=lambda: running.call is not None and running.call.stopped,
     protected=own_files,

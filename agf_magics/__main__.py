@@ -4,7 +4,6 @@ without IPython.
 
 from __future__ import annotations
 
-import glob
 import importlib
 import json
 import os
@@ -13,7 +12,6 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +21,7 @@ import agf_magics as agf
 
 from .catalog import default
 from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
-from .commands.line import ParsedLine, Token, line_error, read_words, typed
+from .commands.line import ParsedLine, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
 from .commands.values import (
     amount,
@@ -36,14 +34,15 @@ from .commands.values import (
     workers_of,
     write_by,
 )
+from .commands.words import Token, line_error
 from .engine.host.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.progress.events import Question
 from .flow.steps import Flow
-from .languages import detect_language, recognized_language
+from .languages import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.define import check_definition, source_of
-from .lifecycle.definitions.files import DEFINITIONS
+from .lifecycle.definitions.file_sets import definition_files, knowing, places
 from .lifecycle.input.options import RunOptions
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
@@ -59,6 +58,7 @@ from .pictures.plain import counted
 from .settings import settings
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.excerpt import wrapped
+from .text.folder import notebook_folder
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .values.value import Value, as_json
@@ -71,10 +71,6 @@ if __name__ == "__main__":
 
 
 PACKAGE = Path(__file__).parent
-
-MOST_READ = 100_000
-"""Characters of a file that are looked at to see whether it is a definition."""
-
 
 OPTIONS = {
     "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
@@ -113,6 +109,9 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         about = "\n\n".join(command.help for command, _ in ACTS.values())
         print(f"Run, resume, check or draw definitions.\n\n{about}")
         return 0
+    if name == "--version":
+        print(f"agf-magics {agf.__version__}")
+        return 0
     if name not in ACTS:
         message = f"unexpected word {name!r}: agf-magics takes {_one_of(ACTS)}"
         raise line_error("extra-word", message, words[0], suggest(name, ACTS, "commands"))
@@ -121,14 +120,35 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     if parsed is None:
         print(command.help)
         return 0
+    notebook_folder.change(_folder(parsed))
     opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
-    settings.current.settings = replace(settings.read(Path.cwd()), **opened)
+    settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
     settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
     for word in parsed.words("--tools"):
         _imported(word)
     for word in parsed.words("--define"):
-        agf.define(Path(word.text))
+        files = definition_files(word.text)
+        if not files:
+            raise line_error("file", f"no definition matches {word.text!r}", word)
+        for file in files:
+            agf.define(file)
     return act(parsed)
+
+
+def _folder(parsed: ParsedLine) -> Path:
+    """The notebook's folder of a command: that of its file, of several the folder that has all of
+    them; without a file the current one (decision A16′)."""
+    chosen = parsed.word("--folder")
+    if chosen is not None:
+        if not Path(chosen.text).is_dir():
+            raise line_error("file", f"there is no folder {chosen.text!r}", chosen)
+        return Path(chosen.text)
+    named = [place for word in parsed.words("FILE") for place in places(word.text)]
+    try:
+        folders = [str((at if at.is_dir() else at.parent).resolve()) for at in named]
+        return Path(os.path.commonpath(folders)) if folders else Path.cwd()
+    except UNUSABLE:  # among them: the files are on two drives
+        return Path.cwd()
 
 
 def _one_of(names: Iterable[str]) -> str:
@@ -224,6 +244,10 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
         for word in parsed.words(flag)
     ]
     words += [flag for flag in SETTINGS if flag in parsed]
+    folder, here = notebook_folder.path, Path.cwd().resolve()
+    if folder != here:
+        shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
+        words += ["--folder", shlex.quote(str(shown))]
     return " ".join([f"agf-magics resume {run.run_id}", *words])
 
 
@@ -282,15 +306,12 @@ def _check(parsed: ParsedLine) -> int:
     if format not in FORMATS:
         message = f"unexpected word {format!r}: --format takes {_one_of(FORMATS)}"
         raise line_error("extra-word", message, parsed.words("--format")[0])
-    files = list(dict.fromkeys(file for word in words for file in _files(Path(word.text))))
+    files = list(dict.fromkeys(file for word in words for file in definition_files(word.text)))
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    # They may call each other, in any order. What is wrong with one is reported below.
-    for file in files if len(files) > 1 else ():
-        with suppress(AgfError):
-            agf.define(file)
-    checked = [_checked(file, "--strict" in parsed) for file in files]
+    registry = knowing(files, default()) if len(files) > 1 else default()
+    checked = [_checked(file, "--strict" in parsed, registry) for file in files]
     findings = [finding for _, of_file, _ in checked for finding in of_file]
     if format == "json":
         print(json.dumps(list(map(_row, findings)), indent=2, ensure_ascii=False))
@@ -305,38 +326,14 @@ def _check(parsed: ParsedLine) -> int:
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
 
 
-def _checked(file: Path, strict: bool) -> Checked:
+def _checked(file: Path, strict: bool, registry: agf.Registry) -> Checked:
     try:
         source = source_of(file)
         language = detect_language(source.text)
-        defined = check_definition(source, language, strict=strict, registry=default())
+        defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
         return file, tuple(map(_with_option, error.diagnostics)), None
     return file, tuple(map(_with_option, defined.findings)), defined.flow
-
-
-def _files(given: Path) -> list[Path]:
-    """A file; of a folder, all definitions in it and below; the matches of a pattern."""
-    if given.is_dir():
-        return [
-            file
-            for file in sorted(given.rglob("*"))
-            if file.suffix in DEFINITIONS
-            and not any(part.startswith(".") for part in file.relative_to(given).parts)
-            and _is_definition(file)
-        ]
-    if glob.has_magic(str(given)) and not given.exists():
-        return [Path(file) for file in sorted(glob.glob(str(given), recursive=True))]
-    return [given]
-
-
-def _is_definition(file: Path) -> bool:
-    """Whether a file of a folder is one, and not the settings of another program."""
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return recognized_language(opened.read(MOST_READ)) is not None
-    except UNUSABLE:
-        return False
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
@@ -419,7 +416,10 @@ def _imported(word: Token) -> Mapping[str, Any]:
             frames = traceback.extract_tb(error.__traceback__)
             theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            why = f"{place}: {type(error).__name__}: {error}"
+            said = str(error)
+            if isinstance(error, SyntaxError) and error.filename:  # no frame is in such a file
+                place, said = f"{error.filename}, line {error.lineno}", error.msg
+            why = f"{place}: {type(error).__name__}: {said}"
     raise line_error("file", why, word)
 
 

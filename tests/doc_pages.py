@@ -170,7 +170,9 @@ class Session:
         source = Source(f"In[{self.shell.execution_count}] %%{header[1]}", text[header.end() :], first_line=2)
         latent = re.findall(r"--latent (\w+)", header[0])
         try:
-            return check_definition(source, header[1], strict=False, registry=default(), latent=latent).findings
+            return check_definition(
+                source, header[1], strict=False, registry=default(), latent=latent, name=header[2]
+            ).findings
         except agf.DefinitionError:  # the cell fails, too
             return ()
 
@@ -242,9 +244,16 @@ def new_shell() -> Shell:
 @contextmanager
 def session(shell: Shell) -> Iterator[Session]:
     """A reader who starts: an empty folder, only the built-in tools, and the extension loaded."""
+    with tempfile.TemporaryDirectory() as folder, session_in(shell, Path(folder)) as reader:
+        yield reader
+
+
+@contextmanager
+def session_in(shell: Shell, folder: Path) -> Iterator[Session]:
+    """The same in a folder that another session may have left: a new kernel, with the files and the journal."""
     registry = default()
     before = dict(shell.user_ns)
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with chdir(folder):
         Path("pyproject.toml").touch()  # a project of its own, whatever is in the folders above
         for shelf in (
             registry.tools, registry.agents, registry.flows, registry.schemas, registry.transforms, registry.policies,

@@ -33,6 +33,7 @@ from tests.doc_pages import (
     PASTED,
     Entry,
     Finding,
+    Session,
     Shell,
     blocks,
     entries,
@@ -41,11 +42,16 @@ from tests.doc_pages import (
     new_shell,
     pages,
     session,
+    session_in,
 )  # fmt: skip
 from tests.shells import only_shell
+from tests.slow import slow_but
 
 ENTRIES = [entry for page in sorted(ERRORS.glob("*.md")) for entry in entries(page.read_text(encoding="utf-8"))]
 PASTED_PAGES = sorted(HOWTO.glob("*.md"))
+
+AGAIN = ("explore", "share", "resume", "reuse")
+"""Pages about runs of before, which find those of another day too."""
 
 PAGES = [page for page in pages() if page not in PASTED_PAGES and (page.parent != ERRORS or page.name == "index.md")]
 
@@ -101,17 +107,33 @@ def test_an_entry_says_when_it_is_reported_and_gives_the_cure(entry: Entry) -> N
 def test_the_blocks_of_a_how_to_page_can_be_pasted_into_a_notebook(page: Path, shell: Shell) -> None:
     """Each into a cell, in order; nothing but the extension is loaded. A text block is the result of the one before."""
     with session(shell) as reader:
+        paste(page, reader)
+
+
+@pytest.mark.parametrize(
+    "page",
+    slow_but([HOWTO / f"{name}.md" for name in AGAIN], PASTED_PAGES),
+    ids=lambda page: page.stem,
+)
+def test_the_blocks_of_a_how_to_page_can_be_pasted_again(page: Path, shell: Shell, tmp_path: Path) -> None:
+    """A new kernel in the same folder, with the files and the runs of the first time: all gives the same."""
+    for _ in range(2):
+        with session_in(shell, tmp_path) as reader:
+            paste(page, reader)
+
+
+def paste(page: Path, reader: Session) -> None:
+    findings, printed = reader.results()
+    for block in blocks(page.read_text(encoding="utf-8")):
+        if block.language == "text" and not block.aside:
+            assert _is_like(block.text, printed), f"line by line:\n{printed}"
+            printed = ""
+            continue
+        assert block.aside or block.language in PASTED or block.language.startswith("{"), block.language
+        assert not re.search(r"^(?:warning|note):", printed, re.MULTILINE), f"the page does not show it:\n{printed}"
+        reader.read(block)
         findings, printed = reader.results()
-        for block in blocks(page.read_text(encoding="utf-8")):
-            if block.language == "text" and not block.aside:
-                assert _is_like(block.text, printed), f"line by line:\n{printed}"
-                printed = ""
-                continue
-            assert block.aside or block.language in PASTED or block.language.startswith("{"), block.language
-            assert not re.search(r"^(?:warning|note):", printed, re.MULTILINE), f"the page does not show it:\n{printed}"
-            reader.read(block)
-            findings, printed = reader.results()
-            assert not [each.text for each in findings if each.when.startswith("error")]
+        assert not [each.text for each in findings if each.when.startswith("error")]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())

@@ -11,6 +11,7 @@ from typing import Any
 from ..flow.steps import Flow
 from ..schemas.schema import Schema
 from ..text.diagnostics import Diagnostic
+from ..text.names import same_name
 from ..text.source import Span
 from ..text.suggestions import suggest
 from .agents import Agent
@@ -32,7 +33,7 @@ class Agents(Shelf[Agent | ModelAgent]):
 
     def add(self, thing: Agent | ModelAgent) -> None:
         if thing.default:
-            self._chosen = thing.name
+            self._chosen = same_name(thing.name)
         super().add(thing)
 
     @property
@@ -60,14 +61,14 @@ class Contexts(Shelf[Context]):
         super().__init__("context", "run a plan")
 
     def named(self, name: str) -> Context:
-        return self._held.setdefault(name, Context(name))
+        return self._held.setdefault(same_name(name), Context(name))
 
     def renew(self, name: str, log: Any = None) -> Context:
         """Replace a context by a new one; the old log is not changed."""
-        before = self._held.get(name)
+        before = self._held.get(same_name(name))
         if before is not None and before.holder:
             before.hold("")  # raises: a run uses it
-        new = self._held[name] = Context(name, log)
+        new = self._held[same_name(name)] = Context(name, log)
         return new
 
 

@@ -10,6 +10,7 @@ from collections.abc import ItemsView, Iterator, Mapping, ValuesView
 from typing import Protocol, TypeVar
 
 from ..text.diagnostics import Diagnostic
+from ..text.names import same_name
 from ..text.source import Span
 from ..text.suggestions import suggest
 
@@ -34,17 +35,19 @@ class Shelf(Mapping[str, T]):
         """Another object after each change."""
 
     def add(self, thing: T) -> None:
-        """Register a thing, in place of the one that has its name."""
-        self._held[thing.name] = thing
+        """Register a thing, in place of the one that has its name. Names that look the same are
+        one (decision D150)."""
+        self._held[same_name(thing.name)] = thing
         self.version = object()
 
     def remove(self, name: str) -> None:
         """Remove a thing, if it is here."""
-        self._held.pop(name, None)
+        self._held.pop(same_name(name), None)
         self.version = object()
 
     def __getitem__(self, name: str) -> T:
-        return self._held[name]
+        held = self._held
+        return held[name if name in held or not isinstance(name, str) else same_name(name)]
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
@@ -82,7 +85,7 @@ class Definitions(Shelf[T]):
     def define(self, thing: T, origin: str | None) -> str | None:
         """Register a thing. Return a note if another origin (a cell's id, a file) or another
         language has defined that name."""
-        name = thing.name
+        name = same_name(thing.name)
         before, origin_before = self._held.get(name), self._origins.get(name)
         self.add(thing)
         self._origins[name] = origin
@@ -100,4 +103,4 @@ class Definitions(Shelf[T]):
 
     def remove(self, name: str) -> None:
         super().remove(name)
-        self._origins.pop(name, None)
+        self._origins.pop(same_name(name), None)

@@ -29,7 +29,19 @@ ALWAYS = (
         many=True,
     ),
     Option("--allow-import", "import the Python files whose functions the definition names"),
-    Option("--define", "the file of a definition that this one calls", "file", "FILE", many=True),
+    Option(
+        "--define",
+        "the file of a definition that this one calls, or a folder of them",
+        "file",
+        "FILE",
+        many=True,
+    ),
+)
+FOLDER = Option(
+    "--folder",
+    "the folder of the journal and of the files that definitions name",
+    "file",
+    "FOLDER",
 )
 SHARED = {option.flag: option for option in (*magics.RUNS.options, *FOR_ROWS)}
 """Options that a magic has too."""
@@ -80,6 +92,7 @@ RUN_COMMAND = Command(
             help="run once for each row of a file: .csv, .jsonl, .parquet, or a data set"
         ),
         *(option for option in FOR_ROWS if option.flag not in {own.flag for own in FOR_SCORES}),
+        FOLDER._replace(help=f"{FOLDER.help}; by default that of FILE"),
         DRY,
         REPLAY,
     ),
@@ -90,10 +103,17 @@ RESUME_COMMAND = Command(
     about="Resume a run of the project's journal and print its output as JSON.",
     operands=(
         Operand(
-            "RUN", "the id of the run, its beginning, or the name of a flow: its last run", "run"
+            "RUN",
+            "the id of the run, the name of a flow: its last run that can be resumed, or the "
+            "beginning of an id",
+            "run",
         ),
     ),
-    options=(*RUN_OPTIONS, *FOR_SCORES),
+    options=(
+        *RUN_OPTIONS,
+        *FOR_SCORES,
+        FOLDER._replace(help=f"{FOLDER.help}; by default the current folder"),
+    ),
     example="agf-magics resume longest-1-4f2a --tools tools.py",
 )
 CHECK_COMMAND = Command(

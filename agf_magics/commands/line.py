@@ -6,16 +6,16 @@ and loses the place of a word, which a caret needs. values.py reads the values.
 
 from __future__ import annotations
 
-import os
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.diagnostics import DefinitionError
 from ..text.source import Source, Span
 from ..text.suggestions import misspelled_names, suggest
+from .words import BLANKS, Token, comment_at, line_error, split
 
 Kind = Literal[
     "switch",
@@ -47,9 +47,6 @@ Kind = Literal[
 ]
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 
-BLANKS = " \t\r\n"
-ESCAPES = os.sep != "\\"
-"""Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
 
 WIDE = 78
 """Columns of a help text, which fit an output when the file browser is open."""
@@ -119,24 +116,6 @@ class Command:
         )
         example = textwrap.indent(self.example, "    ")
         return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
-
-
-class Token(NamedTuple):
-    """A word of the line without its quotes, and the place of each character. It is a
-    `text.diagnostics.Text`."""
-
-    text: str
-    span: Span
-    at: tuple[int, ...]
-    """The offset in the source of every character of ``text``, and of the end."""
-
-    def locate(self, start: int, end: int) -> Span:
-        return Span(
-            self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))]
-        )
-
-    def part(self, start: int, end: int) -> Token:
-        return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +196,7 @@ _SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
 def _whole(command: Command, source: Source, start: int) -> ParsedLine:
     operand, text = command.operands[0], source.text
     start += len(text) - start - len(text[start:].lstrip())
-    end = max(start, len(text.rstrip()))
+    end = max(start, len(text[: comment_at(text, start)].rstrip(f"{BLANKS};")))
     if operand.required and start == end:
         raise _missing(command, operand, source)
     word = Token(text[start:end], Span(source, start, end), tuple(range(start, end + 1)))
@@ -365,67 +344,6 @@ def _wrapped(text: str, first: str, others: str) -> str:
     return textwrap.fill(
         text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
-
-
-# --- words
-# --------------------------------------------------------------------------------------------------
-
-
-def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
-    """The words of ``source`` as in a POSIX shell, each with its place.
-
-    >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"'''))]
-    ['a', 'b c', 'q={"x": 1}', 'd=e f']
-    """
-    words, text, i = [], source.text, start
-    while i < len(text):
-        if text[i] in BLANKS:
-            i += 1
-        else:
-            words.append(_word(source, i, escapes))
-            i = words[-1].span.end
-    return words
-
-
-def _word(source: Source, start: int, escapes: bool) -> Token:
-    text, i, quote, opened = source.text, start, "", start
-    at: list[int] = []
-    while i < len(text) and (quote or text[i] not in BLANKS):
-        char = text[i]
-        if char == quote:
-            quote = ""
-        elif not quote and char in "'\"":
-            quote, opened = char, i
-        else:
-            # In double quotes a backslash escapes only the quote and itself.
-            if char == "\\" and (
-                text[i + 1 : i + 2] in (quote, "\\") if quote == '"' else escapes and not quote
-            ):
-                i += 1
-                if i == len(text):
-                    span = Span(source, i - 1, i)
-                    raise line_error(
-                        "quote",
-                        "the line ends after a backslash",
-                        span,
-                        "write \\\\ for a backslash",
-                    )
-            at.append(i)
-        i += 1
-    if quote:
-        hint = f"close it with {quote}; around a quote use the other kind of quotes"
-        raise line_error(
-            "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
-        )
-    return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
-
-
-def line_error(
-    what: str, message: str, place: Token | Span, hint: str | None = None
-) -> DefinitionError:
-    """The error ``magic.WHAT`` of a word of the line."""
-    span = place.span if isinstance(place, Token) else place
-    return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
 
 
 def check_known(

@@ -115,13 +115,19 @@ steps:
 - transform: {value: ctx.n * 2}""",
 )
 
+NAMED = "the id of a run, the name of a flow: its last run, or the beginning of an id"
+"""What a run is named by (decision RUN1)."""
+
 RUNS = Command(
     name="%runs",
     about="List the latest runs; show one step by step; compare two; wait for runs; cancel or "
     "delete one.",
     operands=(
         Operand(
-            "RUN", "the id of a run, or a part of it that no other id has", "run", required=False
+            "RUN",
+            NAMED,
+            "run",
+            required=False,
         ),
     ),
     options=(
@@ -194,8 +200,8 @@ RESUME = Command(
     operands=(
         Operand(
             "RUN",
-            "the id of a run, its beginning, or the name of a flow: its last run that can be "
-            "resumed; by default the last such run of this notebook",
+            "the id of a run, the name of a flow: its last run that can be resumed, or the beginning "
+            "of an id; by default the last such run of this notebook",
             "run",
             required=False,
         ),
@@ -223,7 +229,13 @@ RERUN = Command(
     name="%rerun",
     about="Run a flow again from one step on: a new run that reuses the results on which the step "
     "depends.",
-    operands=(Operand("RUN", "the id of a run, or its beginning", "run"),),
+    operands=(
+        Operand(
+            "RUN",
+            NAMED,
+            "run",
+        ),
+    ),
     options=(
         Option(
             "--from",
@@ -247,7 +259,11 @@ STEP = Command(
     about="Open one call of a run: its arguments as a variable, and a new cell that makes the "
     "call.",
     operands=(
-        Operand("RUN", "the id of a run, or its beginning", "run"),
+        Operand(
+            "RUN",
+            NAMED,
+            "run",
+        ),
         Operand(
             "STEP",
             "a step, or one call of it: steps[1].do#3; by default its last failed call",
@@ -421,8 +437,16 @@ R1 = Command(
 
 DEFINE = Command(
     name="%define",
-    about="Define the flows in files, in any of the languages; * matches any part of a name.",
-    operands=(Operand("FILE", "a .yaml or .json file, or a pattern of them", "file", many=True),),
+    about="Define the flows in files, in any of the languages; files that are defined together may "
+    "call each other.",
+    operands=(
+        Operand(
+            "FILE",
+            "a .yaml or .json file, a folder of them, or a pattern: * matches any part of a name",
+            "file",
+            many=True,
+        ),
+    ),
     options=(STRICT, QUIET),
     example="""\
 %define flows/*.yaml""",

@@ -21,13 +21,15 @@ from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.past_runs import chosen_rows
 from ..limits.limits import Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..text.names import same_name
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
-from .line import ParsedLine, Token, check_known, line_error
+from .line import ParsedLine, check_known
 from .options import FOR_ROWS
+from .words import Token, line_error
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -36,11 +38,21 @@ _MOST_FILES = 1_000
 """Files of a folder that are compared with the name of a missing file."""
 
 
-Variables = Mapping[str, Any] | None
-"""The variables of a notebook, which a word can name; None: a line of a shell, which has none."""
+class Variables(dict[str, Any]):
+    """The variables of a notebook, which a word can name."""
+
+    def __init__(self, names: Mapping[str, Any], in_function: bool = False) -> None:
+        super().__init__(names)
+        self.in_function = in_function
+        """Whether the line is in a function, which sees its own variables, but not those of a
+        function around it that it does not name."""
 
 
-def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
+Names = Mapping[str, Any] | None
+"""The variables that a word can name; None: a line of a shell, which has none."""
+
+
+def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
     whole = parsed.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
@@ -51,7 +63,7 @@ def inputs(parsed: ParsedLine, names: Variables) -> dict[str, Any]:
             variable = "" if names is None else f", --set {name}=$variable"
             hint = f"write --set {name}=text{variable} or --set '{name}=[a, b]'"
             raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
-        found[key] = value(word.part(len(key) + 1, len(word.text)), names)
+        found[same_name(key)] = value(word.part(len(key) + 1, len(word.text)), names)
     return found
 
 
@@ -60,16 +72,23 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
     found = []
     for word in parsed.words("--set") if "--quiet" not in parsed else ():
         key, _, text = word.text.partition("=")
-        if (
+        if (braces := _BRACES.search(text)) and braces[1] in names and not _is_quoted(word):
+            start = len(key) + 1
+            name, span = braces[1], word.locate(start + braces.start(), start + braces.end())
+            hint = f"write --set {key}=${name} for the variable"
+            if braces[0] != text:
+                hint = (
+                    f"make the text in a cell: text = f'…{{{name}}}…', and write --set {key}=$text"
+                )
+            message = f"{key!r} gets {braces[0]!r} as it is written, not the variable {name}"
+            found.append(Diagnostic("magic.text", message, span, hint, "warning"))
+        elif (
             text in names
             and not text.startswith("_")
             and value(word.part(len(key) + 1, len(word.text)), names) == text
         ):
             variable, span = names[text], word.locate(len(key) + 1, len(word.text))
-            is_quoted = span.source.text[span.start - 1 : span.start] in ("'", '"') or text in (
-                "In",
-                "Out",
-            )
+            is_quoted = _is_quoted(word) or text in ("In", "Out")
             if not is_quoted and not callable(variable) and not isinstance(variable, ModuleType):
                 message = f"{key!r} gets the text {text!r}, not the variable {text}"
                 hint = (
@@ -77,6 +96,15 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
                 )
                 found.append(Diagnostic("magic.text", message, span, hint, "warning"))
     return tuple(found)
+
+
+_BRACES = re.compile(r"\{([^\W\d]\w*)\}")
+
+
+def _is_quoted(word: Token) -> bool:
+    """Whether the value of ``key=value`` is in quotes, or the pair."""
+    start = word.locate(word.text.find("=") + 1, len(word.text)).start
+    return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
 
 
 def write_file(word: Token, text: str) -> None:
@@ -118,12 +146,14 @@ def near_file(text: str) -> str:
     return join_hints(near, "a path is relative to the current folder") or ""
 
 
-def value(word: Token, names: Variables) -> Any:
+def value(word: Token, names: Names) -> Any:
     """``$name`` is the object of that name; a text after a bracket or a quote is YAML; any other is
-    a scalar."""
+    a scalar, and a number that begins with a zero is a text, as in a CSV file: it is a code."""
     text = word.text
-    if names is not None and text.startswith("$") and text[1:2].isidentifier():
+    if names is not None and _VARIABLE.match(text):
         return lookup(word, names)
+    if _CODE.match(text):
+        return text
     if not text:
         return ""  # the empty text, which YAML would read as null
     problems = Diagnostics()
@@ -143,21 +173,35 @@ def value(word: Token, names: Variables) -> Any:
     return text
 
 
+_VARIABLE = re.compile(r"\$[\w${]*[^\W\d]")
+"""``$x``, and ``${x}`` and ``$$x`` of a shell, which are refused; not ``$5``."""
+_CODE = re.compile(r"[-+]?0[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?$")
+
+
 def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     """The notebook's object of that name, which may be written ``$name``."""
     dollar, name = word.text[:1] == "$", word.text.removeprefix("$")
     word = word.part(1, len(word.text)) if dollar else word
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
-        if dollar:
+        if (bare := name.strip("${}")).isidentifier():
+            hint = f"write {'$' * dollar}{bare}"
+        elif dollar:
             hint += "; quote a text that begins with $ twice: '\"$a\"'"
         what = "$ takes" if dollar else "this must be"
         raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
-    if name not in names:
+    written, name = name, same_name(name)
+    if name not in names and written not in names:
         yours = [known for known in names if not known.startswith("_")]
         message = f"the notebook has no variable {name!r}"
-        check_known("unknown-variable", message, word, yours, "", "run the cell that sets it first")
-    return names[name]
+        otherwise = "run the cell that sets it first"
+        if isinstance(names, Variables) and names.in_function:
+            otherwise = (
+                f"a magic in a function reads the variables of this function and of the notebook: "
+                f"write {name} = {name} in the function if one around it has the variable"
+            )
+        check_known("unknown-variable", message, word, yours, "", otherwise)
+    return names[name if name in names else written]
 
 
 def new_name(word: Token | None) -> str | None:
@@ -167,7 +211,7 @@ def new_name(word: Token | None) -> str | None:
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
         raise line_error("name", message, word, "use letters, digits and _")
-    return word.text
+    return same_name(word.text)
 
 
 _ABOVE_0 = math.ulp(0.0)
@@ -221,7 +265,7 @@ def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
     return int(word.text)
 
 
-def _mapping(word: Token, names: Variables) -> Mapping[str, Any]:
+def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
     if "=" in word.text:
         takes = "the name of a dict" if names is not None else "a .json or .yaml file"
         message = f"--input takes {takes}, not {word.text!r}"
@@ -272,7 +316,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
-def rows_of(parsed: ParsedLine, names: Variables) -> object:
+def rows_of(parsed: ParsedLine, names: Names) -> object:
     """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
@@ -296,7 +340,7 @@ def rows_of(parsed: ParsedLine, names: Variables) -> object:
     )
 
 
-def _table(word: Token, names: Variables) -> Any:
+def _table(word: Token, names: Names) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
     if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
         at(word, lambda: open_rows(word.text))
@@ -353,7 +397,7 @@ def recording_of(word: Token | None) -> Recording | None:
     return Replay(Path(word.text), of_run=True)
 
 
-def workers_of(word: Token | None, names: Variables, dry: bool = False) -> object:
+def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
     """What ``--on`` names, for `RunOptions.on`: a worker backend, the word ``here``, or None
     without the option. A dry run connects to nothing."""
     if word is None or dry:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from ..flow.frame import Expr, Name
 from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
+from ..text.names import same_name
 from ..text.source import Source, Span, Text
 from ..text.suggestions import misspelled_names, suggest
 from ..text.yaml.nodes import (
@@ -53,6 +54,10 @@ class Language(NamedTuple):
     """Of its expression language, each with its signature."""
     latent: Callable[[Source, Diagnostics, Bounds, Collection[str]], Definition] | None = None
     """`load` with the names of further latent tools; None if the language has none."""
+    named: Callable[[Source, Diagnostics, Bounds, str], Definition] | None = None
+    """`load` of a text that has no name and gets this one; None if `load` takes such a text."""
+    with_name: Callable[[str, str], str] = lambda text, name: text
+    """A text with the name that it lacks, as a file of the language needs it."""
 
 
 class Takes(NamedTuple):
@@ -280,7 +285,7 @@ class Reader(ABC):
             bare = text.text.strip("{} ").removeprefix(f"{self.root}.")
             message = f"{key.name!r} takes a name: this is one called {text.text!r}"
             self.warn(f"{self.layer}.literal-path", message, text.span, f"write {key.name}: {bare}")
-        return Name(text.text, text.span)
+        return Name(same_name(text.text), text.span)
 
     def mapping(self, node: Node, key: Key) -> Fields | None:
         """``node`` if it is a mapping."""
@@ -301,7 +306,8 @@ class Reader(ABC):
         if not isinstance(node, Fields) or not node.fields:
             self.wrong_type(node, key)
             return iter(())
-        return self.entries(node)
+        # As they are written: they may be labels, which are compared with texts.
+        return zip(node.keys.values(), node.fields.values(), strict=True)
 
     def elements(self, node: Node, key: Key) -> tuple[Node, ...]:
         """The elements of ``node`` if it is a list."""
@@ -334,10 +340,15 @@ class Reader(ABC):
                 yield Name(name.text, name.span), read
 
     def entries(self, node: Fields | None) -> Iterator[tuple[Scalar, Node]]:
-        """The keys and values of a mapping."""
-        return (
-            iter(()) if node is None else zip(node.keys.values(), node.fields.values(), strict=True)
-        )
+        """The keys and values of a mapping of names to what they mean."""
+        if node is not None:
+            for key, value in node.fields.items():
+                yield as_name(node.keys[key]), value
+
+
+def as_name(text: Scalar) -> Scalar:
+    """A text that names something: those that look the same are the same (decision D150)."""
+    return text if text.text.isascii() else text._replace(text=same_name(text.text))
 
 
 def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:

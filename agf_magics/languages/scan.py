@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.names import same_name
 from ..text.source import Text
 from ..values.value import Value
 
@@ -102,6 +103,18 @@ def read_number(text: str) -> int | float | None:
     return value if value - value == 0 else None
 
 
+def _looking_the_same(value: dict[str, Value], name: str) -> Value:
+    """The value of a key that looks like ``name``: a name of an expression is in Python's form,
+    and a key of data as its source wrote it (decision D150)."""
+    if name.isascii():
+        return MISSING
+    wanted = same_name(name)
+    if wanted in value:
+        return value[wanted]
+    keys = (key for key in value if type(key) is str and not key.isascii())
+    return next((value[key] for key in keys if same_name(key) == wanted), MISSING)
+
+
 def descend(
     value: Value, names: Iterable[str], read: Callable[[Value, str], Value] | None = None
 ) -> Value:
@@ -113,7 +126,7 @@ def descend(
     """
     for name in names:
         if type(value) is dict:  # any other class is opaque (decision A1)
-            value = value.get(name, MISSING)
+            value = value[name] if name in value else _looking_the_same(value, name)
         elif read is not None:
             value = read(value, name)
         else:

@@ -23,6 +23,7 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
     loads nothing."""
     from ..catalog import default
+    from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
     from .completion.tab import known, matcher
     from .config import AgfMagics
@@ -39,6 +40,7 @@ def load(shell: Any) -> None:
 
     unload(shell)
     before = shell.config.get("AgfMagics")
+    folder = notebook_folder.fixed
     config = AgfMagics(shell, Path.cwd())
     notebook = Notebook(shell, default(), config)
     kinds = (
@@ -51,6 +53,7 @@ def load(shell: Any) -> None:
         WorkerMagics,
     )
     with ExitStack() as undo:
+        undo.callback(notebook_folder.change, folder)
         undo.callback(_forget, shell, before)
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)

@@ -17,6 +17,8 @@ from traitlets.config import Config, Configurable
 from ..settings import settings
 from ..settings.words import TAKES, read_word
 from ..text.diagnostics import Diagnostic
+from ..text.folder import notebook_folder
+from ..text.source import UNUSABLE
 from ..text.suggestions import suggest
 
 SHARED = tuple(field.name for field in fields(settings.Settings))
@@ -49,8 +51,26 @@ class On(Unicode[Any, Any]):
         return found
 
 
+class Folder(Unicode[Any, Any]):
+    """The path of a folder, relative to the current one at the moment in which it is written."""
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        folder = Path(super().validate(obj, value)).expanduser()
+        try:
+            if folder.is_dir():
+                return str(folder.resolve())
+        except UNUSABLE:
+            pass
+        raise TraitError
+
+
 class AgfMagics(Configurable):
     """Pipelines in the notebook."""
+
+    folder = Folder(
+        help="The notebook's folder: where the files of definitions and of the journal are; by "
+        "default the current folder when the extension is loaded.",
+    ).tag(config=True)
 
     progress = Enum(
         ("auto", "widget", "html", "text", "off"),
@@ -170,10 +190,14 @@ class AgfMagics(Configurable):
     def __init__(self, shell: Any, folder: Path) -> None:
         """A value is that of IPython's configuration, otherwise that of `settings.read` for
         ``folder``."""
-        found = settings.read(folder)
         self._check(shell.config)
-        super().__init__(parent=shell)
         mine = shell.config.get("AgfMagics", {})
+        chosen = Path(mine.get("folder", folder)).expanduser()
+        found = settings.read(chosen)
+        super().__init__(parent=shell)
+        self.observe(self._move, names=["folder"])
+        self.folder = str(chosen)
+        self._move()
         for name in SHARED:
             if name not in mine:
                 setattr(self, name, getattr(found, name))
@@ -206,6 +230,9 @@ class AgfMagics(Configurable):
                     known[name].help,
                 )
 
+    def _move(self, _: object = None) -> None:
+        notebook_folder.change(Path(self.folder))
+
     def _apply(self, _: object = None) -> None:
         settings.current.settings = settings.Settings(
             **{name: getattr(self, name) for name in SHARED}
@@ -226,6 +253,8 @@ def _takes(trait: Any) -> str:
             return " or ".join(trait.values or ())
         case Bool():
             return "True or False"
+        case Folder():
+            return "the path of a folder that exists"
         case On():
             return TAKES
         case Unicode():

@@ -3,6 +3,7 @@ show a flow."""
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -13,9 +14,10 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..commands import magics
-from ..commands.line import ParsedLine, Token, check_known, line_error
+from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
 from ..commands.values import (
+    Variables,
     at,
     count,
     inputs,
@@ -29,7 +31,9 @@ from ..commands.values import (
     workers_of,
     write_file,
 )
+from ..commands.words import Token, line_error
 from ..flow.steps import Flow
+from ..languages import LANGUAGES
 from ..lifecycle.definitions.define import Defined, findings_before_run, register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.input.options import RunOptions
@@ -48,6 +52,15 @@ from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
+
+
+def called_in_function() -> bool:
+    """Whether a function of the user calls the magic that runs now, and not a cell."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_code.co_name not in ("run_line_magic", "run_cell_magic"):
+        frame = frame.f_back
+    caller = frame.f_back if frame is not None else None
+    return caller is not None and not caller.f_code.co_name.startswith("<")
 
 
 class RunRequest(NamedTuple):
@@ -102,8 +115,16 @@ class Notebook:
 
     @property
     def names(self) -> Mapping[str, Any]:
-        """The variables that a line can read."""
-        return {**self.ipython.user_ns, **self.local}
+        """The variables that a line can read: those of the notebook without what IPython put
+        there, and those of the function that calls the magic."""
+        unset = object()
+        hidden = self.ipython.user_ns_hidden
+        readable = {
+            name: value
+            for name, value in {**self.ipython.user_ns, **self.local}.items()
+            if hidden.get(name, unset) is not value
+        }
+        return Variables(readable, called_in_function())
 
     @property
     def frame(self) -> dict[str, Any]:
@@ -152,7 +173,7 @@ class Notebook:
             self.registry.flows.define(flow, self._cell_id())
         target = parsed.word("--write")
         if target is not None:
-            write_file(target, body)
+            write_file(target, definition_text(flow) if flow is not None else body)
         wanted = parsed.word("--run") or parsed.word("--draw")
         if flow is None and wanted is not None:
             message = f"{wanted.text} needs a {language}, and this cell only defines schemas"
@@ -171,22 +192,24 @@ class Notebook:
         parsed: ParsedLine,
         *,
         language: str | None,
-        name: str | None,
+        name: Token | None,
         origin: str | None,
         given: Collection[str] = (),
+        known: Registry | None = None,
     ) -> Defined:
         """``language``: None to recognize it by the text. ``given``: the input of the run that
-        follows."""
+        follows. ``known``: see `register`."""
         runs = "--run" in parsed
         defined = register(
             source,
             language,
-            name=name,
+            on_line=name,
             strict="--strict" in parsed,
             registry=self.registry,
             origin=origin,
             latent=[word.text for word in parsed.words("--latent")],
             given=given,
+            known=known,
         )
         findings = findings_before_run(defined, self.registry) if runs else defined.findings
         if "--quiet" in parsed:
@@ -359,13 +382,18 @@ class Notebook:
         return cell
 
 
-def _flow_name(parsed: ParsedLine) -> str | None:
+def definition_text(flow: Flow) -> str:
+    """The definition as it was written, with the name that only the line of its cell had."""
+    return LANGUAGES[flow.language].with_name(flow.source.text, flow.name)
+
+
+def _flow_name(parsed: ParsedLine) -> Token | None:
     word = parsed.word("NAME")
     if word is not None and not word.text.strip():
         raise line_error(
             "name", "the name of a flow cannot be blank", word, "remove it: the document has a name"
         )
-    return word.text if word else None
+    return word
 
 
 def _summary(defined: Defined) -> str:

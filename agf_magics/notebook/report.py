@@ -21,9 +21,8 @@ from ..flow.progress.rows import Row
 from ..flow.steps import Invoke
 from ..journal.secrets.masking import LEAST, Secrets
 from ..lifecycle.past.comparison import Comparison
-from ..lifecycle.past.past_run import PastRun, find_past_run
+from ..lifecycle.past.past_run import PastRun, find_named
 from ..lifecycle.past.past_runs import calls_of
-from ..lifecycle.runs.live import live
 from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
@@ -73,7 +72,7 @@ def report(
 
     Parameters:
 
-    - ``run``: a `Run`, a `PastRun`, the id of a run, or a comparison: what ``run.compare(other)``
+    - ``run``: a `Run`, a `PastRun`, what names a run, or a comparison: what ``run.compare(other)``
       or ``agf.compare_over(first, other)`` returns. Required.
     - ``path``: the file; an existing one is replaced. Required.
     - ``most``: the largest number of characters of the recorded values. What is left out is named
@@ -82,7 +81,7 @@ def report(
     Raises DefinitionError if there is no such run, and OSError if the file cannot be written.
     """
     if isinstance(run, str):
-        run = live.find(run) or find_past_run(run)
+        run = find_named(run)
     page = (
         _comparison_page(run)
         if isinstance(run, Comparison | TableComparison)

@@ -13,6 +13,7 @@ from ..compat.browser import IN_BROWSER
 from ..journal.codec.signatures import key_file
 from ..journal.database import file as journal
 from ..journal.database.store import Store
+from ..text.folder import notebook_folder
 from .settings import current, user_file
 
 # --- the files ---
@@ -22,8 +23,8 @@ PROJECT = ("pyproject.toml", ".git", ".agf")
 
 
 def journal_file() -> Path | None:
-    """The file that the settings name, relative to the project that contains the current folder;
-    None: no journal."""
+    """The file that the settings name, relative to the project that contains the notebook's
+    folder; None: no journal."""
     name = current.settings.journal
     if not name:
         return None
@@ -63,11 +64,11 @@ def keep_journal(store: Store) -> None:
 
 
 def _project() -> Path:
-    """The nearest folder above that has a mark of a project, else the current folder.
+    """The nearest folder above that has a mark of a project, else the notebook's folder.
 
     The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
     what is above may come from anybody (decision A19)."""
-    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    here, home = notebook_folder.path, Path(os.path.expanduser("~"))
     for folder in (here, *here.parents):
         if any((folder / mark).exists() for mark in PROJECT):
             return folder

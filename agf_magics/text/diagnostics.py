@@ -14,9 +14,10 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from .characters import hint_in, hint_near
 from .excerpt import excerpt, safe
 from .source import Span
-from .suggestions import PLACES
+from .suggestions import PLACES, join_hints
 
 Severity = Literal["error", "warning", "note"]
 
@@ -163,7 +164,11 @@ class AgfError(Exception):
 
 
 class DefinitionError(AgfError):
-    """A definition contains errors. ``diagnostics`` has all of them, sorted by place."""
+    """A definition contains errors. ``diagnostics`` has all of them, sorted by place. Where a
+    character that nobody sees may be the cause, the hint names it."""
+
+    def __init__(self, *diagnostics: Diagnostic) -> None:
+        super().__init__(*_with_characters(diagnostics))
 
 
 class StepError(AgfError):
@@ -208,6 +213,21 @@ class StepError(AgfError):
 
     def __str__(self) -> str:
         return "\n  ".join(filter(None, (super().__str__(), self.path_text)))
+
+
+def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
+    """Findings with the hint about a character that looks like another: in their token, else near
+    the first error that has one."""
+    told = False
+    for number, found in enumerate(diagnostics):
+        hint = None
+        if number < SHOWN and found.span is not None and not found.span.source.text.isascii():
+            hint = hint_in(found.span)
+            if hint is None and not told and found.severity == "error":
+                hint = hint_near(found.span)
+            told = told or hint is not None
+        is_new = hint is not None and found.code != "magic.character"
+        yield replace(found, hint=join_hints(found.hint, hint)) if is_new else found
 
 
 def _places(spans: Collection[Span]) -> str:

@@ -12,6 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from .folder import notebook_folder
+
 UNUSABLE = (OSError, ValueError, RuntimeError)
 """The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
 of links."""
@@ -32,13 +34,16 @@ def unwritable_reason(path: Path) -> str | None:
         return path_error_reason(error)
 
 
-def source_folder(name: str) -> Path:
-    """The folder of the file ``name``; the current folder if there is no such file."""
+def source_folder(source: Source) -> Path:
+    """The folder of the file that ``source`` was read from; the notebook's if it is from none."""
+    if source.folder is not None:
+        return source.folder
+    notebook = notebook_folder.path.resolve()
     try:
-        file = Path(name)
-        return file.resolve().parent if file.is_file() else Path.cwd().resolve()
+        file = notebook / source.name
+        return file.resolve().parent if file.is_file() else notebook
     except UNUSABLE:
-        return Path.cwd().resolve()
+        return notebook
 
 
 @dataclass(slots=True, eq=False)
@@ -48,11 +53,14 @@ class Source:
     ``first_line`` is the number of the first line in the author's editor: 2 for the body of a cell,
     whose line 1 is the magic. Two sources are equal only if they are the same object. A text
     without a file or a cell gets its name when its flow is known; nothing else changes.
+
+    ``folder`` is that of the file it was read from; None: it is from none, or the name says it.
     """
 
     name: str
     text: str = field(repr=False)
     first_line: int = 1
+    folder: Path | None = field(default=None, repr=False)
 
     def span(self, start: int = 0, end: int | None = None) -> Span:
         """The range from ``start`` to ``end`` (the end of the text)."""

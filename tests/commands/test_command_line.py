@@ -81,6 +81,37 @@ def test_a_failed_run_is_resumed(capsys: pytest.CaptureFixture[str]) -> None:
     assert Path("asked").read_text() == "xxx"  # the first call is not made again
 
 
+SECRET = """\
+from pathlib import Path
+from agf_magics import tool
+@tool(secret=("token",))
+def weigh(token: str, n: int) -> str:
+    if not Path("works").exists():
+        raise ValueError("no")
+    return f"{len(token)} {n}"
+"""
+
+
+@pytest.mark.parametrize("named", ["id", "name"])
+def test_a_run_is_resumed_with_the_input_that_the_journal_does_not_have(
+    named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("tools.py").write_text(SECRET)
+    Path("p.yaml").write_text(
+        "pipeline: p\nsteps:\n- tool: {name: weigh, args: {token: !expr ctx.token, n: !expr ctx.n}}\n"
+    )
+    given = ["--set", "token=abcdefgh"]
+    assert main(["run", "p.yaml", "--tools", "tools.py", *given, "--set", "n=5"]) == 1
+    run = agf.runs("p").run_id if named == "id" else "p"
+    Path("works").touch()
+    assert main(["resume", run, "--tools", "tools.py"]) == 1
+    assert "journal.secret" in capsys.readouterr().err
+    assert main(["resume", run, "--tools", "tools.py", *given, "--set", "n=6"]) == 1
+    assert "'n' cannot be changed" in capsys.readouterr().err
+    assert main(["resume", run, "--tools", "tools.py", *given, "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out) == "8 5"
+
+
 ODD = {
     "not finite": ("[float('inf'), float('nan')]", ["inf", "nan"]),
     "keys that are no texts": ("{'a': {1: 2, '1': 3, (4, 5): 6}}", {"a": "{1: 2, '1': 3, (4, 5): 6}"}),
@@ -245,3 +276,16 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
         command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
     )
     assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"agf-magics {agf.__version__}\n"
+
+
+def test_a_syntax_error_in_the_tools_is_told_with_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("odd.py").write_text("x = 1\ndef f(:\n")
+    assert main(["run", "good.yaml", "--tools", "odd.py", "--set", "n=1"]) == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "odd.py, line 2: SyntaxError: " in told
+    assert "runpy" not in told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import math
 import threading
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from agf_magics.flow.progress.events import (
     QuestionAsked,
     StepFinished,
 )
+from agf_magics.lifecycle.runs.live import live
 from agf_magics.pictures.pages.parts import progress_text
 from agf_magics.pictures.pages.updates import Updates
 from agf_magics.pictures.row_words import activity, share_of
@@ -325,14 +325,21 @@ def test_the_question_of_a_plain_tool_is_put_on_the_thread_that_waits() -> None:
     assert threads == [threading.current_thread()]
 
 
-def test_calls_next_to_each_other_ask_one_after_another() -> None:
-    tools = Tools(asks_and_waits)
+TURNS = 200
+"""Of the loop: enough for calls that ask on it to ask, if nothing holds them back."""
+
+
+@pytest.mark.parametrize("function", [asks, asks_and_waits])
+def test_calls_next_to_each_other_ask_one_after_another(function: Any) -> None:
+    tools = Tools(function)
     open_now, most = list[str](), list[int]()
 
-    def answer(question: agf.Question) -> str:
+    async def answer(question: agf.Question) -> str:
         open_now.append(question.text)
         most.append(len(open_now))
-        open_now.pop()
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        open_now.remove(question.text)
         return "yes"
 
     assert tools.run(FAN, {"xs": list("abcd")}, ask=answer).output == ["yes"] * 4
@@ -422,13 +429,16 @@ def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
         await asyncio.Event().wait()
         return "yes"
 
-    tools = Tools(asks_and_waits, where="thread")
-    flow = agf.load(ONE, registry=tools.registry)
-    run = agf.start(flow, registry=tools.registry, ask=never)
-    assert asked.wait(10)
-    run.cancel()
-    with contextlib.suppress(agf.RunCancelled):
-        run.result()
+    def cancel() -> None:
+        assert asked.wait(60)
+        (running,) = (run for run in live.running if run.name == "one")
+        running.cancel()
+
+    # In the foreground: the kernel's thread has the tools that are bound to it only while it waits.
+    person = threading.Thread(target=cancel)
+    person.start()
+    run = Tools(asks_and_waits, where=where).run(ask=never)
+    person.join()
     assert (run.status, run.progress.asked) == ("cancelled", {})
     assert run.steps["steps[0]"].state == "cancelled"
 

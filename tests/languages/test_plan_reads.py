@@ -26,6 +26,7 @@ from agf_magics.languages.plan.log.reference import (
 )
 from agf_magics.languages.plan.log.writes import Conflict, find, replay
 from agf_magics.languages.scan import MISSING
+from agf_magics.text.names import same_name
 from agf_magics.text.source import Source
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "context_reads.json"
@@ -122,7 +123,7 @@ TEXTS = st.text(st.characters(exclude_categories=("Cs",)), max_size=6)
 REFERENCES: st.SearchStrategy[Expression] = st.builds(
     Reference,
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_-]{0,5}", fullmatch=True),
-    st.lists(TEXTS, max_size=3).map(tuple),
+    st.lists(TEXTS.map(same_name), max_size=3).map(tuple),  # as a path has its names
     st.sampled_from([None, "*", "①", "employee_B"]),
 )
 DEFAULTS: st.SearchStrategy[Expression] = st.builds(

@@ -38,8 +38,10 @@ def test_defining_prints_one_line(shell: Shell) -> None:
     assert "longest" in default().flows
 
 
-def test_a_name_on_the_line_goes_over_the_documents(ready: Shell) -> None:
-    assert ready.good("%%pipeline other\n" + LONGEST).out == "pipeline other: 2 steps\n"
+def test_a_name_on_the_line_is_for_a_text_without_one(ready: Shell) -> None:
+    assert code(ready.run("%%pipeline other\n" + LONGEST)) == "define.two-names"
+    nameless = LONGEST.replace("pipeline: longest\n", "")
+    assert ready.good("%%pipeline other\n" + nameless).out == "pipeline other: 2 steps\n"
     assert {"other", "longest"} == set(default().flows)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.commands.line import split
+from agf_magics.commands.words import split
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.notebook.completion.complete import Known, complete
 from agf_magics.notebook.display.run_list import moment
@@ -26,7 +26,7 @@ def filled(shell: Shell) -> Shell:
     live.forget()  # runs of other tests
     shell.good("%%pipeline strict --quiet\npipeline: strict\nsteps:\n- transform: {value: ctx.n / 0}")
     assert not shell.run("%run_pipeline strict --quiet --set n=1").ok
-    shell.good("%%pipeline other --quiet\npipeline: p\nsteps:\n- transform: {value: 1 + 1}")
+    shell.good("%%pipeline other --quiet\npipeline: other\nsteps:\n- transform: {value: 1 + 1}")
     for _ in range(44):
         shell.good("%run_pipeline other --quiet")
     return shell

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
+from ...text.names import same_name
 from .throttle import is_number
 
 Where: TypeAlias = Literal["loop", "kernel", "thread", "worker"]
@@ -52,9 +53,9 @@ def name_of(
     checked_name(name, what, "name")
     _refuse_shape(function, what, name)
     if group is None:
-        return name
+        return same_name(name)
     checked_name(group, what, "group")
-    return f"{group}__{name}"
+    return same_name(f"{group}__{name}")
 
 
 def description_of(function: Callable[..., Any]) -> str:
@@ -128,12 +129,12 @@ def checked_limits(where: object, timeout: Any) -> None:
 def checked_names(names: object, option: str) -> tuple[str, ...]:
     """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
-        return (names,)
+        return (same_name(names),)
     if not isinstance(names, (list, tuple, set, frozenset)) or not all(
         isinstance(n, str) for n in names
     ):
         raise TypeError(f"{option} must be a list of names, got {names!r}")
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(map(same_name, names)))
 
 
 def checked_name(name: object, what: str, word: str) -> None:

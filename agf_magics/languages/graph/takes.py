@@ -18,6 +18,7 @@ from ..documents import (
     Json,
     Key,
     Takes,
+    as_name,
     choice,
     mapping_of,
     number_of,
@@ -110,7 +111,12 @@ def _targets(reader: Reader, node: Node, key: Key) -> list[Scalar]:
     nodes = node.items if isinstance(node, Items) else (node,)
     if not nodes:
         reader.wrong_type(node, key)
-    return list(filter(None, (reader.text(each, key) for each in nodes)))
+    return list(filter(None, (_node_name(reader, each, key) for each in nodes)))
+
+
+def _node_name(reader: Reader, node: Node, key: Key) -> Scalar | None:
+    text = reader.text(node, key)
+    return None if text is None else as_name(text)
 
 
 TYPES: Mapping[str, object] = {
@@ -258,7 +264,7 @@ COMMAND = Takes("a text: a program and its arguments", '"ls -l"', S_NAME, _comma
 PARSE = choice("text, json or none", "text", "none", "json")
 TOOL_TYPE = choice("python or shell", "shell", "python")
 EDGE_TYPE = choice("conditional", "conditional")
-SOURCE = Takes("a node, or START", "START", S_NAME, Reader.text)
+SOURCE = Takes("a node, or START", "START", S_NAME, _node_name)
 TARGETS = Takes(
     "a node, END, or a list of nodes",
     "END",

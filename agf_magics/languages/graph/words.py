@@ -378,7 +378,7 @@ _FOLDERS = (
     Key(
         "prompts_dir",
         documents.TEXT,
-        "The folder of the prompt files, relative to the current folder.",
+        "The folder of the prompt files, relative to the notebook's folder.",
     ),
     Key(
         "prompts_relative",

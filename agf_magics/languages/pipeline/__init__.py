@@ -3,10 +3,18 @@ templates."""
 
 from ..documents import Language
 from .json_schema import document_schema
-from .load import load
+from .load import load, load_named, with_name
 from .r1.parse import parse
 from .words import FUNCTIONS, STEPS
 
-LANGUAGE = Language("pipeline", load, {"r1": parse}, schema=document_schema(), functions=FUNCTIONS)
+LANGUAGE = Language(
+    "pipeline",
+    load,
+    {"r1": parse},
+    schema=document_schema(),
+    functions=FUNCTIONS,
+    named=load_named,
+    with_name=with_name,
+)
 
 __all__ = ["FUNCTIONS", "LANGUAGE", "STEPS", "document_schema", "load", "parse"]

@@ -15,6 +15,7 @@ from ...flow.frame import Expr, Name
 from ...flow.step import Failing, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.names import same_name
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import (
@@ -436,7 +437,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         else:
             expr = reader.literal(value, argument)
         if expr is not None:
-            arguments.append((Name(name, node.keys[name].span), expr))
+            arguments.append((Name(same_name(name), node.keys[name].span), expr))
     return NamedArguments(tuple(arguments))
 
 

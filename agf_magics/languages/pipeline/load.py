@@ -7,6 +7,7 @@ decides.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from ...flow.frame import Name
@@ -14,9 +15,10 @@ from ...flow.step import Step
 from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence
 from ...schemas.schema import Schema, check_schemas
 from ...text.diagnostics import Diagnostics
-from ...text.source import Source
+from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, shown
+from ...text.yaml.plain_values import CONSTANTS
 from ...text.yaml.reader import Bounds, documents
 from ..documents import said
 from .body import Grammar, Reader, written
@@ -34,9 +36,15 @@ _BOUNDS = Bounds()
 
 def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Definition:
     """The pipeline and the schemas in ``source``; errors and warnings go to ``problems``."""
+    return load_named(source, problems, bounds, "")
+
+
+def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str) -> Definition:
+    """The same; a pipeline without ``pipeline:`` has ``name``, which the line of its cell gives. A
+    file has no such line (decision P28)."""
     before = problems.error_count
     nodes = documents(source, problems, bounds)
-    loading = _Loading(source, problems)
+    loading = _Loading(source, problems, name)
     for node in nodes:
         loading.document(node)
     flow = loading.flow()
@@ -51,8 +59,8 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
 
 
 class _Loading:
-    def __init__(self, source: Source, problems: Diagnostics) -> None:
-        self.source, self.problems = source, problems
+    def __init__(self, source: Source, problems: Diagnostics, name: str) -> None:
+        self.source, self.problems, self.name = source, problems, name
         self.grammar = Grammar(STEPS, build_step, problems.error_count > 0)
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
@@ -71,7 +79,7 @@ class _Loading:
             schema = read_schema(node, self.problems, self.schemas)
             if schema is not None:
                 self.schemas[schema.name] = schema
-        elif "pipeline" in node.fields:
+        elif "pipeline" in node.fields or (self.name and "steps" in node.fields):
             self.pipelines.append(node)
         else:
             near = suggest(next(iter(node.fields), ""), DOCUMENTS)
@@ -86,7 +94,7 @@ class _Loading:
             self.problems.error(
                 "pipeline.two-pipelines",
                 "one pipeline: per cell",
-                other.keys["pipeline"].span,
+                _head(other),
                 hint,
             )
         if not self.pipelines:
@@ -94,7 +102,7 @@ class _Loading:
         given = self.read(self.pipelines[0])
         if self.problems.error_count:
             return None
-        name: Name = given["pipeline"]
+        name: Name = given.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
         steps: tuple[Step, ...] = given["steps"]
         return Flow(
             name=name.text,
@@ -118,7 +126,45 @@ class _Loading:
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         keys = {name: key for name, key in node.keys.items() if name not in PLANNED}
         scope = outermost(frozenset().union(*map(written, node.entries("steps"))))
-        span = keys["pipeline"].span
+        span, kind = _head(node), DOCUMENTS["pipeline"]
+        if "pipeline" not in keys:  # the name is given elsewhere
+            kind = kind._replace(keys={**kind.keys, "pipeline": _NO_NAME})
         return Reader(self.problems, self.grammar, "", span, scope).fields(
-            DOCUMENTS["pipeline"], node._replace(keys=keys), span
+            kind, node._replace(keys=keys), span
         )
+
+
+_NO_NAME = DOCUMENTS["pipeline"].keys["pipeline"]._replace(required=False)
+
+
+def _head(node: Fields) -> Span:
+    """The key that says what a document is."""
+    return node.keys["pipeline" if "pipeline" in node.keys else "steps"].span
+
+
+def _scalar(name: str) -> str:
+    is_plain = name.isidentifier() and name not in CONSTANTS
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
+
+
+def with_name(text: str, name: str) -> str:
+    """The text of a pipeline that got its name elsewhere, with that name. Any other text as it
+    is.
+
+    >>> print(with_name("# a\\nsteps: []", "it's"))
+    # a
+    pipeline: "it's"
+    steps: []
+    """
+    nodes = documents(Source("", text), Diagnostics())
+    fields = [node for node in nodes if isinstance(node, Fields)]
+    if any("pipeline" in node.fields for node in fields):
+        return text
+    for node in fields:
+        if "steps" in node.fields and "schema" not in node.fields:
+            start, key = node.whole.start, f"pipeline: {_scalar(name)}"
+            if text[start] == "{":
+                return f"{text[: start + 1]}{key}, {text[start + 1 :]}"
+            indent = text[text.rfind("\n", 0, start) + 1 : start]
+            return f"{text[:start]}{key}\n{indent}{text[start:]}"
+    return text

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 from ...flow.expressions import Constant, NamedArguments
 from ...flow.frame import Frame, Name, Ref
 from ...text.diagnostics import StepError
+from ...text.names import same_name
 from ...text.source import Span
 from ...values.value import ATOMS, Value
 from ..documents import advised
@@ -148,7 +149,7 @@ class Arguments(NamedArguments):
     def __init__(self, call: Call) -> None:
         super().__init__(
             tuple(
-                (Name(name, span), Filled(name, cast("Span", span), template))
+                (Name(same_name(name), span), Filled(name, cast("Span", span), template))
                 for name, span, template in call.given
             )
         )

@@ -19,7 +19,9 @@ from ...schemas.schema import Schema, check_schemas, resolve
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.excerpt import safe
-from ...text.source import UNUSABLE, Source, path_error_reason
+from ...text.folder import notebook_folder
+from ...text.names import same_name
+from ...text.source import UNUSABLE, Source, Text, path_error_reason
 from ...text.suggestions import share_suggestion_budget, suggest
 from ...text.yaml.nodes import shorten
 from ...values.value import type_name
@@ -68,11 +70,17 @@ def load(
     """
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
+    name = _checked_name(name)
     defined = check_definition(
-        text, language, strict=strict, registry=default(registry), latent=latent
+        text,
+        language,
+        strict=strict,
+        registry=default(registry),
+        latent=latent,
+        name="" if file else name,
     )
     flow = _flow_of(defined.flow, file or language, text)
-    flow = replace(flow, name=_checked_name(name) or flow.name)
+    flow = replace(flow, name=name or flow.name)
     _name_text(text, flow)
     return flow
 
@@ -111,20 +119,35 @@ def register(
     language: str | None = None,
     *,
     name: str | None = None,
+    on_line: Text | None = None,
     strict: bool = False,
     registry: Registry | None = None,
     origin: str | None = None,
     latent: Collection[str] = (),
     given: Collection[str] = (),
+    known: Registry | None = None,
 ) -> Defined:
-    """`define` with its findings. ``origin``: the cell's id or the file; if another origin has
-    defined the name, there is a note (decision A2)."""
+    """`define` with its findings.
+
+    ``on_line``: the name on the line of a cell, which must be that of the text if that has one
+    (decision P28). ``origin``: the cell's id or the file; if another origin has defined the name,
+    there is a note (decision A2). ``known``: the registry to look names up in, if other files are
+    defined with this one; default None: the one to register in."""
     registry, file, text = default(registry), file_name(text), source_of(text)
     language = language or detect_language(text.text)
+    name = _checked_name(name if on_line is None else on_line.text)
     defined = check_definition(
-        text, language, strict=strict, registry=registry, latent=latent, given=given
+        text,
+        language,
+        strict=strict,
+        registry=known or registry,
+        latent=latent,
+        given=given,
+        name="" if file else name,
     )
-    notes, flow, name = list[Diagnostic](), defined.flow, _checked_name(name)
+    notes, flow = list[Diagnostic](), defined.flow
+    if flow is not None and on_line is not None:
+        refuse_two_names(on_line, flow)
     if flow is not None:
         flow = replace(flow, name=name or flow.name or file or "")
         if not flow.name:
@@ -145,6 +168,16 @@ def _name_text(source: Source, flow: Flow) -> None:
         source.name = f"<text of {safe(shorten(' '.join(flow.name.split())))}>"
 
 
+def refuse_two_names(on_line: Text, flow: Flow) -> None:
+    """Refuse a name on the line of a cell that is not the one in its text (decision P28)."""
+    if flow.name and same_name(flow.name) != same_name(on_line.text):
+        message = f"the line names it {on_line.text!r}, and the text {flow.name!r}"
+        place, named = on_line.locate(0, len(on_line.text)), flow.origin.span
+        related = (("named here too", named),) if named is not None else ()
+        hint = "remove one of them"
+        raise DefinitionError(Diagnostic("define.two-names", message, place, hint, related=related))
+
+
 def _nameless(flow: Flow) -> Diagnostic:
     hint = f"write %%{flow.language} NAME; in Python: define(…, name='NAME')"
     return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.origin.span, hint)
@@ -154,16 +187,19 @@ def find_problems(
     source: Source,
     language: str,
     *,
-    name: str | None,
+    name: Text | None,
     registry: Registry,
     latent: Collection[str] = (),
     given: Collection[str] | None = (),
 ) -> list[Diagnostic]:
     """The findings of `register` for a text that is still written. Nothing is registered, no file
-    is read and no code of a user is called. ``given``: as in `check_definition`; None if it is not
-    known."""
+    is read and no code of a user is called. ``name``: on the line of the cell. ``given``: as in
+    `check_definition`; None if it is not known."""
     try:
-        flow, schemas, problems = _checked(source, language, latent)
+        written = name.text if name is not None and name.text.strip() else None
+        flow, schemas, problems = _checked(source, language, latent, written)
+        if flow is not None and name is not None and written is not None:
+            refuse_two_names(name, flow)
     except DefinitionError as error:
         return list(error.diagnostics)
     _check_refs(schemas, registry, problems)
@@ -181,7 +217,7 @@ def _checked_name(name: str | None) -> str | None:
         raise DefinitionError(
             Diagnostic("define.no-name", f"the name of a flow must be text, not {name!r}")
         )
-    return name
+    return same_name(name) if name is not None else None
 
 
 def check_definition(
@@ -192,10 +228,12 @@ def check_definition(
     registry: Registry,
     latent: Collection[str] = (),
     given: Collection[str] = (),
+    name: str | None = None,
 ) -> Defined:
     """Load, check and link a definition, registering nothing. ``given``: the names of the input of
-    a run that follows. Raises DefinitionError with everything that is wrong."""
-    flow, schemas, problems = _checked(source, language, latent)
+    a run that follows. ``name``: of a text that has none. Raises DefinitionError with everything
+    that is wrong."""
+    flow, schemas, problems = _checked(source, language, latent, name)
     _check_refs(schemas, registry, problems)
     if flow is not None:
         for problem in link_flow(flow, registry)[1]:
@@ -232,11 +270,11 @@ def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterato
 
 
 def _checked(
-    source: Source, language: str, latent: Collection[str] = ()
+    source: Source, language: str, latent: Collection[str] = (), name: str | None = None
 ) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
     problems = Diagnostics()
     with share_suggestion_budget():
-        definition = load_definition(source, language, problems, latent)
+        definition = load_definition(source, language, problems, latent, name)
         flow = definition.flow
         if flow is not None:
             flow, findings = check(flow)
@@ -251,10 +289,17 @@ def _checked(
 
 
 def load_definition(
-    source: Source, language: str, problems: Diagnostics, latent: Collection[str] = ()
+    source: Source,
+    language: str,
+    problems: Diagnostics,
+    latent: Collection[str] = (),
+    name: str | None = None,
 ) -> Definition:
-    """The definition in a text. Raises DefinitionError for a wrong ``latent``."""
+    """The definition in a text. ``name``: of a text that has none. Raises DefinitionError for a
+    wrong ``latent``."""
     reader = language_of(language)
+    if not latent and name and reader.named is not None:
+        return reader.named(source, problems, current.settings.bounds, name)
     if not latent:
         return reader.load(source, problems, current.settings.bounds)
     if isinstance(latent, str) or not all(
@@ -344,11 +389,12 @@ def source_of(text: str | Path | Source) -> Source:
         return text
     if isinstance(text, Path):
         try:
-            return Source(str(text), text.read_bytes().decode("utf-8"))
+            body = text.read_bytes().decode("utf-8")
+            return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
-            raise DefinitionError(
-                Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")
-            ) from None
+            message = f"{text} cannot be read: {path_error_reason(error)}"
+            hint = "define its files: %define reads a folder" if text.is_dir() else None
+            raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
     if not isinstance(text, str):
         raise TypeError(
             f"a definition must be text or the Path of a file, not {type_name(text)}; "
@@ -358,6 +404,15 @@ def source_of(text: str | Path | Source) -> Source:
         hint = f"give a file as a Path: Path({text!r})"
         raise DefinitionError(Diagnostic("define.file", f"{text!r} is text", hint=hint))
     return Source(TEXT, text)
+
+
+def _shown(file: Path) -> str:
+    """The name of the source of a file: as a person wrote it, if that is its place from the
+    notebook's folder too. The journal has the name alone."""
+    if file.is_absolute() or notebook_folder.path == Path.cwd():
+        return str(file)
+    place, folder = file.resolve(), notebook_folder.path
+    return str(place.relative_to(folder) if place.is_relative_to(folder) else place)
 
 
 def file_name(text: str | Path | Source) -> str | None:

@@ -23,6 +23,7 @@ from ...flow.frame import Name
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.folder import notebook_folder
 from ...text.source import UNUSABLE, path_error_reason, source_folder
 from ...text.yaml.nodes import shorten
 
@@ -80,8 +81,8 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
 
 def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
     """The place of ``path``, relative to the definition that names it."""
-    folder = source_folder(around.source.name)
-    root = Path.cwd().resolve() if folder.is_relative_to(Path.cwd().resolve()) else folder
+    folder, notebook = source_folder(around.source), notebook_folder.path.resolve()
+    root = notebook if folder.is_relative_to(notebook) else folder
     try:
         place = (folder / path).resolve()
         there = place in loaded or place.is_file()

@@ -136,7 +136,7 @@ def find_stale(
 ) -> Stale:
     """`stale`, also for the notebook. Without ``unpickles`` it raises NeedsUnpickling where it
     would unpickle."""
-    run = find_ended(run)
+    run = find_ended(run, registry.flows)
     past = find_past_run(run.run_id)
     is_live = isinstance(run, Run) and past.name not in registry.flows
     flow = run.flow if is_live else find_registered(past.name, registry)

@@ -12,6 +12,7 @@ from ...flow.checks.wiring import follow, wires
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.names import same_name
 from ...text.source import Span
 from ...text.suggestions import misspelled_names, suggest
 from ...values.value import TooDeep, Value, settle, type_name
@@ -40,7 +41,12 @@ def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
         message = f"the input must be a mapping of names to values, not {type_name(input)}"
         name = next(iter(names), "word")
         raise DefinitionError(Diagnostic("run.input", message, hint=f"write {{{name!r}: …}}"))
-    return _settle(lambda: {str(key): settle(value) for key, value in input.items()})
+    fields = {same_name(str(key)): value for key, value in input.items()}
+    if len(fields) < len(input):
+        message = "two fields of the input have names that look the same"
+        hint = f"rename one of {', '.join(map(ascii, input))}"
+        raise DefinitionError(Diagnostic("run.input", message, hint=hint))
+    return _settle(lambda: {name: settle(value) for name, value in fields.items()})
 
 
 LATER = "no step writes it before this one; in a fold, acc is the value so far"

@@ -19,10 +19,12 @@ from ...engine.threads.rights import rights
 from ...flow.frame import FlowInput
 from ...flow.progress.events import Event
 from ...flow.steps import Flow
+from ...languages import recognized_language
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.define import for_input, load
@@ -279,6 +281,7 @@ def prepare_run(
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
     run over data. Raises DefinitionError with all problems."""
+    notebook_folder.fix()
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input
 
@@ -339,9 +342,9 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
     """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
     if isinstance(flow, Flow):
         return flow
-    if isinstance(flow, str) and {"\n", ":"}.isdisjoint(flow):  # else it is a definition
-        if flow in registry.flows:
-            return registry.flows[flow]
+    if isinstance(flow, str) and flow in registry.flows:
+        return registry.flows[flow]
+    if isinstance(flow, str) and not _is_definition(flow):
         hint = (
             suggest(flow, registry.flows, "registered flows")
             or "define one first: agf.define(…), or %%pipeline"
@@ -357,6 +360,14 @@ def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
             Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint)
         )
     return load(flow, registry=registry)
+
+
+def _is_definition(text: str) -> bool:
+    """Whether a text that is not the name of a registered flow is a definition, and no name that is
+    misspelt."""
+    return "\n" in text or (
+        ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
+    )
 
 
 def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +25,11 @@ from ...journal.database.errors import JournalError, as_definition_errors, unusa
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
 from ...journal.records.records import UNREADABLE, Record, decoded
-from ...journal.runs import RunRow
+from ...journal.runs import RunRow, read_run
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
 from ...languages.over import OVER
+from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source
@@ -47,6 +48,7 @@ from ..storage.lookup import (
 from ..storage.manifest import Manifest, Text, read_manifest
 from ..storage.persistence import restore_rows
 from ..storage.relink import load_texts, refused
+from ..storage.run_names import identify, named_runs, word_of
 from .comparison import ComparedRun, Comparison, compare
 
 if TYPE_CHECKING:
@@ -228,12 +230,13 @@ class PastRun(BaseRun):
             what = at or "its output"
             raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
 
-    def compare(self, other: PastRun) -> Comparison:
-        """Return how the run ``other`` (required) differs: a table with one row per step, with the
-        attributes ``values`` (a table of the values that differ) and ``definitions`` (the
-        difference of the texts).
+    def compare(self, other: PastRun | Run | str) -> Comparison:
+        """Return how the run ``other`` (required: a run, or what names one) differs: a table with
+        one row per step, with the attributes ``values`` (a table of the values that differ) and
+        ``definitions`` (the difference of the texts).
 
-        Raises DefinitionError if one of the runs is damaged."""
+        Raises DefinitionError if one of the runs is damaged, or is not in the journal."""
+        other = other if isinstance(other, PastRun) else find_past_run(other)
         first, second = (
             ComparedRun(run.run_id, run.input, run.output, run.stores, run.order, run.records)
             for run in (self, other)
@@ -310,11 +313,32 @@ class PastRun(BaseRun):
         return f"<PastRun {self.run_id} {self.status}>"
 
 
-def find_past_run(run_id: str) -> PastRun:
-    """A run of the journal. Raises DefinitionError."""
+def find_past_run(run: object) -> PastRun:
+    """The run of the journal that ``run`` names (see `run_names`), or a run. Raises
+    DefinitionError."""
     store = journal()
     with as_definition_errors():
-        return PastRun(store, find_run(store, run_id))
+        return PastRun(store, find_run(store, run))
+
+
+def find_named(run: object, flows: Collection[str] | None = None) -> Run | PastRun:
+    """The run that ``run`` names, of this process or of the journal; a run itself. ``flows``: see
+    `identify`. Raises DefinitionError."""
+    if isinstance(run, Run | PastRun):
+        return run
+    word = word_of(run)
+    if (here := live.find(word)) is not None:
+        return here
+    if journal_file() is None:
+        runs = named_runs(None)
+        if not runs:
+            journal()  # refuses
+        return live.find(identify(word, runs, where="", flows=flows)) or find_past_run(word)
+    store = journal()
+    with as_definition_errors():
+        row = read_run(store, word)
+        run_id = word if row is not None else identify(word, named_runs(store), flows=flows)
+        return live.find(run_id) or PastRun(store, row or find_run(store, run_id))
 
 
 def find_call(run: PastRun, place: str, kind: str = "") -> Record:
@@ -336,11 +360,11 @@ def find_call(run: PastRun, place: str, kind: str = "") -> Record:
     return last
 
 
-def find_ended(run: Run | PastRun | str) -> Run | PastRun:
+def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -> Run | PastRun:
     """A run that has ended and is journaled: the live one, which still has its definitions, its
-    input and its secrets, else that of the journal. Raises DefinitionError."""
-    if isinstance(run, str):
-        run = live.find(run) or find_past_run(run)
+    input and its secrets, else that of the journal. ``flows``: see `identify`. Raises
+    DefinitionError."""
+    run = find_named(run, flows)
     if run.status in ("running", "pending"):
         raise refused_running(run.run_id)
     return run if run._in_journal is not None else find_past_run(run.run_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
@@ -20,12 +19,14 @@ from ...pictures.plain import counted
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.names import same_name
 from ..runs.live import live
 from ..runs.run import Run
 from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
 from ..storage.persistence import forget_old
 from ..storage.relink import refused
-from .past_run import PastRun, find_past_run
+from ..storage.run_names import started_at
+from .past_run import PastRun, find_named, find_past_run
 
 if TYPE_CHECKING:
     from ..table_runs.over import Over
@@ -55,21 +56,31 @@ class Runs(tuple[RunLine, ...]):
         return runs_page(self)["text/plain"]
 
 
-def runs(run_id: str | None = None) -> Any:
+def runs(run_id: str | None = None, *, flow: str | None = None) -> Any:
     """Return the live runs and those in the journal (`Runs`), or one of them.
 
-    ``run_id``: the id of a run, or the beginning of one. Default None: all runs, the latest first.
+    Parameters:
+
+    - ``run_id``: the id of a run, the name of a flow, which means its last run, or an unambiguous
+      beginning of an id. Default None: all runs, the latest first.
+    - ``flow``: the name of a flow, of which all runs are returned. Default None: of all flows.
 
     Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises
     DefinitionError if the journal cannot be read or has no such run.
     """
     if run_id is not None:
-        return live.find(run_id) or find_past_run(run_id)
+        if flow is not None:
+            message = "runs takes the name of one run or the flow of a list, not both"
+            raise refused("journal.unknown-run", message, f"write agf.runs(flow={flow!r})")
+        return find_named(run_id)
     here = {run.run_id: run for run in live if run.journal is None}
     lines = [
         *map(_live_line, reversed(here.values())),
         *map(_line, journaled_runs()),
     ]
+    if flow is not None:
+        wanted = same_name(flow)
+        lines = [line for line in lines if same_name(line.name) == wanted]
     return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
 
 
@@ -159,13 +170,15 @@ def _line(head: RunHead) -> RunLine:
 
 def _live_line(run: Run) -> RunLine:
     seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
-    started = (
-        time.time() - (time.monotonic() - run.progress.when)
-        if run.progress.when is not None
-        else time.time()
-    )
     return RunLine(
-        run.run_id, run.name, run.status, started, seconds, "not in the journal", tokens, run.cost
+        run.run_id,
+        run.name,
+        run.status,
+        started_at(run),
+        seconds,
+        "not in the journal",
+        tokens,
+        run.cost,
     )
 
 

@@ -41,7 +41,7 @@ from .past_run import PastRun, find_ended, input_again
 
 
 def rerun(
-    run_id: str,
+    run_id: str | Run | PastRun,
     step: str,
     *,
     input: Mapping[str, Value] | None = None,
@@ -59,7 +59,8 @@ def rerun(
 
     Parameters:
 
-    - ``run_id``: the id of the earlier run, or the beginning of one. Required.
+    - ``run_id``: the id of the earlier run, the name of a flow, which means its last run, an
+      unambiguous beginning of an id, or a run. Required.
     - ``step``: the id of a step of that run, as in ``run.steps``. Required.
     - ``input``: a mapping with fields of the input that replace those of the earlier run. Default
       None: the same input.
@@ -90,7 +91,7 @@ def rerun_from(
     """`rerun` that returns at once: the caller must `wait` unless the run is in the background."""
     refuse_inside("rerun")
     registry = default(options.registry)
-    earlier = find_ended(run)
+    earlier = find_ended(run, registry.flows)
     key = find_step(earlier.progress.rows, step, f"run {earlier.run_id!r}")
     flow = find_registered(earlier.name, registry)
     again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))

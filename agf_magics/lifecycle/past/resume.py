@@ -30,6 +30,7 @@ from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
 from ..input.options import DEFAULTS, RunOptions, replaying
@@ -48,10 +49,11 @@ from ..storage.lookup import (
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.persistence import watch
 from ..storage.relink import link_as_it_was, refused
+from .past_run import PastRun
 
 
 def resume(
-    run_id: str | None = None,
+    run_id: str | Run | PastRun | None = None,
     *,
     input: Mapping[str, Value] | None = None,
     answer: Value = None,
@@ -71,8 +73,8 @@ def resume(
 
     Parameters:
 
-    - ``run_id``: the id of the run, an unambiguous beginning of it, or the name of a flow: then its
-      last run that can be resumed. Default None: the last run of this notebook that was
+    - ``run_id``: the id of the run, the name of a flow, which means its last run that can be
+      resumed, an unambiguous beginning of an id, or a run. Default None: the last run of this notebook that was
       interrupted, failed, was cancelled or waits for an answer.
     - ``input``: a mapping with the inputs that the journal does not contain (secrets). Default
       None.
@@ -107,7 +109,9 @@ def resume(
 
 
 def resume_run(
-    run_id: str | None, input: Mapping[str, Value] | None = None, options: RunOptions = DEFAULTS
+    run_id: str | Run | PastRun | None,
+    input: Mapping[str, Value] | None = None,
+    options: RunOptions = DEFAULTS,
 ) -> Run:
     """`resume` that returns at once: the caller must `wait` unless the run is in the background."""
     resumed, head = prepare_resumed(run_id, input, options)
@@ -134,12 +138,13 @@ def resume_run(
 
 
 def prepare_resumed(
-    run_id: str | None = None,
+    run_id: str | Run | PastRun | None = None,
     input: Mapping[str, Value] | None = None,
     options: RunOptions = DEFAULTS,
 ) -> tuple[Run, RunHead]:
     """A run that can be resumed, and its row in the journal; neither claimed nor started."""
     refuse_inside("resume")
+    notebook_folder.fix()
     if replaying.get() is not None:
         message = "a run cannot be resumed while a recording is replayed: its calls would be made"
         raise refused(
@@ -147,8 +152,8 @@ def prepare_resumed(
         )
     store = journal()
     with as_definition_errors():
-        row = find_resumable(store, run_id)
-        resumed = _resumed(store, row, run_id or row.listed.run_id, input, options)
+        row = find_resumable(store, run_id, default(options.registry).flows)
+        resumed = _resumed(store, row, row.listed.run_id, input, options)
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
@@ -162,7 +167,6 @@ def prepare_resumed(
 def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
-    """``run_id``: the id as the user wrote it, for errors."""
     head, registry = row.listed, default(options.registry)
     order, earlier = _journaled(store, row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)

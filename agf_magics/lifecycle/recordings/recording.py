@@ -85,7 +85,7 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
 
     Parameters:
 
-    - ``run``: a `Run` or a `PastRun` that has ended, or its id. Required.
+    - ``run``: a `Run` or a `PastRun` that has ended, or what names it. Required.
     - ``path``: the file, such as ``run.agf``. Required.
     - ``redact``: a function that gets each line as a dict before it is written, and returns the
       line to write. Give the same function to `replay`. Default None: the lines are written as

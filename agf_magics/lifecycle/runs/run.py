@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import re
 import secrets
 import warnings
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from unicodedata import category
 
 from ...catalog import Tool
 from ...engine import run as engine
@@ -36,6 +36,7 @@ from ...pictures.plain import counted
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place
+from ...text.names import same_name
 from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
@@ -62,7 +63,9 @@ V = TypeVar("V")
 class NamedValues(dict[str, V]):
     """Values by name. An unknown name is told with the nearest one."""
 
-    def __missing__(self, name: object) -> NoReturn:
+    def __missing__(self, name: object) -> V:
+        if isinstance(name, str) and (same := same_name(name)) in self:
+            return self[same]
         near = suggest(str(name), self, "the names")
         raise KeyError(f"there is no {name!r} here: {near or 'there are no names yet'}")
 
@@ -132,7 +135,7 @@ class Run(BaseRun):
         options: RunOptions,
         warnings: Iterable[Diagnostic],
     ) -> None:
-        name = _UNSAFE.sub("_", linked.flow.name or linked.flow.language)[:60]
+        name = _typable(linked.flow.name or linked.flow.language)[:60]
         self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
         self.input, self.context = flow_input.input, flow_input.context
         self._continues = ""
@@ -443,7 +446,15 @@ class Run(BaseRun):
 
 
 _numbers = itertools.count(1)
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]")
+
+
+def _typable(name: str) -> str:
+    """The name of a flow as the first part of an id: a word of a line without quotes. It keeps the
+    letters and digits of all scripts, with their marks."""
+    return "".join(
+        each if each.isalnum() or each in "_.-" or category(each).startswith("M") else "_"
+        for each in same_name(name)
+    )
 
 
 DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})

@@ -9,7 +9,7 @@ so that its interval is narrow: the same row is hard for both.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...journal.codec.json_texts import encode
@@ -102,6 +102,24 @@ class TableComparison:
         return ("", *self.runs), tuple(rows)
 
     @property
+    def inputs(self) -> Cells:
+        """The inputs that are no columns, as `--set` gives them, where the two runs differ."""
+        columns = _from_table(self.first) | _from_table(self.other)
+        before, after = (
+            {name: value for name, value in row.input.items() if name not in columns}
+            for row in self._pairs[0][2:]
+        )
+        names = [
+            name
+            for name in dict.fromkeys((*before, *after))
+            if encode(before.get(name)) != encode(after.get(name))
+        ]
+        rows = tuple(
+            (name, *(cell_text(each.get(name)) for each in (before, after))) for name in names
+        )
+        return ("input", *self.runs), rows
+
+    @property
     def definitions(self) -> str:
         """How the texts of the flows differ, as a unified diff; empty if they are the same."""
         before, after = (
@@ -131,6 +149,8 @@ class TableComparison:
         title = ", compared with ".join(self.runs)
         by = f"by {self.key!r}" if self.key else "by number"
         yield f"{title}: {counted(self.matched, 'row')} matched {by}", table(*self.totals)
+        if self.inputs[1]:
+            yield "Inputs that differ", table(*self.inputs)
         scores = tuple(
             (n, str(self.first.scores[n].mean), str(self.other.scores[n].mean), str(difference))
             for n, difference in self.scores.items()
@@ -174,13 +194,26 @@ def _matched(
     pairs = [
         (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
     ]
-    differing = sum(one.input != two.input for _, _, two, one in pairs) if key is None else 0
+    differing = 0
+    if key is None:
+        names = _from_table(first) & _from_table(other)
+        differing = sum(not names or _differs(one, two, names) for _, _, two, one in pairs)
     if not pairs or differing * 2 > len(pairs):
         message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
         hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
         raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
     for i, j, two, one in pairs:
         yield i, j, one, two
+
+
+def _from_table(table: RowTable) -> set[str]:
+    """The inputs that rows have from the table: the columns, also under another name. The others
+    are the same for all rows; they are what two runs over one table are often compared for."""
+    return {*table.terms.columns, *table.terms.rename}
+
+
+def _differs(one: TableRow, two: TableRow, names: Iterable[str]) -> bool:
+    return any(one.input.get(name) != two.input.get(name) for name in names)
 
 
 def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:

@@ -21,7 +21,7 @@ from ...text.suggestions import suggest
 from ...values.value import Value, settle, type_name
 from ..launch import launch
 from ..launch.launch import find_flow
-from ..past.past_run import PastRun, find_past_run
+from ..past.past_run import PastRun, find_named
 from ..runs.run import Run
 from ..table_runs.over import Over
 from ..table_runs.scores import Known, Outcome, Scores, summarize
@@ -185,5 +185,5 @@ def _plain(result: Any) -> Value:
 
 def table_of(run: Run | PastRun | RowTable | str) -> RowTable:
     """The table of a run over data. Raises DefinitionError."""
-    run = find_past_run(run) if isinstance(run, str) else run
+    run = run if isinstance(run, RowTable) else find_named(run)
     return run if isinstance(run, RowTable) else run.table

@@ -1,24 +1,26 @@
-"""Runs of the journal, found by id and read, for whatever resumes, reuses or shows them."""
+"""Runs of the journal, found by what names them and read, for whatever resumes, reuses or shows
+them.
+"""
 
 from __future__ import annotations
 
-from ...catalog import default
+from collections.abc import Collection, Sequence
+
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.signatures import SignatureError
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
 from ...journal.records.records import Record
-from ...journal.runs import RunHead, RunRow, list_runs, read_run
+from ...journal.runs import RunRow, read_run
 from ...pictures.plain import counted
 from ...settings.folders import journal_file, this_notebook
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError
-from ...text.suggestions import suggest
-from ...values.value import Value, type_name
+from ...values.value import Value
 from ..input.fields import fields_of
-from ..runs.live import live
 from .manifest import Manifest, read_manifest
 from .relink import refused
+from .run_names import NamedRun, identify, named_runs, runs_of, word_of
 
 UNFINISHED = ("interrupted", "waiting")
 """The statuses of runs that the next session should continue."""
@@ -35,30 +37,18 @@ def journal() -> Store:
         return Store.at(path)
 
 
-def find_run(store: Store, run_id: str) -> RunRow:
-    """A run by its id, or by an unambiguous beginning of it. Raises DefinitionError,
-    JournalError."""
-    if not isinstance(run_id, str):
-        message = f"a run's id is text, not {type_name(run_id)}"
-        raise refused("journal.unknown-run", message, "use run.run_id")
-    row = read_run(store, run_id)
+def find_run(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
+    """The run of the journal that ``run`` names, or a run. ``flows``: see `identify`. Raises
+    DefinitionError, JournalError."""
+    word = word_of(run)
+    row = read_run(store, word)  # most often it is a whole id
     if row is not None:
         return row
-    started = [run.run_id for run in live.running]  # its row may not be written yet
-    run_ids = list(dict.fromkeys([*started, *(head.run_id for head in list_runs(store))]))
-    near = [each for each in run_ids if run_id and each.startswith(run_id)]
-    if len(near) == 1:
-        row = read_run(store, near[0])
-        if row is None:
-            raise refused_running(run_id)
-        return row
-    if near:
-        message = f"{len(near):,} runs have ids that begin with {run_id!r}"
-        raise refused("journal.unknown-run", message, f"write more of it: {', '.join(near[:5])}")
-    hint = suggest(run_id, run_ids, "runs") or "the journal is empty"
-    if run_id in default().flows:
-        hint = f"this flow has no run in the journal: %run_pipeline {run_id} runs it"
-    raise refused("journal.unknown-run", f"there is no run {run_id!r} in the journal", hint)
+    run_id = identify(word, named_runs(store), flows=flows)
+    row = read_run(store, run_id)
+    if row is None:
+        raise refused_running(run_id)
+    return row
 
 
 def check_given(order: Manifest, input: Value, run_id: str) -> None:
@@ -77,30 +67,54 @@ def check_given(order: Manifest, input: Value, run_id: str) -> None:
         raise refused("journal.secret", message, hint)
 
 
-def find_resumable(store: Store, run: str | None) -> RunRow:
-    """The run of that id or its beginning; of the name of a flow with several runs the last one
-    that can be resumed; None: the last one of this notebook. Raises DefinitionError,
-    JournalError."""
-    others, errors = list[RunHead](), list[JournalError]()
-    heads = list_runs(store, run) if isinstance(run, str | None) else []
-    if run is not None and len(heads) < 2:
-        return find_run(store, run)
-    for head in heads:
-        if head.status not in RESUMABLE:
+def find_resumable(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
+    """The run that ``run`` names; of the name of a flow the last one that can be resumed. None: the
+    last one of this notebook. ``flows``: see `identify`. Raises DefinitionError, JournalError."""
+    runs = named_runs(store)
+    if run is not None:
+        word = word_of(run)
+        runs = [] if any(each.run_id == word for each in runs) else runs_of(word, runs)
+        if not runs:
+            return find_run(store, word, flows)
+        if len(runs) == 1:
+            return find_run(store, runs[0].run_id)  # what is wrong with it is told of it
+    others, errors = list[NamedRun](), list[JournalError]()
+    for each in runs:
+        if each.status not in RESUMABLE:
             continue
         try:
-            row = find_run(store, head.run_id)
+            row = find_run(store, each.run_id)
         except JournalError as error:  # a damaged run does not hide the others
             errors.append(error)
             continue
         if run is not None or _notebook(row) == this_notebook():
             return row
-        others.append(head)
+        others.append(each)
     if errors:
         raise errors[0]
+    raise _none_resumable(store, word if run is not None else None, runs, others)
+
+
+def _none_resumable(
+    store: Store, name: str | None, runs: Sequence[NamedRun], others: Sequence[NamedRun]
+) -> DefinitionError:
+    """The error if none of ``runs`` can be resumed. ``others``: those that can, of other notebooks."""
+    running = [each for each in runs if each.status in ("running", "pending")]
+    if name is not None and running:
+        return refused_running(running[0].run_id)
     hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
-    whose = "this notebook" if run is None else repr(run)
-    raise refused("journal.unknown-run", f"no run of {whose} can be resumed: all ended well", hint)
+    whose = "this notebook" if name is None else repr(name)
+    ended = (each for each in runs if each.status == "ok")
+    has_ended = name is not None or any(_is_of_this_notebook(store, each) for each in ended)
+    why = "all ended well" if has_ended else "there is none in the journal"
+    return refused("journal.unknown-run", f"no run of {whose} can be resumed: {why}", hint)
+
+
+def _is_of_this_notebook(store: Store, run: NamedRun) -> bool:
+    try:
+        return _notebook(find_run(store, run.run_id)) == this_notebook()
+    except (JournalError, DefinitionError):
+        return False
 
 
 def _notebook(row: RunRow) -> str:

@@ -46,7 +46,7 @@ def load_texts(texts: Sequence[Text]) -> tuple[Flow, list[Flow | None]]:
 
 def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
-    definition = load_definition(text.source, text.language, problems, text.latent)
+    definition = load_definition(text.source, text.language, problems, text.latent, text.name)
     flow = definition.flow
     if flow is not None:
         for option in text.chosen:

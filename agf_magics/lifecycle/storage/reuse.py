@@ -16,6 +16,7 @@ from ...journal.runs import RunHead, list_runs, missing_results, reading_texts
 from ..runs.run import Run
 from .lookup import find_run, journal, unpickled
 from .relink import refused
+from .run_names import identify, named_runs, word_of
 
 MAX_RUNS = 20
 """The number of runs that are searched for results."""
@@ -31,9 +32,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         return
     store = journal()
     with as_definition_errors():
-        heads = (
-            latest_runs(store, run) if earlier is True else [find_run(store, str(earlier)).listed]
-        )
+        heads = latest_runs(store, run) if earlier is True else [_named(store, run, earlier)]
         if run.journal is not None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), partial(unpickled, trust=False))
@@ -42,6 +41,14 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
                 for head in heads:
                     reuse.add(head.run_id, missing_results(connection, head.num, reuse.count))
             run.journal.reuse = reuse
+
+
+def _named(store: Store, run: Run, earlier: object) -> RunHead:
+    """The run that ``earlier`` names, which is never ``run`` itself: it may be the last of its
+    flow. Raises DefinitionError, JournalError."""
+    word = word_of(earlier)
+    others = [each for each in named_runs(store) if each.run_id != run.run_id]
+    return find_run(store, identify(word, others)).listed
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:

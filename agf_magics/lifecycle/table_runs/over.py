@@ -20,6 +20,7 @@ from ...flow.steps import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError
+from ...text.names import same_name
 from ...text.source import Source, Span
 from ...text.suggestions import join_hints, misspelled_names, suggest
 from ...values.tables.rows import ListRows, Rows
@@ -129,7 +130,7 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
         return registry
     other = copy.copy(registry)
     other.flows = copy.copy(registry.flows)
-    other.flows._held = {**registry.flows._held, flow.name: flow}
+    other.flows._held = {**registry.flows._held, same_name(flow.name): flow}
     return other
 
 

@@ -180,7 +180,7 @@ def _steps(wanted: Wanted) -> Iterable[str]:
     """The ids of the steps of the run that the line names."""
     flows = wanted.known.registry.flows
     for id, name, _ in wanted.known.runs():
-        if any(word and id.startswith(word) for word in wanted.before):
+        if any(word and (name == word or id.startswith(word)) for word in wanted.before):
             body = [*every(flows[name].body)] if name in flows else []
             return [step.id for step in body if not isinstance(step, Sequence)]
     return ()

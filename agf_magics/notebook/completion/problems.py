@@ -105,7 +105,7 @@ def _findings(
         magic if is_definition else "pipeline",
         registry=registry,
         given=given,
-        name=parsed.text("NAME") if is_definition else "inline",
+        name=parsed.word("NAME") if is_definition else None,
         latent=[word.text for word in parsed.words("--latent")],
     )
 

@@ -9,8 +9,9 @@ from datetime import datetime
 from datetime import time as clock_time
 from typing import Any
 
-from ...commands.line import ParsedLine, Token, check_known, line_error
+from ...commands.line import ParsedLine, check_known
 from ...commands.values import count
+from ...commands.words import Token, line_error
 from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live

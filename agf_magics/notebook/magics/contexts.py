@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from ...catalog import Context
-from ...commands.line import ParsedLine, Token, check_known, line_error
+from ...commands.line import ParsedLine, check_known
 from ...commands.values import count, near_file, write_file
+from ...commands.words import Token, line_error
 from ...languages.plan import Log, Reading, as_log
 from ...languages.plan.log.lines import format_lines, parse_lines
 from ...lifecycle.definitions.define import source_of

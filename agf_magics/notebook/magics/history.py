@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
-from ...commands.line import ParsedLine, Token, line_error
+from ...commands.line import ParsedLine
 from ...commands.values import (
     amount,
     at,
@@ -20,6 +20,7 @@ from ...commands.values import (
     workers_of,
     write_by,
 )
+from ...commands.words import Token, line_error
 from ...flow.steps import Flow
 from ...languages.over import OVER
 from ...lifecycle.input.options import RunOptions
@@ -29,11 +30,10 @@ from ...lifecycle.past.rerun import failed_step, rerun_from
 from ...lifecycle.past.resume import resume_run
 from ...lifecycle.runs import live
 from ...lifecycle.runs import run as run_module
+from ...lifecycle.storage.run_names import identify, named_runs
 from ...pictures.plain import counted, line
 from ...settings import settings
-from ...settings.folders import journal_file
 from ...text.diagnostics import DefinitionError
-from ...text.suggestions import suggest
 from ..display.rendering import print_findings
 from ..explorer.opening import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
@@ -138,7 +138,7 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
     # What is compared, exported or recorded is in the journal.
     is_journaled = parsed.given.keys() & {"--compare", "--export", "--record"}
-    run: Any = _past(word) if is_journaled else _find(word) or _past(word)
+    run: Any = (_past if is_journaled else _named)(word)
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if exported is not None:
         write_by(exported, run.export)
@@ -214,31 +214,18 @@ def cancel_run(run: run_module.Run) -> None:
     run.cancel("%runs --cancel")
 
 
-def _find(word: Token) -> run_module.Run | None:
-    """A run of this process; None if only the journal may have it."""
-    return (
-        live_run(word)
-        if any(word.text in run.run_id for run in live.live) or journal_file() is None
-        else None
-    )
+def _named(word: Token) -> run_module.Run | PastRun:
+    named: run_module.Run | PastRun = at(word, lambda: past_run.find_named(word.text))
+    return named
 
 
 def live_run(word: Token) -> run_module.Run:
-    """A run of this process by its id, or by a part that no other id has."""
-    known = {run.run_id: run for run in live.live}
-    exact = known.get(word.text)
-    found = [exact] if exact is not None else [run for id, run in known.items() if word.text in id]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        names = ", ".join(run.run_id for run in found[:10])
-        message, hint = (
-            f"{len(found)} runs have {word.text!r} in their id",
-            f"write more of it: {names}",
-        )
-    else:
-        message, hint = (
-            f"there is no run {word.text!r}",
-            suggest(word.text, known, "runs") or "%runs lists the runs",
-        )
-    raise line_error("unknown-run", message, word, hint)
+    """The run of this process that a word names."""
+    here, runs = {run.run_id: run for run in live.live}, named_runs(None)
+    run_id = at(
+        word,
+        lambda: identify(
+            word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"
+        ),
+    )
+    return here[run_id]

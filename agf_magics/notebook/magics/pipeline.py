@@ -4,18 +4,20 @@ makes their output.
 
 from __future__ import annotations
 
-import glob
 from pathlib import Path
 from typing import Any, cast
 
 from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
-from ...commands.line import ParsedLine, check_known, line_error
+from ...commands.line import ParsedLine, check_known
 from ...commands.values import near_file, write_by, write_file
+from ...commands.words import line_error
 from ...languages import LANGUAGES
+from ...lifecycle.definitions.file_sets import definition_files, knowing
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..display import registered
+from ..notebook import definition_text
 from ..output.output import show
 from .base import NotebookMagics, takes
 
@@ -52,9 +54,9 @@ class PipelineMagics(NotebookMagics):
             self.notebook.registry.flows.remove(self.notebook.flow(unwanted).name)
             print(f"deleted {unwanted.text}")
         if name is not None and target is not None:
-            write_file(target, self.notebook.flow(name).source.text)
+            write_file(target, definition_text(self.notebook.flow(name)))
         elif name is not None:
-            print(self.notebook.flow(name).source.text)
+            print(definition_text(self.notebook.flow(name)))
         elif unwanted is None:
             show(registered.flows(self.notebook.registry))
 
@@ -95,15 +97,23 @@ class PipelineMagics(NotebookMagics):
     @takes(magics.DEFINE)
     def define(self, parsed: ParsedLine) -> None:
         problems: list[Diagnostic] = []
+        files = dict[Path, None]()
         for word in parsed.words("FILE"):
-            paths = sorted(glob.glob(word.text, recursive=True))
-            if not paths:
+            named = [file for file in definition_files(word.text) if file.exists()]
+            if not named:
                 message = f"no file {word.text!r}"
+                if Path(word.text).is_dir():
+                    message = f"no definition in the folder {word.text!r}"
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
-            for path in paths:
-                try:
-                    self.notebook.define(Path(path), parsed, language=None, name=None, origin=path)
-                except DefinitionError as error:
-                    problems.extend(error.diagnostics)
+            files |= dict.fromkeys(named)
+        registry = self.notebook.registry
+        known = knowing(files, registry) if len(files) > 1 else registry
+        for file in files:
+            try:
+                self.notebook.define(
+                    file, parsed, language=None, name=None, origin=str(file), known=known
+                )
+            except DefinitionError as error:
+                problems.extend(error.diagnostics)
         if problems:
             raise DefinitionError(*problems)

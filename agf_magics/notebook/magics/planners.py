@@ -10,8 +10,9 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
-from ...commands.line import ParsedLine, Token, line_error
+from ...commands.line import ParsedLine
 from ...commands.values import at, count, value, workers_of, write_file
+from ...commands.words import Token, line_error
 from ...engine.runner import clock
 from ...flow.steps import Flow
 from ...languages.plan.header import Header, load_header

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....text.names import same_name
 from ...scan import MISSING
 from .operations import find
 
@@ -36,6 +37,10 @@ class Path:
     end: int = field(default=0, compare=False)
     prefixed: bool = field(default=False, compare=False)
     """Whether it is written with ``state.``."""
+
+    def __post_init__(self) -> None:
+        # A frozen dataclass of slots has no other way.
+        object.__setattr__(self, "names", tuple(map(same_name, self.names)))
 
     def of(self, state: Any) -> Any:
         """The value in the state; None if there is none."""

@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ....text.folder import notebook_folder
 from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
 from ....text.suggestions import join_hints, suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten, shown
@@ -152,7 +153,7 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
     """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is
     ours.
 
-    ``own``: the folder of the graph; ``working``: the current folder.
+    ``own``: the folder of the graph; ``working``: the notebook's.
     """
     bases = [own, working] if folders.relative else [working]
     searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
@@ -169,7 +170,7 @@ _ENDINGS = (".yaml", ".yml", ".txt", ".md")
 
 def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     """The file that the name leads to; None: the name is the prompt itself."""
-    working, own = Path.cwd().resolve(), source_folder(node.span.source.name)
+    working, own = notebook_folder.path.resolve(), source_folder(node.span.source)
     root = working if own.is_relative_to(working) else own
     tried = dict[str, None]()
     for path in places(node.text, own, working, folders):
@@ -219,7 +220,7 @@ def _shown(path: Path, root: Path) -> str:
 
 
 def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
-    working = Path.cwd().resolve()
+    working = notebook_folder.path.resolve()
     name = _shown(path, working) if path.is_relative_to(working) else node.text
     try:
         if path.stat().st_size > _LARGEST:

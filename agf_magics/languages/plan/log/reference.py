@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NoReturn
 
+from ....text.names import same_name
 from ....text.source import Span, Text
 from ....values.value import Value
 from ...scan import MISSING, QUOTED, Refusal, Scanner, parse_at, read_number
@@ -330,7 +331,7 @@ class _Parser(Scanner):
                     )
                     self.wrong_reference("expected a name after this dot", at, at + 1, hint)
                 at = segment.end()
-                path.append(segment[0])
+                path.append(same_name(segment[0]))
             else:
                 at, chosen = self.bracket(at, path, first=at == kind.end())
                 instance = chosen if chosen is not None else instance

@@ -1,0 +1,160 @@
+"""The words of a line, each with the place of its characters: quotes, blanks, comments.
+
+IPython's splitter keeps the quotes inside a value (``--set 'q=1'``), refuses ``--set msg="a b"``
+and loses the place of a word, which a caret needs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from ..text.characters import DASHES, QUOTES, describe, meant_by
+from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.source import Source, Span
+
+BLANKS = " \t\r\n"
+
+
+ESCAPES = os.sep != "\\"
+"""Whether a backslash escapes the next character; on Windows it separates the parts of a path."""
+
+
+ESCAPED = ("", *BLANKS, "'", '"', "\\", ";", "#")
+"""What a backslash escapes outside of quotes; the empty text: it ends the line."""
+
+
+class Token(NamedTuple):
+    """A word of the line without its quotes, and the place of each character. It is a
+    `text.diagnostics.Text`."""
+
+    text: str
+    span: Span
+    at: tuple[int, ...]
+    """The offset in the source of every character of ``text``, and of the end."""
+
+    def locate(self, start: int, end: int) -> Span:
+        return Span(
+            self.span.source, self.at[min(start, len(self.text))], self.at[min(end, len(self.text))]
+        )
+
+    def part(self, start: int, end: int) -> Token:
+        return Token(self.text[start:end], self.locate(start, end), self.at[start : end + 1])
+
+
+def line_error(
+    what: str, message: str, place: Token | Span, hint: str | None = None
+) -> DefinitionError:
+    """The error ``magic.WHAT`` of a word of the line."""
+    span = place.span if isinstance(place, Token) else place
+    return DefinitionError(Diagnostic(f"magic.{what}", message, span, hint))
+
+
+def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token]:
+    """The words of ``source`` as in a POSIX shell, each with its place. A word that begins with #
+    begins a comment, and a ; at the end is that of a cell whose value is not shown; in quotes both
+    are text.
+
+    >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"; # g'''))]
+    ['a', 'b c', 'q={"x": 1}', 'd=e f']
+    """
+    words, text, i = list[Token](), source.text, start
+    while i < len(text) and text[i] != "#":
+        if text[i] in BLANKS:
+            i += 1
+        else:
+            words.append(_word(source, i, escapes))
+            i = words[-1].span.end
+    while words and (rest := _without_semicolon(words[-1])) is not None:
+        words[-1:] = [rest] if rest.text else []
+    return words
+
+
+def _without_semicolon(word: Token) -> Token | None:
+    """A word without the ; at its end; None if it has none, or has it in quotes or escaped."""
+    written = word.span.text
+    if not written.endswith(";") or (ESCAPES and written.endswith("\\;")):
+        return None
+    return Token(word.text[:-1], word.span._replace(end=word.span.end - 1), word.at[:-1])
+
+
+def comment_at(text: str, start: int) -> int:
+    """Where the comment of a line begins, outside of quotes; its end if it has none."""
+    quote = ""
+    for i in range(start, len(text)):
+        if quote:
+            quote = "" if text[i] == quote and text[i - 1] != "\\" else quote
+        elif text[i] in "'\"":
+            quote = text[i]
+        elif text[i] == "#" and text[i - 1] in BLANKS:
+            return i
+    return len(text)
+
+
+def _word(source: Source, start: int, escapes: bool) -> Token:
+    text, i, quote, opened = source.text, start, "", start
+    at: list[int] = []
+    while i < len(text) and (quote or text[i] not in BLANKS):
+        char = text[i]
+        if char == quote:
+            quote = ""
+        elif not quote and char in "'\"":
+            quote, opened = char, i
+        else:
+            # In double quotes a backslash escapes only the quote and itself; without quotes what
+            # has a meaning, so that it is itself in C:\new.
+            following = text[i + 1 : i + 2]
+            if char == "\\" and (
+                following in (quote, "\\")
+                if quote == '"'
+                else escapes and not quote and following in ESCAPED
+            ):
+                i += 1
+                if i == len(text):
+                    raise _ends_in_backslash(Span(source, i - 1, i))
+            elif not quote:
+                _check_character(source, i, start)
+            at.append(i)
+        i += 1
+    if quote:
+        hint = f"close it with {quote}; around a quote use the other kind of quotes"
+        raise line_error(
+            "quote", f"the quote {quote} is not closed", Span(source, opened, opened + 1), hint
+        )
+    return Token("".join(text[k] for k in at), Span(source, start, i), (*at, i))
+
+
+def _ends_in_backslash(span: Span) -> DefinitionError:
+    hint = "write \\\\ for a backslash"
+    if span.source.text.startswith("%%"):
+        hint = f"the line of a cell magic ends here: write all of it on one line; {hint}"
+    return line_error("quote", "the line ends after a backslash", span, hint)
+
+
+def _check_character(source: Source, i: int, start: int) -> None:
+    """Refuse a character that nobody sees, and a typographic dash or quote where an option or a
+    value begins. In quotes each is text."""
+    char = source.text[i]
+    if char.isascii():
+        return
+    is_first = i == start or source.text[i - 1] == "="
+    meant = meant_by(char)
+    if meant in ("", " ") or (is_first and char in QUOTES):
+        kind = "a blank" if meant in ("", " ") else "a quote"
+        message = f"{describe(char)} is not {kind} of a line"
+        hint = "write an ordinary blank, or none" if kind == "a blank" else f"write {meant}"
+        span = Span(source, i, i + 1)
+        raise line_error("character", message, span, f"{hint}; quote a text that has it")
+    if is_first and char in DASHES:
+        word = _DASHED.match(source.text, i)
+        assert word is not None, "it matches any text"
+        rest, span = word[1], Span(source, i, word.end())
+        message = f"{describe(char)} is not a hyphen"
+        dashes = "-" if i > start or rest[:1].isdigit() else "--"
+        raise line_error(
+            "character", message, span, f"write {dashes}{rest}; quote a text that has it"
+        )
+
+
+_DASHED = re.compile(rf"[-{''.join(DASHES)}]*(\S*)")

@@ -1,0 +1,162 @@
+"""Characters that look like those of a language and are others, as copied texts have them.
+
+Blanks that do not break, characters without a width, full-width and typographic signs: in a text
+they are right. Where a blank, a quote, a dash or a sign of the syntax is meant they are the cause of
+an error that seems to be about something else, because nobody sees them. So each error in whose
+place or neighbourhood such a character stands gets the hint that names it; a text without an error
+gets none.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from .source import Source, Span
+
+LONGEST_TOKEN = 200
+"""Characters of a token, and of the lines in which a character is searched."""
+
+MOST_LINES = 1_000
+"""Lines above one that are searched for the beginning of its text."""
+
+MEANT = {
+    **dict.fromkeys("\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}‚‛′", "'"),
+    **dict.fromkeys("“”„‟«»″", '"'),
+    **dict.fromkeys(
+        "\N{HYPHEN}\N{NON-BREAKING HYPHEN}\N{FIGURE DASH}\N{EN DASH}\N{EM DASH}"
+        "\N{HORIZONTAL BAR}\N{MINUS SIGN}",
+        "-",
+    ),
+    "…": "...",
+    "\N{MULTIPLICATION SIGN}": "*",
+    "÷": "/",
+    "≤": "<=",
+    "≥": ">=",
+    "≠": "!=",
+    "→": "->",
+}
+"""By a typographic character: what a language has in its place. Full-width characters besides."""
+
+DASHES = frozenset(each for each, meant in MEANT.items() if meant == "-") | {"－"}
+QUOTES = frozenset(each for each, meant in MEANT.items() if meant in ("'", '"'))
+
+
+def meant_by(char: str) -> str | None:
+    """What is to be written for a character that looks like another: a blank, the empty text for
+    one without a width; None for any other character.
+
+    >>> meant_by("\\u00a0"), meant_by("\\u200b"), meant_by("："), meant_by("é")
+    (' ', '', ':', None)
+    """
+    if char.isascii():
+        return None
+    if char in MEANT:
+        return MEANT[char]
+    category = unicodedata.category(char)
+    if category == "Zs":
+        return " "
+    if category == "Cf":
+        return ""
+    if "！" <= char <= "～" and not char.isalnum():
+        return chr(ord(char) - 0xFEE0)
+    return None
+
+
+def describe(char: str) -> str:
+    """A character with its name and number.
+
+    >>> describe("–"), describe("\u00a0")
+    ("'–' (U+2013, en dash)", "'\\\\xa0' (U+00A0, no-break space)")
+    """
+    return f"{char!r} (U+{ord(char):04X}, {unicodedata.name(char, 'without a name').lower()})"
+
+
+def character_hint(char: str, line: int) -> str:
+    """The hint for a character of a line."""
+    meant, described = meant_by(char), describe(char)
+    if meant == " ":
+        return f"line {line} has {described}: write an ordinary blank"
+    if not meant:
+        return f"line {line} has {described}, which is not shown: delete it"
+    return f"line {line} has {described}: write {meant}"
+
+
+def hint_in(span: Span) -> str | None:
+    """The hint for a character in a token that an error is about; None if it has none."""
+    token = span.text[:LONGEST_TOKEN]
+    if " " in token.strip():
+        return None
+    place = next((at for at, char in enumerate(token) if meant_by(char) is not None), None)
+    if place is None:
+        return None
+    return character_hint(token[place], span.source.place(span.start + place)[0])
+
+
+def hint_near(span: Span) -> str | None:
+    """The hint for such a character on the line of an error, or on the lines beside it."""
+    number, _ = span.place
+    for line in (number, number + 1, number - 1):
+        char = next(_of_syntax(span.source.line(line)[:LONGEST_TOKEN]), None)
+        if char is not None and not _in_block_text(span.source, line):
+            return character_hint(char, line)
+    return None
+
+
+_BLOCK = re.compile(r"(?:^|[\s:])[|>][-+0-9]*\s*(?:#.*)?$")
+
+
+def _in_block_text(source: Source, line: int) -> bool:
+    """Whether a line belongs to the text below a ``|`` or ``>``."""
+    indent = _indent(source.line(line))
+    for above in range(line - 1, max(source.first_line, line - MOST_LINES) - 1, -1):
+        text = source.line(above)
+        if text.strip() and _indent(text) < indent:
+            if _BLOCK.search(text):
+                return True
+            indent = _indent(text)
+    return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
+
+
+_KEY = re.compile(r"(?:^|[,{\[｛［，])\s*(?:- )*[\w.\-$]+ ?$")
+_BEFORE_VALUE = (":", "-", ",", "{", "[", "(", "=", "：", "｛", "［", "，")
+
+
+def _of_syntax(line: str) -> Iterator[str]:
+    """The characters of a line of YAML that stand where its syntax is: not those in quotes, in a
+    comment or in the middle of a text."""
+    quote = ""
+    for at, char in enumerate(line):
+        before = line[:at]
+        if char == quote:
+            quote = ""
+        elif quote:
+            continue
+        elif char in "'\"":
+            opens = not before.strip() or before.rstrip().endswith(_BEFORE_VALUE)
+            quote = char if opens else ""
+        elif char == "#" and before[-1:] in ("", " ", "\t"):
+            return
+        elif char.isascii() or (meant := meant_by(char)) is None:
+            continue
+        elif _is_syntax(before, line[at + 1 :], meant):
+            yield char
+
+
+def _is_syntax(before: str, after: str, meant: str) -> bool:
+    """Whether a character stands where a blank, a quote, a dash or a sign of the syntax may."""
+    lead = before.strip()
+    opens = not lead.strip("-") or lead.endswith(_BEFORE_VALUE)
+    if meant in ("", " "):
+        is_last = not after.strip()
+        return opens or is_last or (":" not in before and after.lstrip().startswith(":"))
+    if meant == ":":
+        return _KEY.search(before) is not None
+    if meant in (",", "]", "}", ")"):
+        return any(each in before for each in "[{([｛")
+    return opens

@@ -1,0 +1,38 @@
+"""The notebook's folder: where the files of definitions, of the file tools and of the journal are.
+
+It is found once: when the extension is loaded, on the command line from the file, in plain Python
+at the first run. After that only a person changes it, with ``%config AgfMagics.folder``. Never is it
+the current folder of the process at a later moment: a ``%cd``, or a tool that calls `os.chdir`,
+would make other files of the same definition, and lose the runs (decision A16′).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+
+class NotebookFolder:
+    """The folder, once it is found."""
+
+    def __init__(self) -> None:
+        self.fixed: Path | None = None
+        """None: it is not found yet, and would be the current folder."""
+
+    @property
+    def path(self) -> Path:
+        return self.fixed if self.fixed is not None else Path.cwd()
+
+    def fix(self) -> None:
+        """Find it now, if it is not found yet and the current folder still exists."""
+        if self.fixed is None:
+            with suppress(OSError):
+                self.fixed = Path.cwd()
+
+    def change(self, folder: Path | None) -> None:
+        """``folder``: None: it is to be found again."""
+        self.fixed = folder.resolve() if folder is not None else None
+
+
+notebook_folder = NotebookFolder()
+"""The one of this process."""

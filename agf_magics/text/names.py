@@ -1,0 +1,25 @@
+"""When two spellings are one name."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def same_name(name: str) -> str:
+    r"""The spelling that all names which look the same share: the one that Python gives an
+    identifier of its own source (NFKC), so that `def µ_mean` and the text ``µ_mean`` of a
+    definition mean one tool (decision D150). What would become a sign stays: ``½`` is no ``1/2``.
+
+    >>> same_name("cafe\u0301"), same_name("\N{MICRO SIGN}") == "\N{GREEK SMALL LETTER MU}"
+    ('café', True)
+    >>> same_name("½"), same_name("a…")
+    ('½', 'a…')
+    """
+    if name.isascii():
+        return name
+    normal = unicodedata.normalize("NFKC", name)
+    return normal if all(map(_is_of_word, set(normal) - set(name))) else name
+
+
+def _is_of_word(char: str) -> bool:
+    return char.isalnum() or char == "_" or unicodedata.category(char).startswith("M")

@@ -1,0 +1,5 @@
+"""The shell of the tests of the notebook, for rules that hold in Python and in magics."""
+
+from tests.notebook.conftest import _ip, shell
+
+__all__ = ["_ip", "shell"]

@@ -1,0 +1,31 @@
+"""``{x}`` in the line of a magic: a person of IPython means the variable, and it is a text or an object (N13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.notebook.conftest import Shell
+
+ECHO = "%%pipeline --quiet\npipeline: p\nsteps:\n- transform: {value: ctx.a}\n"
+
+
+@pytest.mark.parametrize(
+    ("value", "warned"),
+    [
+        ("{x}", "write --set a=$x for the variable"),
+        ("/data/{x}.csv", "make the text in a cell"),
+        ("'{x}'", ""),
+        ('"{x}"', ""),
+        ("{y}", ""),
+        ("{x: 1}", ""),
+        ("$x", ""),
+        ("[x]", ""),
+    ],
+)
+def test_braces_around_the_name_of_a_variable_are_told(shell: Shell, value: str, warned: str) -> None:
+    shell.good("x = 'pears'")
+    shell.good(ECHO)
+    written = f"'a={value}'" if " " in value else f"a={value}"
+    shown = shell.good(f"%run_pipeline p --set {written}")
+    assert ("[magic.text]" in shown.out) == bool(warned), shown.out
+    assert warned in shown.out.replace("\n", " ").replace("    ", "")

@@ -1,0 +1,104 @@
+"""Characters that look like those of a language: where one is the cause of an error, the error names it; in a text that
+is right, and in an error about something else, it is not mentioned (N14)."""
+
+from __future__ import annotations
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.text.diagnostics import DefinitionError
+from tests.notebook.conftest import Shell
+
+BLANKS = {"no-break": "\u00a0", "narrow no-break": "\u202f", "ideographic": "\u3000", "em": "\u2003"}
+HIDDEN = {"zero width": "\u200b", "joiner": "\u2060", "soft hyphen": "\u00ad", "left-to-right": "\u200e"}
+
+PLACES = {
+    "indentation": "pipeline: p\nsteps:\n- tool:\n@@@@name: t\n",
+    "behind the colon": "pipeline:@p\nsteps: []\n",
+    "behind the dash": "pipeline: p\nsteps:\n-@transform: {value: '1'}\n",
+    "before the first key": "@pipeline: p\nsteps:\n- transform: {value: '1'}\n",
+    "in a key": "pipeline: p\nsteps:\n- tool: {na@me: x}\n",
+    "before a colon": "pipeline: p\nsteps:\n- tool: {name@: x}\n",
+    "in an expression": "pipeline: p\nsteps:\n- transform: {value: 'ctx.n@+ 1'}\n",
+}
+LANGUAGES = {
+    "policy": "id:@agf.sequential\nconfig: {}\n",
+    "graph": "name: g\nnodes:\n@@a: {type: llm}\n",
+    "plan": "calls:\n-@{_tool: x}\n",
+}
+
+
+def told(text: str, language: str = "pipeline") -> str:
+    with pytest.raises(DefinitionError) as caught:
+        agf.load(text, language)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("char", [*BLANKS.values(), *HIDDEN.values()], ids=[*BLANKS, *HIDDEN])
+@pytest.mark.parametrize("place", PLACES)
+def test_a_blank_that_is_none_is_named(place: str, char: str) -> None:
+    text = PLACES[place].replace("@", char)
+    shown = told(text)
+    assert f"(U+{ord(char):04X}, " in shown
+    assert ("write an ordinary blank" if char in BLANKS.values() else "delete it") in shown
+
+
+@pytest.mark.parametrize("char", [BLANKS["no-break"], HIDDEN["zero width"]], ids=["no-break", "zero width"])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_it_is_named_in_all_languages(language: str, char: str) -> None:
+    assert f"(U+{ord(char):04X}, " in told(LANGUAGES[language].replace("@", char), language)
+
+
+SIGNS = [
+    ("pipeline", "pipeline： p\nsteps: []\n", "fullwidth colon): write :"),
+    ("pipeline", "pipeline: p\nsteps：\n- transform: {value: '1'}\n", "fullwidth colon): write :"),
+    ("pipeline", "pipeline: p\nsteps:\n– transform: {value: '1'}\n", "en dash): write -"),
+    ("pipeline", "pipeline: p\nsteps:\n- transform: {value: “ctx.a”}\n", 'left double quotation mark): write "'),
+    ("pipeline", "pipeline: p\nsteps:\n- transform: ｛value: '1'｝\n", "fullwidth left curly bracket): write {"),
+    ("pipeline", "pipeline: p\nsteps:\n- tool: {name: t， args: {}}\n", "fullwidth comma): write ,"),
+    ("pipeline", "pipeline: p\nsteps:\n- transform: {value: ctx.n – 1}\n", "en dash): write -"),
+    ("pipeline", "pipeline: p\nsteps:\n- transform: {value: ctx.n ≥ 1}\n", "greater-than or equal to): write >="),
+    ("pipeline", "pipeline: p\nsteps:\n- transform: {value: count（ctx.n）}\n", "fullwidth left parenthesis): write ("),
+    ("policy", "id： agf.sequential\n", "fullwidth colon): write :"),
+    ("graph", "name: g\nstate:｛a: any｝\n", "fullwidth left curly bracket): write {"),
+    ("plan", "calls: [{_tool： x}]\n", "fullwidth colon): write :"),
+]
+
+
+@pytest.mark.parametrize(("language", "text", "hint"), SIGNS)
+def test_a_sign_that_looks_like_one_of_the_syntax_is_named(language: str, text: str, hint: str) -> None:
+    assert hint in told(text, language)
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("1 – 1", "write -"),
+        ("1\u00a0+ 1", "an ordinary blank"),
+        ("“a”", 'write "'),
+        ("count（ctx）", "write ("),
+        ("1\u200b", "delete it"),
+    ],
+)
+def test_it_is_named_in_an_expression(shell: Shell, expression: str, hint: str) -> None:
+    assert hint in str(shell.run(f"%r1 {expression}").error)
+
+
+RIGHT = [
+    "pipeline: p\nsteps:\n- agent: {prompt: '10\u00a0000 € – “so”： ｛x｝'}\n",
+    "pipeline: p\nsteps:\n- agent:\n    prompt: |\n      «Bonjour» – 10\u00a0%\n",
+    "pipeline: p  # – a “comment”\u00a0\nsteps:\n- transform: {value: \"'→ ' + '数据：'\"}\n",
+]
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_in_a_text_they_are_right(text: str) -> None:
+    assert not agf.load(text).warnings
+    broken = told(text + "- nonsense: 1\n")
+    assert "U+" not in broken
+
+
+def test_only_what_is_near_is_named() -> None:
+    far = "pipeline: p\nsteps:\n- tool: {name: t, args: {a: “b”}}\n" + "# so\n" * 5 + "- nonsense: 1\n"
+    assert "U+" not in told(far)
+    assert "no-break space" in told(far.replace("nonsense: 1", "nonsense:\u00a01"))

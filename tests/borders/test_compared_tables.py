@@ -1,0 +1,61 @@
+"""Two runs over one table that differ in what is no column are compared by the numbers of the rows (W7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine import kept
+
+ROWS = [{"w": "a"}, {"w": "b"}, {"w": "c"}]
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Any:
+    made = agf.Registry()
+    text = "{pipeline: q, steps: [{transform: {value: \"get(ctx, 'style', '-') + ctx.w\"}}]}"
+    agf.define(text, registry=made)
+    with kept.journal_in(tmp_path):
+        yield made
+
+
+def over(registry: agf.Registry, rows: Any, given: Any = None) -> agf.Run:
+    return agf.run("q", given, over=rows, registry=registry)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "named"),
+    [
+        ({"style": "short"}, {"style": "long"}, ["short", "long"]),
+        (None, {"style": "long"}, ["long"]),
+        ({"style": "short"}, {"style": "short"}, []),
+    ],
+)
+def test_what_differs_besides_the_table_is_told(
+    registry: agf.Registry, first: Any, other: Any, named: Any, tmp_path: Path
+) -> None:
+    shown = agf.compare_over(over(registry, ROWS, first), over(registry, ROWS, other))
+    assert shown.matched == 3
+    assert len(shown.changed) == (3 if named else 0)
+    assert ("Inputs that differ" in repr(shown)) == bool(named)
+    assert [cell for _, *cells in shown.inputs[1] for cell in cells if cell in named] == named
+    html = agf.report(shown, tmp_path / "difference.html").read_text()
+    assert ("Inputs that differ" in html) == bool(named)
+
+
+def test_another_table_is_still_refused(registry: agf.Registry) -> None:
+    others = [{"w": "x"}, {"w": "y"}, {"w": "z"}], [{"v": "a", "w": "q"}] * 3
+    for rows in others:
+        with pytest.raises(agf.DefinitionError, match=r"over\.other-table"):
+            agf.compare_over(over(registry, ROWS, {"style": "s"}), over(registry, rows, {"style": "s"}))
+
+
+def test_a_column_with_another_name_is_a_column(registry: agf.Registry) -> None:
+    renamed = [{"body": row["w"]} for row in ROWS]
+    table = agf.Over(table=renamed, map={"w": "body"})
+    runs = [over(registry, table, {"style": style}) for style in ("short", "long")]
+    shown = agf.compare_over(*runs)
+    assert [name for name, *_ in shown.inputs[1]] == ["style"]
