@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import RAISED, kind_of
 from ...values.value import TooDeep, Value, is_json, isolate, type_name
 from ..frame import Expr, Name
 
@@ -272,8 +273,8 @@ def format_for_model(value: Value) -> str:
             if not isinstance(value, str) and is_json(value)
             else str(value)
         )
-    except Exception as error:  # a foreign class, or a number of too many digits
-        text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
+    except RAISED as error:  # a foreign class, or a number of too many digits
+        text = f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
     return (
         text
         if len(text) <= LONGEST

@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ...engine.calls.failures import describe_exception
 from ...flow.checks.wiring import follow, wires
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.raised import describe_exception
 from ...text.source import Span
 from ...text.suggestions import misspelled_names, suggest
 from ...values.value import TooDeep, Value, settle, type_name
