@@ -70,29 +70,6 @@ def read_json(text: str) -> tuple[Value, str]:
     return read, "" if is_json(read) else "a number in it is not finite"
 
 
-MOST_STARTS = 100
-"""Places of a reply at which JSON is looked for."""
-
-
-def find_json(text: str) -> tuple[Value] | None:
-    """The JSON in a reply: all of it, in a code fence, or its first object or list. None: it has
-    none.
-
-    >>> find_json('Here it is: {"a": 1}.'), find_json("none")
-    (({'a': 1},), None)
-    """
-    decoder, text = json.JSONDecoder(), unfenced(text).strip()
-    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
-    for start in starts:
-        try:
-            found, end = decoder.raw_decode(text, start)
-            if (start or end == len(text)) and is_json(found):
-                return (isolate(found),)
-        except (ValueError, RecursionError, TooDeep):
-            continue
-    return None
-
-
 class Offer(NamedTuple):
     """A tool that a model may call."""
 

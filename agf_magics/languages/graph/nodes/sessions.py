@@ -12,7 +12,7 @@ from typing import Any
 
 from ....flow.expressions import Computed, NamedArguments, Stored
 from ....flow.frame import Frame, Name, Ref
-from ....flow.sessions.session import find_json
+from ....flow.sessions.found_json import NoJson, find_json
 from ....flow.step import Step
 from ....flow.step_options import Asking, Lookup
 from ....flow.steps import Choose, Compute, Invoke, Sequence
@@ -235,8 +235,10 @@ def parse_answer(answer: Value) -> Value:
         if _has_calls(answer):
             return {**answer, "answer": parse_answer(answer["answer"])}
         return answer
-    found = find_json(answer)
-    return answer if found is None else found[0]
+    try:
+        return find_json(answer)
+    except NoJson:
+        return answer
 
 
 def _has_calls(answer: Value) -> bool:
