@@ -225,7 +225,14 @@ def run(text: str, form: str, registry: agf.Registry, **options: Any) -> agf.Run
     return agf.run("q", registry=registry, raises=False, **options)
 
 
-WAYS = [("pipeline", False), ("pipeline", True), ("for_each", False), ("policy", True), ("plan", False), ("graph", True)]
+WAYS = [
+    ("pipeline", False),
+    ("pipeline", True),
+    ("for_each", False),
+    ("policy", True),
+    ("plan", False),
+    ("graph", True),
+]
 
 
 @pytest.mark.parametrize(("form", "asynchronous"), WAYS)
