@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, NamedTuple
 
@@ -81,6 +81,8 @@ class Walk(Step):
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
     """How many nodes of a round run at a time; 0: all."""
+    clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
+    """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
     failing: ClassVar[Failing] = Failing()
     gather: ClassVar[None] = None
     """A round is a fan-out that its first failure ends."""
@@ -94,6 +96,18 @@ class Walk(Step):
 
     def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
         object.__setattr__(self, "leaving", edges_by_source(self.edges))
+
+    def rounds_after(self, source: str) -> Iterator[frozenset[str]]:
+        """The nodes that surely run in the round after ``source`` ran, in the next one and so on,
+        until none is sure or they repeat."""
+        seen, sure = set[frozenset[str]](), frozenset([source])
+        while sure not in seen:
+            seen.add(sure)
+            edges = (edge for name in sure for edge in self.leaving.get(name, ()))
+            sure = frozenset(edge.target for edge in edges if edge.is_plain) - {END}
+            if not sure:
+                return
+            yield sure
 
     @property
     def forks(self) -> bool:

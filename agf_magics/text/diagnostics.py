@@ -191,7 +191,7 @@ class StepError(AgfError):
     @property
     def text(self) -> str:
         """The text of the user's exception, else the message; empty if the exception has none."""
-        return self.diagnostic.message if self.__cause__ is None else text_of(self.__cause__)
+        return self.diagnostic.message if self.__cause__ is None else text_of(self.__cause__, "")
 
     @property
     def path_text(self) -> str:

@@ -57,12 +57,12 @@ def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
         return otherwise
 
 
-def text_of(error: object) -> str:
-    """Its text; what says that it has none, if that cannot be read."""
+def text_of(error: object, otherwise: str | None = None) -> str:
+    """Its text. If that cannot be read: ``otherwise``; None: what says so."""
     try:
         return str.__str__(str(error))  # plain text, also of a subclass of str
     except BaseException as worse:
-        return f"(its text cannot be read: {kind_of(worse)})"
+        return f"(its text cannot be read: {kind_of(worse)})" if otherwise is None else otherwise
 
 
 def notes_of(error: BaseException) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from ..expressions.operations import describe, find, format_value
 from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.values import Evaluated, Expression, Sentence, parse_template
 from ..prompts.slots import no_value, read_text
+from ..state import OF_THE_RUN
 
 Values = tuple[tuple[Name, Expr], ...]
 Wanted = Mapping[str, Any] | None
@@ -158,8 +159,8 @@ def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     if mapping is None:
 
         def everything(frame: Frame) -> Value:
-            hidden = ("current_step", "_route")
-            return {name: value for name, value in frame["state"].items() if name not in hidden}
+            state = frame["state"]
+            return {name: value for name, value in state.items() if name not in OF_THE_RUN}
 
         return Computed(span, everything, (Ref(ROOT, certain=False),))
 

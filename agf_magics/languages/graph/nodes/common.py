@@ -42,6 +42,10 @@ class Written(NamedTuple):
     not."""
     type: str = "any"
     reducer: str | None = None
+    option: str = ""
+    """The option of the node that names it; empty: none."""
+    sure: bool = True
+    """Whether the node writes it whenever it runs."""
 
 
 class Built(NamedTuple):
@@ -113,8 +117,15 @@ def state_key(
     given: Given, here: Here, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, Written]:
     key = named(given, "state_key", Name(here.name, here.span))
-    declares = "state_key" in given or how is write_object
-    return how(key.text), Written(key.text, key.span, declares=declares)
+    is_object = how is write_object  # its keys are those of the state, not this one
+    written = Written(
+        key.text,
+        key.span,
+        declares="state_key" in given or is_object,
+        option="state_key",
+        sure=not is_object,
+    )
+    return how(key.text), written
 
 
 def on_error(given: Given, here: Here, built: Built) -> Built:

@@ -64,6 +64,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     step = Invoke(
         **common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args
     )
+    key = key._replace(sure=command.parse != "none")
     return on_error(
         given, here, Built(step, write_output(write, command), (key,), collects=here.inside)
     )
@@ -131,7 +132,7 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
                 )
         return None
 
-    keys = tuple(Written(own.text, own.span) for own, _ in mapping)
+    keys = tuple(Written(own.text, own.span, sure=False) for own, _ in mapping)
     built = Built(step, write_mapped, keys, collects=here.inside, note=note_missing)
     return on_error(given, here, built)
 

@@ -92,7 +92,7 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built:
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
         keys, write = (
-            (key, Written(results.text, results.span, type="list")),
+            (key, Written(results.text, results.span, type="list", sure=False)),
             _with_calls(write, results.text),
         )
     whole, collects = _around(reader, given, inner, step), here.inside and results is not None
@@ -293,7 +293,8 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {} if state.get(key) is not None else built.write(state, value)
 
-    return built._replace(step=step, write=write)
+    keys = tuple(key._replace(sure=False) for key in built.keys)
+    return built._replace(step=step, write=write, keys=keys)
 
 
 def build_router(reader: Reader, given: Given, here: Here) -> Built:
@@ -328,7 +329,8 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
     for word, name in routes.items():
         answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
     answers.setdefault(default.text, "otherwise")
-    keys = (*built.keys, Written(answer, built.keys[0].span))
+    first = built.keys[0]
+    keys = (*built.keys, Written(answer, first.span, sure=first.sure))
     return built._replace(
         write=write, keys=keys, routes=(*routes.values(), default), answers=answers
     )
@@ -339,7 +341,10 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     asked = named(given, "state_key", Name("interrupt_message"))
     answered = named(given, "resume_key", Name("user_input"))
     question, answer = asked.text, answered.text
-    keys = (Written(question, asked.span), Written(answer, answered.span))
+    keys = (
+        Written(question, asked.span, option="state_key"),
+        Written(answer, answered.span, option="resume_key"),
+    )
     hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
     if "prompt" in given:
         if "message" in given:
