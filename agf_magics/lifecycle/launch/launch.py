@@ -109,7 +109,8 @@ def run(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
@@ -174,7 +175,8 @@ async def arun(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
@@ -237,7 +239,8 @@ def start(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
