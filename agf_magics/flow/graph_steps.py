@@ -91,6 +91,13 @@ class Walk(Step):
     feeds: tuple[tuple[str | None, str, str], ...] = ()
     """The data flow: the id of the node that writes (None: the input), of the node that reads, the
     key."""
+    begun: frozenset[str] = frozenset()
+    """The keys that have a value in the first round without the input."""
+    unwritten: Mapping[str, Span | None] = field(default_factory=dict)
+    """The keys that the text declares and nothing writes: the input has them, or nothing. Where
+    they are declared."""
+    writes_any: bool = False
+    """Whether a node may write keys that the text does not name: a function that returns some."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""
 
@@ -108,6 +115,17 @@ class Walk(Step):
             if not sure:
                 return
             yield sure
+
+    @property
+    def sure(self) -> frozenset[str]:
+        """The nodes that run in every run, and before which no node runs that may write any key."""
+        sure = frozenset[str]()
+        for nodes in self.rounds_after(START):
+            sure |= nodes
+            # Another node may run in this round too, by an edge with a condition.
+            if self.writes_any:
+                break
+        return sure
 
     @property
     def forks(self) -> bool:

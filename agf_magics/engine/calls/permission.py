@@ -176,7 +176,8 @@ async def ask_person(
             value = settle(value)
             # Before it is journaled.
             if question.approval:
-                value = checked_approval(question, value, site.step.place)
+                place = site.step.place if isinstance(site.step, Invoke) else None
+                value = checked_approval(question, value, place)
             elif question.choices:
                 checked_answer(question, value, site.step.place)
             for name in hides if isinstance(value, dict) else ():

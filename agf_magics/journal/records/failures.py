@@ -91,7 +91,7 @@ def _diagnostic(
 
 def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
-    text, args = text_of(cause), list(args_of(cause))
+    text, args = text_of(cause, ""), list(args_of(cause))
     return [kind_of(cause), text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 

@@ -145,6 +145,15 @@ class _Loader:
             endless=lambda rounds: _endless(rounds, endless),
             width=config.get("max_concurrency", CONCURRENT),
             clash=Clashes(built, keys),
+            begun=frozenset(
+                {
+                    *BUILT_IN,
+                    *keys.begin({}, {}),
+                    *(key.text for key, _ in given.get("variables", ())),
+                }
+            ),
+            unwritten=_unwritten(keys.declared, built, given),
+            writes_any=any(each.writes_any for each in built.values()),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(
                 built, edges, exits, keys, {key.text for key, _ in given.get("variables", ())}
@@ -340,6 +349,15 @@ def _endless(rounds: int, span: Span | None) -> Diagnostic:
         f"{2 * rounds}}}"
     )
     return Diagnostic("step.rounds", message, span, hint)
+
+
+def _unwritten(
+    declared: Mapping[str, Declared], built: Mapping[str, Built], given: Mapping[str, Any]
+) -> dict[str, Span | None]:
+    """The declared keys that nothing in the text writes."""
+    written = {key.name for each in built.values() for key in each.keys}
+    written.update(name.text for name, _ in given.get("variables", ()))
+    return {name: key.span for name, key in declared.items() if name not in written}
 
 
 def _reads_counts(built: Mapping[str, Built], edges: Iterable[Edge]) -> bool:

@@ -27,7 +27,13 @@ from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.define import for_input, load
 from ..definitions.define import link_flow as link_with_files
-from ..input.fields import fields_of, missing_fields, settle_input, unused_fields
+from ..input.fields import (
+    fields_of,
+    missing_fields,
+    missing_of_callees,
+    settle_input,
+    unused_fields,
+)
 from ..input.options import DEFAULTS, RunOptions, replaying
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run
@@ -313,6 +319,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))
+    problems.extend(missing_of_callees(linked, fields))
     options = replace(options, recording=options.recording or replaying.get())
     recording = options.recording
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():

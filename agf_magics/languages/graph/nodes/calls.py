@@ -26,8 +26,9 @@ Values = tuple[tuple[Name, Expr], ...]
 Wanted = Mapping[str, Any] | None
 
 
-def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
-    return Ref((*ROOT, *names), span, False)
+def state_ref(names: tuple[str, ...], span: Span | None, certain: bool = True) -> Ref:
+    """``certain``: whether braces with this name are surely meant as a key of the state."""
+    return Ref((*ROOT, *names), span, certain)
 
 
 def complete_text(

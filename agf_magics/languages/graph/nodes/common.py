@@ -62,6 +62,8 @@ class Built(NamedTuple):
     """Of a router: the answers that lead to each node."""
     binds: tuple[str, ...] = ()
     """Of a map: the names that its item has."""
+    writes_any: bool = False
+    """Whether it may write keys that its text does not name."""
     note: Callable[[Value], Diagnostic | None] | None = None
     """The warning about its value, if there is one."""
 

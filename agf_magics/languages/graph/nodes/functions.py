@@ -88,7 +88,7 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         lookup=Lookup(here.tools.files.get(name.text)),
         exchange=Exchange(wants=True),
     )
-    return on_error(given, here, Built(step, write, (key,)))
+    return on_error(given, here, Built(step, write, (key,), writes_any=True))
 
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
@@ -114,7 +114,8 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     )
     if out == "auto":
         write = write_changed if here.inside else write_as_subgraph
-        return on_error(given, here, Built(step, write, collects=here.inside))
+        built = Built(step, write, collects=here.inside, writes_any=True)
+        return on_error(given, here, built)
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:

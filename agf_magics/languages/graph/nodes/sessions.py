@@ -49,6 +49,8 @@ class Prompted:
     prompts: Prompts
     values: Values | None
     requires: tuple[Name, ...] = ()
+    declared: frozenset[str] = frozenset()
+    """The keys of the state: any other name in braces may be a text."""
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
@@ -68,13 +70,17 @@ class Prompted:
         slots = self.prompts.slots
         in_state = (
             *(state_ref((name.text,), name.span) for name in self.requires),
-            *(state_ref(slot.names, slot.span) for slot in slots if slot.in_state),
+            *(state_ref(slot.names, slot.span, slot.certain) for slot in slots if slot.in_state),
         )
         if self.values is not None:
             return (*in_state, *NamedArguments(self.values).reads())
         return (
             *in_state,
-            *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state),
+            *(
+                state_ref(slot.names, slot.span, slot.certain and slot.names[0] in self.declared)
+                for slot in slots
+                if not slot.in_state
+            ),
         )
 
 
@@ -126,7 +132,7 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke:
         **common(here, given, label),
         kind="agent",
         name=identity or Name(""),
-        args=Prompted(prompts, values, given.get("requires") or ()),
+        args=Prompted(prompts, values, given.get("requires") or (), reader.declared or frozenset()),
         gives=named_schema,
         asking=asking._replace(schema=schema, no_tools=here.kind != "agent"),
         tools=tools,
@@ -267,7 +273,7 @@ def _with_calls(write: Write, key: str) -> Write:
 
 def _unless_held(here: Here, key: str, step: Step) -> Choose:
     """``step`` if the key has no value, else its value."""
-    held = Ref((*ROOT, key), here.span, False)
+    held = Ref((*ROOT, key), here.span, False, optional=True)
     existing = Computed(here.span, lambda frame: frame["state"].get(key), (held,))
     return Choose(
         id=here.id,
