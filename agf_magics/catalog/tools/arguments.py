@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic
 from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
 from ...values.value import Value
-from .callables import names_around, signature_of
+from .callables import names_around, options_of, signature_of
 from .context import is_context
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class Arguments:
         starred, names = "", names_around(function)
         for name, parameter in self.signature.parameters.items() if self.signature else ():
             if parameter.kind is parameter.VAR_KEYWORD:
-                self.more = True
+                options = options_of(parameter, names)
+                self.more = options is None
+                self.parameters.update(options or {})
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 starred = name
             elif is_context(parameter.annotation, names):
