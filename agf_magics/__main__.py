@@ -59,6 +59,7 @@ from .settings import settings
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.excerpt import wrapped
 from .text.folder import notebook_folder
+from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .values.value import Value, as_json
@@ -411,15 +412,17 @@ def _imported(word: Token) -> Mapping[str, Any]:
         why = f"there is no file {module!r}"
     except Exception as error:  # code of the user
         why = f"there is no module {module!r}"
-        lacks = error.name if isinstance(error, ModuleNotFoundError) else None
+        lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
         if lacks is None or not f"{module}.".startswith(f"{lacks}."):
-            frames = traceback.extract_tb(error.__traceback__)
+            frames = traceback.extract_tb(trace_of(error))
             theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            said = str(error)
-            if isinstance(error, SyntaxError) and error.filename:  # no frame is in such a file
-                place, said = f"{error.filename}, line {error.lineno}", error.msg
-            why = f"{place}: {type(error).__name__}: {said}"
+            said = describe_exception(error)
+            if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
+                # No frame is in such a file.
+                place = f"{file}, line {attribute(error, 'lineno')}"
+                said = f"SyntaxError: {attribute(error, 'msg')}"
+            why = f"{place}: {said}"
     raise line_error("file", why, word)
 
 

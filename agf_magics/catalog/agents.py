@@ -13,9 +13,10 @@ from typing import Any, Literal, NoReturn
 from ..flow.sessions.session import format_for_model, format_prompt, read_json, unfenced
 from ..schemas.schema import Schema, conform
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.raised import RAISED
 from ..text.suggestions import suggest
 from ..values.value import Value, isolate
-from .tools.arguments import Arguments
+from .tools.arguments import Arguments, errors_of
 from .tools.callables import Where, callable_by_name, checked_limits, description_of, is_async
 
 USER = "user"
@@ -137,23 +138,21 @@ class Agent:
                 given[name] = fields[name]
         try:
             return self.takes.validate(given)
-        except Exception as error:  # pydantic's, or any other of a validator in a user's class
+        except RAISED as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         if alone != "prompt" and (delivered := self._delivered(failure, given)) is not None:
             return delivered
         self._refuse(failure, given, fields, alone)
 
-    def _delivered(self, failure: Exception, given: dict[str, Value]) -> dict[str, Value] | None:
+    def _delivered(
+        self, failure: BaseException, given: dict[str, Value]
+    ) -> dict[str, Value] | None:
         """The arguments where a policy's rules allow what the annotations refuse: null for an
         optional parameter (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is
         wrong."""
         nulls: dict[str, Value] = {}
         given = isolate(given)
-        for found in (
-            failure.errors()
-            if isinstance(failure, ValueError) and hasattr(failure, "errors")
-            else ()
-        ):
+        for found in errors_of(failure):
             *outer, last = found["loc"]
             inside: Any = given
             with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
@@ -191,7 +190,7 @@ class Agent:
 
     def _refuse(
         self,
-        failure: Exception,
+        failure: BaseException,
         given: Mapping[str, Value],
         fields: Mapping[str, Value],
         alone: str,

@@ -56,8 +56,12 @@ def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
     whole = parsed.word("--input")
     found = dict(_mapping(whole, names)) if whole else {}
+    named = set[str]()
     for word in parsed.words("--set"):
         key, equals, _ = word.text.partition("=")
+        if equals and key in named:
+            raise line_error("set", f"--set gives {key!r} twice", word, "keep one of them")
+        named.add(key)
         if not equals or not key.isidentifier():
             name = word.text if word.text.isidentifier() else "name"
             variable = "" if names is None else f", --set {name}=$variable"

@@ -336,9 +336,9 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
 
 def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits, open
-    questions and unknown names."""
+    questions, wrong answers and unknown names."""
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name
-        and not isinstance(error, (LimitReached, ev.Unanswered))
+        and not isinstance(error, (LimitReached, ev.Unanswered, ev.WrongAnswer))
     )

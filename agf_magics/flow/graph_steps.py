@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import ClassVar, NamedTuple
 
@@ -81,6 +81,8 @@ class Walk(Step):
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
     """How many nodes of a round run at a time; 0: all."""
+    clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
+    """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
     failing: ClassVar[Failing] = Failing()
     gather: ClassVar[None] = None
     """A round is a fan-out that its first failure ends."""
@@ -89,11 +91,41 @@ class Walk(Step):
     feeds: tuple[tuple[str | None, str, str], ...] = ()
     """The data flow: the id of the node that writes (None: the input), of the node that reads, the
     key."""
+    begun: frozenset[str] = frozenset()
+    """The keys that have a value in the first round without the input."""
+    unwritten: Mapping[str, Span | None] = field(default_factory=dict)
+    """The keys that the text declares and nothing writes: the input has them, or nothing. Where
+    they are declared."""
+    writes_any: bool = False
+    """Whether a node may write keys that the text does not name: a function that returns some."""
     leaving: Mapping[str, Sequence[Edge]] = field(init=False)
     """The edges by the node that they leave, in the order of the text."""
 
     def __post_init__(self) -> None:  # once: a walk runs far more often than it is made
         object.__setattr__(self, "leaving", edges_by_source(self.edges))
+
+    def rounds_after(self, source: str) -> Iterator[frozenset[str]]:
+        """The nodes that surely run in the round after ``source`` ran, in the next one and so on,
+        until none is sure or they repeat."""
+        seen, sure = set[frozenset[str]](), frozenset([source])
+        while sure not in seen:
+            seen.add(sure)
+            edges = (edge for name in sure for edge in self.leaving.get(name, ()))
+            sure = frozenset(edge.target for edge in edges if edge.is_plain) - {END}
+            if not sure:
+                return
+            yield sure
+
+    @property
+    def sure(self) -> frozenset[str]:
+        """The nodes that run in every run, and before which no node runs that may write any key."""
+        sure = frozenset[str]()
+        for nodes in self.rounds_after(START):
+            sure |= nodes
+            # Another node may run in this round too, by an edge with a condition.
+            if self.writes_any:
+                break
+        return sure
 
     @property
     def forks(self) -> bool:

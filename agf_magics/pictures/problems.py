@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..text.diagnostics import AgfError, Diagnostic
 from ..text.excerpt import wrapped
+from ..text.raised import is_a, kind_of, text_of
 from .plain import counted, details, html, plain
 
 WIDE = 78
@@ -55,13 +56,10 @@ def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
 
 def format_exception(error: BaseException) -> str:
     """The message of an error, after its class if the class is not one of ours."""
-    if isinstance(error, AgfError):
+    if is_a(error, AgfError):
         return plain(error.diagnostic.message, 1_000)
-    try:
-        message = str(error)
-    except Exception:  # any exception may have any __str__
-        message = "(its text cannot be shown)"
-    return plain(f"{type(error).__name__}: {message}" if message else type(error).__name__, 1_000)
+    message = text_of(error)
+    return plain(f"{kind_of(error)}: {message}" if message else kind_of(error), 1_000)
 
 
 def _with_help(page: str, code: str) -> str:

@@ -155,20 +155,26 @@ NAMED = frozenset({"$defs", "definitions", "dependentSchemas", "patternPropertie
 
 
 def schema_patterns(schema: object) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Every pattern of a JSON Schema with its path, in the order of the schema; no recursion."""
-    waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
-    while waiting:
-        path, inner = waiting.pop()
-        if not isinstance(inner, Mapping):
-            continue
+    """Every pattern of a JSON Schema with its path, in the order of the schema."""
+    for path, inner in subschemas(schema):
         if isinstance(pattern := inner.get("pattern"), str):
             yield (*path, "pattern"), pattern
         if isinstance(named := inner.get("patternProperties"), Mapping):
             yield from (
                 ((*path, "patternProperties", key), key) for key in named if isinstance(key, str)
             )
-        # A stack and not a recursion: a hostile schema nests deeper than Python.
-        waiting += reversed([*_below(path, inner)])
+
+
+def subschemas(schema: object) -> Iterator[tuple[tuple[str | int, ...], Mapping[str, Any]]]:
+    """A JSON Schema and every schema in it that is an object, each with its path, in the order of
+    the schema."""
+    waiting: list[tuple[tuple[str | int, ...], object]] = [((), schema)]
+    # A stack and not a recursion: a hostile schema nests deeper than Python.
+    while waiting:
+        path, inner = waiting.pop()
+        if isinstance(inner, Mapping):
+            yield path, inner
+            waiting += reversed([*_below(path, inner)])
 
 
 def _below(

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from .characters import hint_in, hint_near
 from .excerpt import excerpt, safe
+from .raised import kind_of, text_of
 from .source import Span
 from .suggestions import PLACES, join_hints
 
@@ -190,15 +191,12 @@ class StepError(AgfError):
     @property
     def kind(self) -> str:
         """The class of the user's exception, else of this one."""
-        return type(self if self.__cause__ is None else self.__cause__).__name__
+        return kind_of(self if self.__cause__ is None else self.__cause__)
 
     @property
     def text(self) -> str:
         """The text of the user's exception, else the message; empty if the exception has none."""
-        try:
-            return self.diagnostic.message if self.__cause__ is None else str(self.__cause__)
-        except Exception:  # the `__str__` of a user's class
-            return ""
+        return self.diagnostic.message if self.__cause__ is None else text_of(self.__cause__, "")
 
     @property
     def path_text(self) -> str:

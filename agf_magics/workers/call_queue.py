@@ -20,6 +20,7 @@ from ..engine.threads.call_threads import Call, name_of
 from ..engine.threads.remote_calls import Placement, Terms
 from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
+from ..text.raised import describe_exception
 from . import chunk
 from .backends.backend import KERNEL, RESULT, Lost, WorkerBackend, nothing, write_print
 from .backends.chunk_size import WANTED, ChunkSize
@@ -346,7 +347,7 @@ class CallFlight(Flight[CallEntry]):
                 return None
             text = (
                 f"the kernel cannot read the result of {self.line.name!r}: "
-                f"{type(error).__name__}: {error}"
+                f"{describe_exception(error)}"
             )
             failure = StepError(Diagnostic("step.unsent-result", text, hint=_FILE))
             return [(False, failure)] * len(letters)

@@ -22,6 +22,7 @@ import time
 import traceback
 import types
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 PRINTS = 65_536
@@ -273,7 +274,7 @@ def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
                 raise ValueError(too_large(len(data), most))
         except BaseException as error:
             letters[i] = "u"
-            data = pickle.dumps(f"{type(error).__name__}: {error}"[:500])
+            data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
         found.append(data)
     return "".join(letters), found
 
@@ -350,22 +351,28 @@ def described(error: BaseException, dump: Callable[[Any], bytes] = _dumped) -> t
         pickle.loads(data)
         return data, text
     except BaseException:
-        try:
-            said = str(error)
-        except BaseException:
-            said = ""
-        return pickle.dumps((type(error).__name__, said, *_answer_in(error))), text
+        return pickle.dumps((type(error).__name__, _text(error), *_answer_in(error))), text
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except BaseException as worse:
+        # As in `text.raised`, which a worker may not have.
+        return f"(its text cannot be read: {type(worse).__name__})"
 
 
 def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
     """The status and the ``Retry-After`` of a server, for whoever repeats the call: an HTTPError of
     urllib has a socket, so that it cannot be sent."""
+    said: Any = error
+    with suppress(BaseException):  # a property of a user's class
+        said = getattr(error, "response", None) or error
     try:
-        said: Any = getattr(error, "response", None) or error
         found = (getattr(said, name, None) for name in ("status_code", "status", "code"))
         status = next(one for one in found if type(one) is int)
         return status, str((getattr(said, "headers", None) or {}).get("Retry-After") or "")
-    except Exception:
+    except BaseException:
         # It has none, or a property of a user's class fails.
         return ()
 
@@ -374,7 +381,8 @@ def _trace(error: BaseException) -> str:
     """The traceback without the frames of this package around the call. A function that was sent
     by value keeps the name of its module."""
     try:
-        trace = error.__traceback__
+        # Past a property of a user's class.
+        trace = vars(BaseException)["__traceback__"].__get__(error)
         while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(OURS):
             trace = trace.tb_next
         return "".join(traceback.format_exception(type(error), error, trace))[-TRACE:]
@@ -397,8 +405,6 @@ def run_after_setup(*order: Any) -> Any:
             try:
                 pickle.loads(pickled)()
             except BaseException as error:
-                trace = error.__traceback__ and error.__traceback__.tb_next  # without this function
-                lines = traceback.format_exception(type(error), error, trace)
-                done[digest] = f"{type(error).__name__}: {error}"[:500], "".join(lines)[-20_000:]
+                done[digest] = f"{type(error).__name__}: {_text(error)}"[:500], _trace(error)
         failed = done[digest]
     return ("setup", *failed) if failed is not None else run(*order[:-1])

@@ -221,10 +221,10 @@ def test_a_command_of_a_graph_needs_a_value_for_each_placeholder(monkeypatch: py
     text = one("{type: tool, tool: list, state_key: r}", "tools: {list: {command: 'echo {{x}} {folder}'}}\n")
     assert graph(text, default_registry(), {"folder": "here"}).output["r"] == "{x} here"
     with pytest.raises(agf.StepError, match=r"'folder' has no value \[graph\.no-value\]") as caught:
-        graph(text, default_registry(), {"file": "x"})
+        graph(text, default_registry(), {"file": "x", "folder": None})
     assert caught.value.diagnostic.span.text == "folder"
     skipped = text.replace("state_key: r", "state_key: r, on_error: skip")
-    assert graph(skipped, default_registry(), {}).output["r"] is None
+    assert graph(skipped, default_registry(), {"folder": None}).output["r"] is None
 
 
 def test_python_files_are_imported_only_where_that_is_switched_on(

@@ -417,8 +417,8 @@ def test_a_way_that_was_chosen_on_the_line_is_taken_again(tmp_path: Path) -> Non
 TOGETHER = {
     "pipeline": "{pipeline: p, steps: [{parallel: {branches: {a: {tool: {name: note}}, b: {tool: {name: wrong}}}, "
     "collect: {transform: {value: pipe}}}}]}",
-    "graph": "{name: p, state: {x: any}, nodes: {a: {type: tool, tool: note, state_key: x}, "
-    "b: {type: tool, tool: wrong, state_key: x}}, "
+    "graph": "{name: p, state: {x: any, y: any}, nodes: {a: {type: tool, tool: note, state_key: x}, "
+    "b: {type: tool, tool: wrong, state_key: y}}, "
     "edges: [{from: START, to: a}, {from: START, to: b}, {from: a, to: END}, {from: b, to: END}]}",
     "for_each": "{pipeline: p, steps: [{for_each: {items: [0, 1], max_parallel: 2, on_error: abort, "
     "do: {match: {on: item, cases: {0: {pipeline: notes}, 1: {pipeline: fails}}}}, "

@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from agf_magics.engine.calls.answers import parse_answer
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.events import Question
-from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question, parse_answer
+from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question
 from agf_magics.notebook.output import ask
 from agf_magics.settings.settings import current
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started

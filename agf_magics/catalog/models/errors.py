@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import args_of, attribute, cause_of, context_of, text_of
 from ..tools.tool import MASK
 
 INSTALL = 'pip install "agf-magics[llm]"'
@@ -54,7 +55,7 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    reason, status = _reason(error), getattr(error, "status_code", None)
+    reason, status = _reason(error), attribute(error, "status_code")
     if "decode" in reason.lower():
         kinds.add("UnexpectedModelBehavior")
     own_server = own or model.startswith("ollama:")
@@ -69,7 +70,7 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     for kind, statuses, code, message, hint in _FAULTS:
         if kind in kinds or status in statuses:
             again = code in ("model.rate-limit", "model.server")
-            after = getattr(error, "retry_after", None) if again else None
+            after = attribute(error, "retry_after") if again else None
             told = message.format_map(words), hint.format_map(words) or None
             return fault(code, *told, again=again, after=after)
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
@@ -151,14 +152,14 @@ message and the hint. The first one counts."""
 def _too_large(error: BaseException | None) -> str:
     """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
     while error is not None and type(error).__name__ != "AnswerTooLarge":
-        error = error.__cause__ or error.__context__
-    return str(error or "")
+        error = cause_of(error) or context_of(error)
+    return "" if error is None else text_of(error)
 
 
 def _broken_off(error: Exception, model: str) -> ModelFault:
     """A reply that ended in the middle. It is not asked for again without the user: its tokens are
     already paid."""
-    (inner,) = error.args
+    (inner,) = args_of(error)
     hint = (
         "the row of the step shows what arrived; run again, or %resume the run to repeat only "
         "this request"
@@ -185,11 +186,11 @@ def without_keys(text: str) -> str:
 
 def _reason(error: Exception) -> str:
     """The provider's message in one line."""
-    body = getattr(error, "body", None)
+    body = attribute(error, "body")
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
-    status = getattr(error, "status_code", None)
-    text = " ".join(str(message or error).split("\n")[0].split()) or type(error).__name__
+    status = attribute(error, "status_code")
+    text = " ".join(text_of(message or error).split("\n")[0].split()) or type(error).__name__
     text = text if len(text) <= 300 else f"{text[:300]}…"
     return f"{status}, {text}" if status is not None and message else text
 

@@ -26,6 +26,9 @@ from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
+from ...schemas.json_schema import schema_violations
+from ...schemas.violations import describe_all
+from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
 
 Schema = dict[str, Any]
@@ -39,19 +42,27 @@ CHOICES = frozenset({"literal", "enum"})
 INSIDE = (
     "schema",
     "items_schema",
-    "fields",
-    "choices",
     "keys_schema",
     "values_schema",
-    "definitions",
-    "steps",
     "lax_schema",
     "strict_schema",
     "json_schema",
     "python_schema",
     "extras_schema",
 )
-"""The keys of a core schema that have further schemas: one, a list, or a mapping of them."""
+"""The keys of a core schema that have a schema, or a list of them: the elements of a tuple."""
+
+MANY = ("fields", "choices", "definitions", "steps")
+"""The keys of a core schema that have several schemas: a list of them, or a mapping by names that a
+user chooses. A field may be called ``type`` or ``schema``, so what stands in a mapping is told from
+the place, not from its keys."""
+
+
+WRITTEN = frozenset({"pydantic_js_extra", "pydantic_js_annotation_functions"})
+"""Metadata of a core schema: what a user writes into the JSON Schema of an annotation."""
+
+OF_A_CLASS = "pydantic_js_functions"
+"""Metadata of a core schema: functions that make the JSON Schema of a class, pydantic's or a user's."""
 
 
 class ArgumentsModel(NamedTuple):
@@ -73,22 +84,25 @@ def build(
 ) -> ArgumentsModel:
     """The model of ``parameters``. ``more``: whether it takes other names too; ``names``: the
     globals of annotations; ``secret``: parameters whose default is not shown."""
-    wanted, errors = _usable(
-        {name: parameter.annotation for name, parameter in parameters.items()}, names
-    )
+    annotations = {name: _with_default(parameter) for name, parameter in parameters.items()}
+    wanted, errors = _usable(annotations, names)
     fields: dict[str, Any] = {}
     for name, parameter in parameters.items():
         kind = wanted.get(name, Any)
         if parameter.default is None and kind is not Any:  # `limit: int = None` allows None
             kind = typing.Optional[kind]  # noqa: UP045 - works for annotations without |
-        required = parameter.default is inspect.Parameter.empty
-        if isinstance(parameter.default, FieldInfo):  # as in MCP servers: it has the default
-            kind = typing.Annotated[kind, parameter.default]
-            required = parameter.default.is_required()
         fields[name] = (
-            typing_extensions.Required[kind] if required else typing_extensions.NotRequired[kind]
+            typing_extensions.Required[kind]
+            if _is_required(parameter)
+            else typing_extensions.NotRequired[kind]
         )
-    validator, schema = _compiled(fields, more)
+    try:
+        validator, schema = _compiled(fields, more)
+    except RAISED as error:  # each annotation alone can be used, but not all of them together
+        errors = dict.fromkeys(parameters, error)
+        validator, schema = _compiled(
+            dict.fromkeys(parameters, typing_extensions.NotRequired[Any]), more
+        )
     for name, parameter in parameters.items():
         if parameter.default is not inspect.Parameter.empty and name not in secret:
             with contextlib.suppress(Exception):  # a default may be any object
@@ -99,6 +113,22 @@ def build(
     return ArgumentsModel(
         validator.validate_python, schema, doubts, any(map(_not_yet, errors.values()))
     )
+
+
+def _with_default(parameter: inspect.Parameter) -> Any:
+    """Its annotation; a default that is pydantic's ``Field(…)``, as in MCP servers, is part of
+    it."""
+    if not isinstance(parameter.default, FieldInfo):
+        return parameter.annotation
+    bare = parameter.annotation is inspect.Parameter.empty
+    return typing.Annotated[Any if bare else parameter.annotation, parameter.default]
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    default = parameter.default
+    if isinstance(default, FieldInfo):
+        return default.is_required()
+    return default is inspect.Parameter.empty
 
 
 def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
@@ -118,6 +148,27 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
 class _Plain(GenerateJsonSchema):
     """Without generated titles, and with the name of a class that is not JSON."""
 
+    ignored_warning_kinds: typing.ClassVar[Any] = {"skipped-choice", "non-serializable-default"}
+
+    is_written = False
+    """Whether code of a user wrote a part of it, which may be anything."""
+
+    def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
+        made = super().generate(schema, mode)
+        if not is_json(made):
+            raise TypeError("its JSON Schema has values that are not JSON")
+        if self.is_written and (wrong := schema_violations(made)):
+            raise TypeError(f"its JSON Schema is none: {describe_all(wrong)}")
+        return made
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:
+        hooks = schema.get("metadata", {})
+        self.is_written = self.is_written or not hooks.keys().isdisjoint(WRITTEN)
+        self.is_written = self.is_written or any(
+            not hook.__module__.startswith("pydantic.") for hook in hooks.get(OF_A_CLASS, ())
+        )
+        return super().generate_inner(schema)
+
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
@@ -130,25 +181,25 @@ class _Plain(GenerateJsonSchema):
 
 def _usable(
     annotations: Mapping[str, object], names: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Exception]]:
+) -> tuple[dict[str, Any], dict[str, BaseException]]:
     """The annotations that can be used, resolved, and the errors of the others."""
     # Resolving an annotation runs user code: it may raise anything.
     wanted: dict[str, Any] = {}
-    errors: dict[str, Exception] = {}
+    errors: dict[str, BaseException] = {}
     for name, annotation in annotations.items():
         try:
             wanted[name] = (
                 Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
             )
-        except Exception as error:
+        except RAISED as error:
             errors[name] = error
     try:
         _compiled(wanted, False)
-    except Exception:  # find the annotations that cause it
-        for name, found in list(wanted.items()):
+    except RAISED:  # find the annotations that cause it
+        for name, annotation in list(wanted.items()):
             try:
-                _compiled({name: found}, False)
-            except Exception as error:
+                _compiled({name: annotation}, False)
+            except RAISED as error:
                 errors[name] = error
                 del wanted[name]
     return wanted, errors
@@ -207,9 +258,9 @@ def _strict(node: Any) -> Any:
     """A copy of a core schema whose scalars are strict."""
     if isinstance(node, (list, tuple)):
         return type(node)(_strict(n) for n in node)
-    if not isinstance(node, dict):
+    if not isinstance(node, dict):  # the label of a choice
         return node
-    kind = node.get("type")
+    kind = node["type"]
     if kind == "model" or (kind == "dataclass" and hasattr(node["cls"], "__pydantic_validator__")):
         return node
     if kind in SCALARS:
@@ -218,9 +269,14 @@ def _strict(node: Any) -> Any:
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
-    if not isinstance(kind, str):  # a mapping of fields or of choices
-        return {key: _strict(inner) for key, inner in node.items()}
-    return {**node, **{key: _strict(node[key]) for key in INSIDE if key in node}}
+    inner = {key: _strict(node[key]) for key in INSIDE if key in node}
+    return {**node, **inner, **{key: _each_strict(node[key]) for key in MANY if key in node}}
+
+
+def _each_strict(parts: Any) -> Any:
+    if isinstance(parts, dict):
+        return {name: _strict(part) for name, part in parts.items()}
+    return _strict(parts)
 
 
 def _exact(node: Any) -> Any:
@@ -247,13 +303,15 @@ def _closed(node: Any, more: bool) -> Any:
     return {**node, "extra_behavior": "allow" if more else "forbid"}
 
 
-def _why(error: Exception) -> str:
-    if _not_yet(error) and not isinstance(error, NameError):
+def _why(error: BaseException) -> str:
+    if _not_yet(error) and not is_a(error, NameError):
         return "it uses a name that is not defined"
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    line = lines[-1].strip() if isinstance(error, SchemaError) else lines[0]
+    if is_a(error, KeyError):  # its text is a key and no sentence
+        return describe_exception(error)
+    lines = text_of(error).strip().splitlines() or [kind_of(error)]
+    line = lines[-1].strip() if is_a(error, SchemaError) else lines[0]
     return line.partition(", Pydantic will")[0]
 
 
-def _not_yet(error: Exception) -> bool:
-    return isinstance(error, NameError) or getattr(error, "code", None) == "class-not-fully-defined"
+def _not_yet(error: BaseException) -> bool:
+    return is_a(error, NameError) or attribute(error, "code") == "class-not-fully-defined"

@@ -11,19 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 from ...schemas.patterns import unusable
 from ...text.diagnostics import Diagnostic
+from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
 from ...values.value import Value
-from .callables import names_around, signature_of
+from .callables import names_around, options_of, signature_of
 from .context import is_context
 
 if TYPE_CHECKING:
     from .annotations import ArgumentsModel
 
 
-def invalid_names(error: Exception) -> frozenset[str]:
+def invalid_names(error: BaseException) -> frozenset[str]:
     """The arguments that ``error`` is about, which `Arguments.validate` raised."""
-    found = error.errors(include_url=False) if hasattr(error, "errors") else []
-    return frozenset(str(e["loc"][0]) for e in found if e["loc"])
+    return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
+
+
+def errors_of(error: BaseException) -> list[Any]:
+    """pydantic's list of what is wrong; empty for what a validator in a user's class raised."""
+    from pydantic_core import ValidationError  # loaded since the call of its validator
+
+    return list(error.errors(include_url=False)) if is_a(error, ValidationError) else []
 
 
 class Arguments:
@@ -53,7 +60,9 @@ class Arguments:
         starred, names = "", names_around(function)
         for name, parameter in self.signature.parameters.items() if self.signature else ():
             if parameter.kind is parameter.VAR_KEYWORD:
-                self.more = True
+                options = options_of(parameter, names)
+                self.more = options is None
+                self.parameters.update(options or {})
             elif parameter.kind is parameter.VAR_POSITIONAL:
                 starred = name
             elif is_context(parameter.annotation, names):
@@ -102,13 +111,13 @@ class Arguments:
         return schema_of(self.signature.return_annotation, names_around(self._function))
 
     def explain(
-        self, code: str, who: str, error: Exception, given: Mapping[str, Value]
+        self, code: str, who: str, error: BaseException, given: Mapping[str, Value]
     ) -> Diagnostic:
         """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
-        if not hasattr(error, "errors"):  # a validator in a user's class that raises anything else
-            why = type(error).__name__ if self.secret else f"{type(error).__name__}: {error}"
+        found = errors_of(error)
+        if not found:  # a validator in a user's class that raises anything else
+            why = kind_of(error) if self.secret else describe_exception(error)
             return Diagnostic(code, f"{who} cannot check its arguments: {why}")
-        found = error.errors(include_url=False)
         hints = [
             suggest(e["loc"][0], self.parameters)
             for e in found

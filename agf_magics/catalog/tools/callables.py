@@ -13,6 +13,7 @@ import inspect
 import math
 import sys
 import types
+import typing
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
@@ -97,13 +98,12 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
 def callable_by_name(
     function: Callable[..., Any], signature: inspect.Signature | None
 ) -> Callable[..., Any]:
-    """``function``, wrapped if it has positional-only parameters, so that it can be called by
-    names."""
-    positional = (
-        [p for p in signature.parameters.values() if p.kind is p.POSITIONAL_ONLY]
-        if signature
-        else []
-    )
+    """``function``, wrapped if it has parameters that it takes by position only, so that it can be
+    called by names."""
+    parameters = list(signature.parameters.values()) if signature else []
+    positional = [p for p in parameters if p.kind is p.POSITIONAL_ONLY]
+    if not positional and parameters and _dispatches(function):
+        positional = [p for p in parameters[:1] if p.kind is p.POSITIONAL_OR_KEYWORD]
     if not positional:
         return function
 
@@ -112,6 +112,44 @@ def callable_by_name(
         return function(*first, **given)
 
     return by_name
+
+
+def _dispatches(function: Callable[..., Any]) -> bool:
+    """Whether it is a `functools.singledispatch`: it looks at its first argument by position."""
+    inner = _inner(function)
+    return isinstance(inner, types.FunctionType) and hasattr(inner, "dispatch")
+
+
+def options_of(
+    parameter: inspect.Parameter, names: dict[str, Any]
+) -> dict[str, inspect.Parameter] | None:
+    """The parameters that ``**options: Unpack[Options]`` means, by the fields of the typed dict; None
+    for any other annotation, and for one that cannot be resolved (yet)."""
+    if "Unpack" not in str(parameter.annotation):
+        return None
+    # Resolving an annotation runs user code.
+    with suppress(Exception):
+        holder = types.SimpleNamespace(__annotations__={"it": parameter.annotation})
+        hint = typing.get_type_hints(holder, names, include_extras=True)["it"]
+        (kind,) = typing.get_args(hint)
+        if typing.get_origin(hint) is typing.Unpack and typing.is_typeddict(kind):
+            hints = typing.get_type_hints(kind, include_extras=True)
+            return {name: _option(name, hints[name], kind) for name in hints}
+    return None
+
+
+UNSET = object()
+"""The default of an option that need not be given."""
+
+
+def _option(name: str, hint: Any, kind: Any) -> inspect.Parameter:
+    is_required = name in kind.__required_keys__
+    # `__required_keys__` does not know of these words in annotations that are texts.
+    while (word := typing.get_origin(hint)) in (typing.Required, typing.NotRequired):
+        is_required = word is typing.Required
+        (hint,) = typing.get_args(hint)
+    default = inspect.Parameter.empty if is_required else UNSET
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
 def checked_limits(where: object, timeout: Any) -> None:

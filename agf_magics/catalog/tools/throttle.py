@@ -21,7 +21,9 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
+
+from ...text.raised import attribute, is_a, kind_of
 
 T = TypeVar("T")
 
@@ -95,12 +97,12 @@ class Retry:
 def repeats(retry: Retry, error: BaseException) -> bool:
     """Whether a call that failed with ``error`` is made again."""
     # The call that took too long goes on: a second one would run beside it.
-    if getattr(error, "left_running", None) is not None:
+    if attribute(error, "__dict__", {}).get("left_running") is not None:
         return False
     status = status_of(error)
     if status is not None:
         return status in AGAIN
-    return isinstance(error, retry.on) or (ConnectionError in retry.on and _is_transport(error))
+    return is_a(error, retry.on) or (ConnectionError in retry.on and _is_transport(error))
 
 
 def pause_after(retry: Retry, attempt: int) -> float:
@@ -112,10 +114,10 @@ def pause_after(retry: Retry, attempt: int) -> float:
 
 def status_of(error: BaseException) -> int | None:
     """The HTTP status of an error of httpx, requests, aiohttp or urllib; None: it has none."""
-    response = _attribute(error, "response")
+    response = attribute(error, "response")
     found = [
-        _attribute(response, "status_code"),
-        *(_attribute(error, name) for name in ("status_code", "status", "code")),
+        attribute(response, "status_code"),
+        *(attribute(error, name) for name in ("status_code", "status", "code")),
     ]
     return next((one for one in found if type(one) is int and 100 <= one < 600), None)
 
@@ -123,8 +125,8 @@ def status_of(error: BaseException) -> int | None:
 def asked_pause(error: BaseException) -> float | None:
     """Seconds that a server asks to wait by ``Retry-After``, a number or a date; None: it does
     not."""
-    headers = _attribute(_attribute(error, "response"), "headers") or _attribute(error, "headers")
-    with contextlib.suppress(Exception):  # a mapping of another library
+    with contextlib.suppress(BaseException):  # a mapping of another library, or a user's class
+        headers = attribute(attribute(error, "response"), "headers") or attribute(error, "headers")
         said = headers.get("retry-after", headers.get("Retry-After"))
         with contextlib.suppress(ValueError):
             seconds = float(said)
@@ -136,13 +138,7 @@ def asked_pause(error: BaseException) -> float | None:
 def reason(error: BaseException) -> str:
     """Why a call is made again, in a word: ``HTTP 429``, ``ConnectionError``."""
     status = status_of(error)
-    return type(error).__name__ if status is None else f"HTTP {status}"
-
-
-def _attribute(thing: Any, name: str) -> Any:
-    with contextlib.suppress(Exception):  # a property of a user's class
-        return getattr(thing, name, None)
-    return None
+    return kind_of(error) if status is None else f"HTTP {status}"
 
 
 def _is_transport(error: BaseException) -> bool:

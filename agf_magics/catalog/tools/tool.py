@@ -9,6 +9,7 @@ from typing import Any
 
 from ...flow.step_options import DerivedTool
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import RAISED
 from ...text.suggestions import suggest
 from ...values.value import Value
 from .arguments import Arguments, invalid_names
@@ -85,7 +86,7 @@ class Tool:
         everything that is wrong."""
         try:
             return self.arguments.validate(given)
-        except Exception as error:  # pydantic's, or any other of a validator in a user's class
+        except RAISED as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         # Not in the except: its cause would have the values, secrets included.
         found = StepError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from ...flow.frame import Frame, HintedArgs
@@ -11,6 +10,7 @@ from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
 from ...journal.secrets.masking import HIDDEN, Secrets
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
 from ...values.value import TooDeep
 from ..runner import CallSite
 from ..threads.awaiting import OutcomeUnknown, TimedOut
@@ -27,7 +27,7 @@ def failure(
     span = step.place
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
     code = f"step.{what}-failed"
-    if isinstance(raised, OutcomeUnknown):
+    if is_a(raised, OutcomeUnknown):
         # The worker was lost: nobody knows whether the call was made, so it has not failed
         # (decision D7).
         unknown = unknown_outcome(step, f"the outcome of {callee!r} is unknown: {raised}")
@@ -35,7 +35,7 @@ def failure(
             hint = "check whether it had its effect; a run with a journal can be resumed"
             unknown.diagnostics = (replace(unknown.diagnostic, hint=hint),)
         return unknown
-    if isinstance(raised, TimedOut):
+    if is_a(raised, TimedOut):
         hint = f"@{what}(timeout=…) sets how long it may take"
         # The hint names what has set this time: the limit that was smallest.
         if raised.seconds == site.run.budget.limits.step_timeout:
@@ -46,13 +46,11 @@ def failure(
     if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"
         return StepError(Diagnostic(code, message, span, HIDDEN if secrets.blind else None))
-    # A tool may raise one itself, or a run inside it; a subclass of a user may hold anything.
-    if isinstance(raised, StepError) and all(
-        isinstance(d, Diagnostic) for d in getattr(raised, "diagnostics", [None])
-    ):
-        return with_place(_copy(raised), step)
-    hint = "; ".join(map(str, getattr(raised, "__notes__", ())))
-    if isinstance(raised, MemoryError):
+    # A tool may raise one itself, or a run inside it.
+    if is_a(raised, StepError) and (ours := _copy(raised)) is not None:
+        return with_place(ours, step)
+    hint = "; ".join(notes_of(raised))
+    if is_a(raised, MemoryError):
         hint = (
             hint
             or "its process has too little memory: give the call less data, or the process a "
@@ -74,8 +72,8 @@ def unknown_outcome(step: Invoke, message: str) -> ev.Unanswered:
 def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:
     """The result of user code cannot be copied."""
     code, why = f"step.{what}-failed", describe_exception(error)
-    if isinstance(error, TooDeep):
-        code, why = "step.too-deep", str(error)
+    if is_a(error, TooDeep):
+        code, why = "step.too-deep", text_of(error)
     message = f"{what} {callee!r} returned a value that cannot be used: {why}"
     return StepError(Diagnostic(code, message, site.step.place))
 
@@ -90,7 +88,7 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
         (span for name, span in step.args.names or () if name in error.arguments),
         None,
     )
-    placed, hint = _copy(error), diagnostic.hint
+    placed, hint = _copy(error) or error, diagnostic.hint
     if frame is not None and hint is None and isinstance(step.args, HintedArgs):
         hint = next((step.args.hint_for(name, frame) for name in error.arguments), None)
     placed.diagnostics = (
@@ -107,48 +105,23 @@ def failed_before(recorded: str, step: Invoke) -> StepError:
     return placed
 
 
-def _copy(error: StepError) -> StepError:
-    """The same error without its path: a run inside a tool has set the path in its own flow."""
+def _copy(error: StepError) -> StepError | None:
+    """The same error without its path: a run inside a tool has set the path in its own flow. None
+    if its class is one of a user that cannot be read as an error of ours."""
     # Not `copy.copy`, and not the class: both call its `__init__` or `__reduce__`, which a user may
     # have written.
-    copy = type(error).__new__(type(error), *error.args)
-    copy.__dict__.update({**error.__dict__, "path": None, "where": None})
-    copy.__cause__ = error.__cause__
-    return copy
-
-
-def describe_exception(
-    error: BaseException, mask: Callable[[str], str] = str, most: int = 500
-) -> str:
-    """An exception of user code in a line: its class and its text."""
     try:
-        # The `__str__` of a user may raise anything, SystemExit too.
-        text = mask(str(error))
-    except BaseException as worse:
-        text = f"(its text cannot be read: {type(worse).__name__})"
-    text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"
-    # The text of a TaskGroup's error only gives their number.
-    if isinstance(error, BaseExceptionGroup):
-        text = (
-            f"{text}: "
-            f"{'; '.join(describe_exception(inner, mask, most // 2) for inner in _leaves(error))}"
-        )
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+        copy = type(error).__new__(type(error), *error.args)
+        copy.__dict__.update({**error.__dict__, "path": None, "where": None})
+        copy.__cause__ = cause_of(error)
+        is_ours = all(isinstance(each, Diagnostic) for each in copy.diagnostics)
+        # What everybody reads of it later.
+        str(copy), copy.text, copy.code, copy.arguments, copy.path_text
+    except BaseException:
+        return None
+    return copy if is_ours else None
 
 
 def describe_masked(error: BaseException, secrets: Secrets) -> str:
     """An exception that has a secret in a line; only its class where no text can be shown."""
-    return type(error).__name__ if secrets.blind else describe_exception(error, secrets.text)
-
-
-def _leaves(group: BaseExceptionGroup[BaseException], most: int = 3) -> list[BaseException]:
-    """The first exceptions in a group and in the groups inside it, without recursion."""
-    # Only the first ones of each group: a group of a million takes no longer.
-    queue, leaves = list[BaseException](reversed(group.exceptions[:most])), list[BaseException]()
-    while queue and len(leaves) < most:
-        inner = queue.pop()
-        if isinstance(inner, BaseExceptionGroup):
-            queue += reversed(inner.exceptions[:most])
-        else:
-            leaves.append(inner)
-    return leaves
+    return kind_of(error) if secrets.blind else describe_exception(error, secrets.text)

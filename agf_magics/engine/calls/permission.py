@@ -19,6 +19,7 @@ from ...values.value import Value, settle
 from ..host.host import NoUser
 from ..runner import CallSite, clock
 from ..threads.awaiting import Result
+from .answers import checked_approval
 from .failures import failure
 
 ATTEMPTS = 3
@@ -62,8 +63,9 @@ async def permitted(
             raise refused or _denied(step, "there is no user to approve it", text) from None
         if reply is True:
             return Approved()
-        if instead is None or not isinstance(reply, dict):
+        if instead is None or reply is False:
             raise _denied(step, "it was denied", text)
+        assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
             return _replace_call(instead, site.frame, arguments, reply, tool, hides)
         except StepError as error:
@@ -95,17 +97,17 @@ def _replace_call(
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
-def _denied(step: Invoke, why: str, question: str) -> StepError:
+def _denied(step: Invoke, why: str, question: str) -> ev.Denied:
     message = f"{step.name.text!r} was not called: {why}"
-    return StepError(
+    return ev.Denied(
         Diagnostic("step.denied", message, step.place, f"the question was: {question}")
     )
 
 
-def _not_usable(step: Invoke, error: StepError) -> StepError:
+def _not_usable(step: Invoke, error: StepError) -> ev.Denied:
     diagnostic = error.diagnostic
     message = f"this answer cannot replace the call: {diagnostic.message}"
-    return StepError(Diagnostic("step.instead", message, step.place, diagnostic.hint))
+    return ev.Denied(Diagnostic("step.instead", message, step.place, diagnostic.hint))
 
 
 async def answer(
@@ -172,8 +174,12 @@ async def ask_person(
         if ok:
             # An asker is user code: its answer is a value like that of a tool.
             value = settle(value)
-            if question.choices:
-                checked_answer(question, value, site.step.place)  # before it is journaled
+            # Before it is journaled.
+            if question.approval:
+                place = site.step.place if isinstance(site.step, Invoke) else None
+                value = checked_approval(question, value, place)
+            elif question.choices:
+                checked_answer(question, value, site.step.place)
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))
             closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))

@@ -146,7 +146,10 @@ def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
         name = ref.path[-1]
         if ref.certain and name not in passed:
             meant = misspelled_names([name], passed.keys() - read)
-            hint = f"did you mean {name}?" if meant else f"pass: [{', '.join([*passed, name])}]"
+            give = f"pass: [{', '.join([*passed, name])}]"
+            if step.word == "subgraph":
+                give = f"input_mapping: {{{name}: {name}}}"
+            hint = f"did you mean {name}?" if meant else give
             span = passed[meant.pop()] if meant else None
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()

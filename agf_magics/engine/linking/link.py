@@ -21,6 +21,7 @@ from ...flow.step_options import Lookup
 from ...flow.steps import Flow, Invoke, Sequence, every
 from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
 from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
 from .field_checks import (
@@ -217,7 +218,7 @@ class _Linker:
             config = isolate(dict(step.asking.config))
             built = policy.function(**dict.fromkeys(policy.takes, config))
         except Exception as error:  # of user code
-            built, why = None, f"{type(error).__name__}: {error}"
+            built, why = None, describe_exception(error)
         if not isinstance(built, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
             self.findings.error(

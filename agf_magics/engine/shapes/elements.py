@@ -27,6 +27,7 @@ from ...flow.steps import Each, Fold
 from ...journal.records.records import SequenceRow
 from ...limits.grants import granted
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import describe_exception, is_a
 from ...values.opaque import (
     is_array,
     is_quick,
@@ -36,7 +37,7 @@ from ...values.opaque import (
     why_no_sequence,
 )
 from ...values.value import Value, settle, type_name
-from ..calls.failures import describe_exception, describe_masked
+from ..calls.failures import describe_masked
 from ..runner import CallSite, clock
 from ..threads.awaiting import Result, TimedOut
 
@@ -157,7 +158,7 @@ class Elements:
         self.ahead = dict(enumerate(results.copy(), number))
 
     def _unread(self, number: int, error: BaseException) -> StepError:
-        if isinstance(error, StepError):  # a row of a table that cannot be read says why
+        if is_a(error, StepError):  # a row of a table that cannot be read says why
             return StepError(*error.diagnostics)
         what = f"element {number:,} of {sequence_name(self.source)} cannot be read"
         hint = (
@@ -263,7 +264,7 @@ def _failure(
     site: CallSite[Any], code: str, what: str, error: BaseException, hint: str
 ) -> StepError:
     span, secrets = site.step.over.span, site.run.secrets
-    if isinstance(error, TimedOut):
+    if is_a(error, TimedOut):
         hint = (
             "%config AgfMagics.step_timeout sets how long it may take; let the tool read it, "
             "so that others continue"

@@ -74,7 +74,7 @@ class Parts(ABC):
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
         """Whether to try again. Raises the error if it ends the fan-out."""
         run, at = self.site.run, self.at(i)
-        if attempt <= self.site.step.failing.retries:
+        if attempt <= self.site.step.failing.retries and not isinstance(error, ev.Denied):
             run.emit(ev.StepRetried(at, clock(), error))
             run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
             return True

@@ -50,6 +50,9 @@ async def _round(
     """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
     names."""
     run, step, names = site.run, site.step, sorted(ready)
+    # Before anything of the round is called, asked or paid.
+    if (problem := step.clash(names)) is not None:
+        raise StepError(problem)
     values: list[Value] = [None] * len(names)
 
     def at(i: int) -> ev.StepPath:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import traceback
 from typing import Any, NoReturn
+
+from ...text.raised import format_trace, is_a
 
 
 class Forks:
@@ -27,10 +28,10 @@ def end_child(result: tuple[bool, Any]) -> NoReturn:
     ok, value = result
     code = 0 if ok else 1
     with contextlib.suppress(BaseException):
-        if not ok and isinstance(value, SystemExit):
+        if not ok and is_a(value, SystemExit):
             code = _exit_code(value)
         elif not ok:
-            traceback.print_exception(value)
+            sys.stderr.write(format_trace(value))
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()

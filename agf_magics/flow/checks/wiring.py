@@ -144,6 +144,8 @@ class _Walk:
         self.stores, self.pipes = stores, pipes
         self.trace = Accesses([], [], [], set())
         self.repeated = False
+        self.begun = frozenset[str]()
+        """Names of stores that may have a value without the input, in whichever order."""
 
     def step(self, step: Step, view: View, sure: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes."""
@@ -171,10 +173,14 @@ class _Walk:
                 self.step(step.body, view, sure)
                 self.read(step, own_reads(step), view, sure)
             case Walk():
-                # Each alone: which nodes ran before is known only while the graph runs.
-                for node in step.nodes.values():
-                    self.step(node, view.new_child(), False)
+                # Each alone: which nodes ran before is known only while the graph runs. So the
+                # input need not have a key that any node writes.
+                outer, surely = self.begun, step.sure if sure else ()
+                self.begun = step.begun.union(*step.written.values())
+                for name, node in step.nodes.items():
+                    self.step(node, view.new_child(), name in surely)
                 self.read(step, own_reads(step), view, False)
+                self.begun = outer
         self.leave(step, view)
 
     def branches(self, step: Branches, view: View, sure: bool) -> None:
@@ -245,7 +251,9 @@ class _Walk:
                 named = tuple([write for write in writes if write.part == path[len(key)]])
                 writes = named or writes
             unwritten = not writes or all(write.again for write in writes)
-            read = Read(key, self.store(key), step, ref, writes, unwritten, sure, view.maps[0])
+            store = self.store(key)
+            needs = sure and store not in self.begun
+            read = Read(key, store, step, ref, writes, unwritten, needs, view.maps[0])
             self.trace.reads.append(read)
             self.trace.order.append(read)
 

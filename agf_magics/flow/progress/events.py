@@ -38,6 +38,16 @@ class Unanswered(StepError):
     answer (A18)."""
 
 
+class WrongAnswer(StepError):
+    """An answer that its question does not allow: the question stays open, so nothing in a
+    definition applies to it, neither ``retry`` nor ``on_error`` nor an alternative."""
+
+
+class Denied(StepError):
+    """A person did not approve a call. It is a failure of the call that nothing repeats
+    (decision A18')."""
+
+
 StepPath = tuple[str | int, ...]
 """A place in a run: for each open flow the id of the step, then the numbers of the elements and
 iterations around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.raised import RAISED, kind_of
 from ...values.value import TooDeep, Value, is_json, isolate, type_name
 from ..frame import Expr, Name
 
@@ -67,29 +68,6 @@ def read_json(text: str) -> tuple[Value, str]:
     except ValueError:
         return None, "a number in it is too long"
     return read, "" if is_json(read) else "a number in it is not finite"
-
-
-MOST_STARTS = 100
-"""Places of a reply at which JSON is looked for."""
-
-
-def find_json(text: str) -> tuple[Value] | None:
-    """The JSON in a reply: all of it, in a code fence, or its first object or list. None: it has
-    none.
-
-    >>> find_json('Here it is: {"a": 1}.'), find_json("none")
-    (({'a': 1},), None)
-    """
-    decoder, text = json.JSONDecoder(), unfenced(text).strip()
-    starts = [0, *(index for index, letter in enumerate(text) if letter in "{[")][: MOST_STARTS + 1]
-    for start in starts:
-        try:
-            found, end = decoder.raw_decode(text, start)
-            if (start or end == len(text)) and is_json(found):
-                return (isolate(found),)
-        except (ValueError, RecursionError, TooDeep):
-            continue
-    return None
 
 
 class Offer(NamedTuple):
@@ -272,8 +250,8 @@ def format_for_model(value: Value) -> str:
             if not isinstance(value, str) and is_json(value)
             else str(value)
         )
-    except Exception as error:  # a foreign class, or a number of too many digits
-        text = f"({type_name(value)}, which cannot be shown: {type(error).__name__})"
+    except RAISED as error:  # a foreign class, or a number of too many digits
+        text = f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
     return (
         text
         if len(text) <= LONGEST

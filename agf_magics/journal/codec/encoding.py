@@ -12,10 +12,11 @@ import json
 import pickle
 from typing import Any, Literal, NamedTuple
 
+from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
 from ...values.value import ATOMS, DEEPEST, Value
 from .json_texts import LONG, encode, encode_large
-from .pickles import NotPicklable, PickleTooLarge, pickled, text_of
+from .pickles import NotPicklable, PickleTooLarge, pickled
 
 Form = Literal["json", "pickle", "again"]
 """``again``: it is not stored, so a resumed run makes its call again."""
@@ -162,7 +163,7 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
-        raise DecodeError(f"{type(error).__name__}: {text_of(error)}") from None
+        raise DecodeError(describe_exception(error, most=300)) from None
     raise DecodeError("it was not stored")
 
 

@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, cast
 
 from ...compat.imports import installed_only
+from ...text.raised import describe_exception
 from ...values.value import Value
 
 
@@ -45,7 +46,7 @@ def pickled(value: Value, most: int) -> bytes:
             raise
         # Of a user's __reduce__, even a SystemExit.
         except BaseException as error:
-            why = why or f"{type(error).__name__}: {text_of(error)}"
+            why = why or describe_exception(error, most=300)
     raise NotPicklable(why)
 
 
@@ -105,10 +106,3 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
         table = copyreg.dispatch_table
     table = ChainMap(limits, cast("Any", table))
     return type(pickler.__name__, (pickler,), {"dispatch_table": table})
-
-
-def text_of(error: BaseException) -> str:
-    """The text of a user's error, whose code may fail."""
-    with contextlib.suppress(BaseException):
-        return str(error)[:300]
-    return "(its text cannot be read)"

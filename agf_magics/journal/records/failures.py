@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...text.raised import args_of, kind_of, text_of
 from ...text.source import Source, Span
 from ...values.value import Value
 from ..codec.encoding import weigh
@@ -21,7 +22,7 @@ from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
     diagnostics: Iterable[Diagnostic] = [
-        Diagnostic("step.tool-failed", f"{type(error).__name__}: {error}")
+        Diagnostic("step.tool-failed", f"{kind_of(error)}: {text_of(error)}")
     ]
     if isinstance(error, AgfError):
         diagnostics = error.diagnostics[:20]
@@ -90,10 +91,8 @@ def _diagnostic(
 
 def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
-    text, args = "", list[Value]()
-    with contextlib.suppress(Exception):  # code of a user's class runs here
-        text, args = str(cause), list(cause.args)
-    return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
+    text, args = text_of(cause, ""), list(args_of(cause))
+    return [kind_of(cause), text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 
 def _cause(name: str, text: str, args: list[Value] | None) -> BaseException:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -22,6 +21,16 @@ from typing import AnyStr, NamedTuple
 from ...catalog import MASK, Tool
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic
+from ...text.raised import (
+    args_of,
+    cause_of,
+    context_of,
+    format_trace,
+    is_a,
+    members_of,
+    notes_of,
+    text_of,
+)
 from ...values.value import ATOMS, Value
 from ..codec.encoding import EncodedValue, encode_value, preview, to_show
 from ..codec.json_texts import encode
@@ -334,7 +343,7 @@ class Secrets:
 
     def error(self, error: BaseException) -> None:
         """Mask an error of ours, and remove its cause if that contains a secret."""
-        if not isinstance(error, AgfError):
+        if not is_a(error, AgfError):
             return
         masked = tuple(map(self.diagnostic, error.diagnostics))
         if masked != error.diagnostics:
@@ -363,7 +372,7 @@ class Secrets:
         """Whether an exception of user code, or one in its chain, contains a secret."""
         if self.blind or not self._forms.texts:
             return self.blind
-        texts = ["".join(traceback.format_exception(error)), *_arguments(error)]
+        texts = [format_trace(error), *_texts_of_chain(error)]
         return any(self._in_text(text, True) for text in texts)
 
     def diagnostic(self, shown: Diagnostic) -> Diagnostic:
@@ -382,18 +391,19 @@ def hide(value: Value, names: Collection[str]) -> Value:
     return value | dict.fromkeys(value.keys() & names, MASK)
 
 
-def _arguments(error: BaseException) -> list[str]:
-    """The arguments of an exception and of those in its chain."""
+def _texts_of_chain(error: BaseException) -> list[str]:
+    """The texts, notes and arguments of an exception and of those in its chain."""
     texts, left, seen = list[str](), [error], set[int]()
     while left:
         raised = left.pop()
         if id(raised) in seen:
             continue
         seen.add(id(raised))
-        with suppress(Exception):  # a class of a user
-            texts.append(repr(raised.args))
-        left += [each for each in (raised.__cause__, raised.__context__) if each is not None]
-        left += raised.exceptions if isinstance(raised, BaseExceptionGroup) else ()
+        texts += (text_of(raised), *notes_of(raised))
+        with suppress(BaseException):  # a class of a user
+            texts.append(repr(args_of(raised)))
+        left += [each for each in (cause_of(raised), context_of(raised)) if each is not None]
+        left += members_of(raised)
     return texts
 
 

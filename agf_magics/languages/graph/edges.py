@@ -5,24 +5,35 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from ...flow.expressions import Computed
-from ...flow.frame import Expr, Ref
+from ...flow.frame import Expr, Frame, Ref
 from ...flow.graph_steps import END, START, Edge
 from ...text.diagnostics import DefinitionError
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shorten, shown
+from ...values.value import Value
 from ..scan import parse_at
 from .expressions.condition import Condition, condition, format_condition, parse_condition
 from .expressions.reading import ROOT, Reader
 from .expressions.tokens import Bare
+from .state import ROUTE, ROUTES
 from .words import EDGE
 
 ELSE = "else"
 
 
-def _is_route(target: Scalar) -> Computed:
-    """Whether a router chose the node."""
-    ref = Ref((*ROOT, "_route"), target.span, False)
-    return Computed(target.span, lambda frame: frame["state"].get("_route") == target.text, (ref,))
+class IsRoute(Computed):
+    """Whether the node that an edge leaves has chosen its target; if that node chooses none,
+    whether the last router has (decision Y19)."""
+
+    __slots__ = ()
+
+    def __init__(self, source: str, target: Scalar) -> None:
+        def evaluate(frame: Frame) -> Value:
+            chosen = frame.get(ROUTES, {}).get(source, frame["state"].get(ROUTE))
+            return bool(chosen == target.text)
+
+        ref = Ref((*ROOT, ROUTE), target.span, False)
+        super().__init__(target.span, evaluate, (ref,))
 
 
 class Edges:
@@ -92,12 +103,13 @@ class Edges:
         return node
 
     def route(self, source: Scalar, targets: list[Scalar]) -> None:
-        """Edges to the target that ``_route`` names; to the first target if it names none of
-        them."""
+        """Edges to the target that the router has chosen; to the first target if it has chosen none
+        of them."""
         first, *others = targets
         answers = self.answers.get(source.text, {})
         for target in others:
-            when, label = _is_route(target), shorten(answers.get(target.text, target.text))
+            when = IsRoute(source.text, target)
+            label = shorten(answers.get(target.text, target.text))
             self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
         label = shorten(answers.get(first.text, first.text))
         self.found.append(

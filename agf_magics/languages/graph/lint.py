@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from itertools import combinations, filterfalse
+from itertools import combinations, filterfalse, permutations
 from typing import NamedTuple
 
 from ...flow.frame import Name, Ref
@@ -14,12 +14,12 @@ from ...schemas.schema import first_cycle
 from ...text.source import Span
 from ...text.suggestions import suggest
 from .data_flow import distances, reads_of_node, ways_from
-from .edges import ELSE
+from .edges import ELSE, IsRoute
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .expressions.tokens import KEY_NAME
 from .nodes.common import Built, Outputs
 from .nodes.python_tools import Tools
-from .state import Keys
+from .state import ROUTE, Keys
 from .words import BUILT_IN
 
 MOST_STEPS = 1_000_000
@@ -221,6 +221,48 @@ def routers(reader: Reader, graph: Graph) -> None:
             )
 
 
+def routes_read(reader: Reader, graph: Graph) -> None:
+    """graph.several-routers: ``_route`` is read where several routers may run in one round; each
+    conditional edge follows its own (decision Y19)."""
+    routers = [name for name, built in graph.nodes.items() if built.routes]
+    together = _together(graph, routers)
+    if together is None:
+        return
+    one, other = together
+    refs = [ref for built in graph.nodes.values() for ref in reads_of_node(built.step)]
+    for edge in graph.walk.edges:
+        if edge.when is not None and not (
+            isinstance(edge.when, IsRoute) and edge.source in routers
+        ):
+            refs += edge.when.reads()
+    refs += [Ref((*ROOT, name.text), name.span) for name in graph.named]
+    message = (
+        f"{one!r} and {other!r} may choose in one round: {ROUTE} is the choice of the last one"
+    )
+    keys = " and ".join(sorted(graph.nodes[name].keys[0].name for name in together))
+    hint = f"read what each has answered: {keys}"
+    for ref in dict.fromkeys(refs):
+        if ref.path == (*ROOT, ROUTE):
+            reader.warn("graph.several-routers", message, ref.span, hint)
+
+
+def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
+    """Two of these nodes that may run in one round: on branches of one fork, as far from it."""
+    room, out = MOST_STEPS, graph.walk.leaving
+    for edges in (each for each in out.values() if len(each) > 1 and len(names) > 1):
+        room -= len(edges) ** 2 * len(graph.nodes)
+        if room < 0:
+            return None
+        ways = [(edge, distances(out, [edge.target])) for edge in edges]
+        for (first, one), (second, other) in combinations(ways, 2):
+            if not (first.is_plain or second.is_plain):  # one of them is taken
+                continue
+            for a, b in permutations(names, 2):
+                if one.get(a, -1) == other.get(b, -2):
+                    return a, b
+    return None
+
+
 def unused_tools(reader: Reader, graph: Graph) -> None:
     """graph.unused-tool: a tool of the graph that no node uses."""
     for name, span in graph.tools.spans.items():
@@ -240,5 +282,6 @@ RULES = (
     uneven_joins,
     endless,
     routers,
+    routes_read,
     unused_tools,
 )

@@ -7,7 +7,7 @@ registry or the input decides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -21,7 +21,8 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
 from ..documents import Finding, Kind, named, one_document, said
-from .data_flow import feeds
+from .clashes import Clashes, refuse_clashes
+from .data_flow import feeds, reads_of_node
 from .edges import Edges
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .lint import Graph, lint
@@ -29,7 +30,7 @@ from .node_kinds import build
 from .nodes.common import Built, Here
 from .nodes.python_tools import Tools, read_tools
 from .prompts.prompts import Folders
-from .state import Declared, Joining, Keys, ends, starts
+from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .words import BUILT_IN, CONFIG, DEFAULTS, EXPORT, GRAPH, REDUCERS, STATE_KEY
 
@@ -85,6 +86,9 @@ class _Loader:
             return None
         keys = Keys(_with_written(declared, built))
         walk = self.walk(given, built, edges, keys, config)
+        refuse_clashes(self.reader, walk)
+        if self.reader.error_count:
+            return None
         initial: tuple[tuple[Name, Expr], ...] = given.get("variables", ())
         named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
@@ -132,6 +136,7 @@ class _Loader:
                 keys,
                 {node: each.write for node, each in built.items()},
                 {node: each.note for node, each in built.items() if each.note is not None},
+                counts=COUNTS not in keys.declared and _reads_counts(built, edges),
             ),
             limits={node: count for node, (_, count) in self.limits.items()},
             exits=exits,
@@ -139,6 +144,16 @@ class _Loader:
             rounds=config["recursion_limit"],
             endless=lambda rounds: _endless(rounds, endless),
             width=config.get("max_concurrency", CONCURRENT),
+            clash=Clashes(built, keys),
+            begun=frozenset(
+                {
+                    *BUILT_IN,
+                    *keys.begin({}, {}),
+                    *(key.text for key, _ in given.get("variables", ())),
+                }
+            ),
+            unwritten=_unwritten(keys.declared, built, given),
+            writes_any=any(each.writes_any for each in built.values()),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(
                 built, edges, exits, keys, {key.text for key, _ in given.get("variables", ())}
@@ -334,6 +349,21 @@ def _endless(rounds: int, span: Span | None) -> Diagnostic:
         f"{2 * rounds}}}"
     )
     return Diagnostic("step.rounds", message, span, hint)
+
+
+def _unwritten(
+    declared: Mapping[str, Declared], built: Mapping[str, Built], given: Mapping[str, Any]
+) -> dict[str, Span | None]:
+    """The declared keys that nothing in the text writes."""
+    written = {key.name for each in built.values() for key in each.keys}
+    written.update(name.text for name, _ in given.get("variables", ()))
+    return {name: key.span for name, key in declared.items() if name not in written}
+
+
+def _reads_counts(built: Mapping[str, Built], edges: Iterable[Edge]) -> bool:
+    refs = [ref for each in built.values() for ref in reads_of_node(each.step)]
+    refs += [ref for edge in edges if edge.when is not None for ref in edge.when.reads()]
+    return any(ref.path[:2] == (*ROOT, COUNTS) for ref in refs)
 
 
 def _caps(config: Mapping[str, Any]) -> Caps | None:

@@ -245,7 +245,7 @@ def _over(reader: Reader, node: Node, name: str) -> Computed:
             Diagnostic("graph.over", f"the state has no {path!r}", span, hint)
         ) from KeyError(path)
 
-    return elements(span, name, read, (Ref((*ROOT, *names), span, False),))
+    return elements(span, name, read, (Ref((*ROOT, *names), span),))
 
 
 def build(reader: Reader, node: Node, here: Here) -> Built | None:

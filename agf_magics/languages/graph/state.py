@@ -7,7 +7,7 @@ node only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -50,10 +50,23 @@ class Failed:
         self.error = error
 
 
+ROUTE = "_route"
+"""The key that a router writes the chosen node to."""
+
+COUNTS = "_loop_counts"
+"""The key with how often each node has run, which exists where an expression reads it: a graph of
+YAMLGraph may leave a loop by it."""
+
+OF_THE_RUN = frozenset({"current_step", ROUTE, COUNTS})
+"""Keys that the run itself writes: no part of its output, nor of the input of another flow."""
+
+ROUTES = "routes"
+"""The place in a frame, beside the state, of what each node of the last round has chosen."""
+
 IMPLICIT = (
     Declared("messages", "list", "add"),
     Declared("errors", "list", "add"),
-    Declared("_route", "any", "last_value"),
+    Declared(ROUTE, "any", "last_value"),
 )
 
 
@@ -105,19 +118,24 @@ class Keys:
                 if reducer is not None:
                     self.put(made, name, value)
                 elif name in by:
-                    message = f"{by[name]!r} and {node!r} write {name!r} in the same round"
-                    held = self.declared.get(name, Declared(name)).type
-                    kind = "list" if held == "any" else held
-                    hint = (
-                        f"give it a reducer: {name}: {{type: {kind}, reducer: add}}, or add an "
-                        f"edge between the nodes"
-                    )
-                    raise StepError(
-                        Diagnostic("graph.write-conflict", message, self.place(name), hint)
-                    )
+                    raise StepError(self.conflict(by[name], node, name))
                 else:
                     made[name], by[name] = value, node
         return made
+
+    def conflict(
+        self, first: str, second: str, name: str, span: Span | None = None, option: str = ""
+    ) -> Diagnostic:
+        """Two nodes write the key ``name`` in one round. ``span``: where the second one names it;
+        ``option``: by which of its keys, if by one."""
+        message = f"{first!r} and {second!r} write {name!r} in the same round"
+        held = self.declared.get(name, Declared(name)).type
+        kind = "list" if held == "any" else held
+        hint = f"give it a reducer: {name}: {{type: {kind}, reducer: add}}"
+        if option:  # the author may not know the key
+            hint = f"give {second!r} a key of its own: {option}: {second}_{name}"
+        hint = f"{hint}, or add an edge between the nodes"
+        return Diagnostic("graph.write-conflict", message, span or self.place(name), hint)
 
     def added(self, reducer: str, name: str, before: Value, value: Value) -> Value:
         """The old and the new value, combined."""
@@ -140,9 +158,11 @@ class Joining:
         keys: Keys,
         writes: Mapping[str, Write],
         notes: Mapping[str, Note] = MappingProxyType({}),
+        counts: bool = False,
     ) -> None:
-        """``notes``: of some nodes, the warning about their value."""
-        self.keys, self.writes, self.notes = keys, writes, notes
+        """``notes``: of some nodes, the warning about their value; ``counts``: whether an
+        expression reads `COUNTS`."""
+        self.keys, self.writes, self.notes, self.counts = keys, writes, notes, counts
 
     def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
         try:
@@ -157,10 +177,22 @@ class Joining:
         after = self.keys.after(state, written)
         if ends:
             after["current_step"] = ends[-1][0]
+        if self.counts:
+            before = state.get(COUNTS) or {}
+            after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
+        made = {**frame, "state": after, ROUTES: dict(_routes(written))}
         notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
         if noted := list(filter(None, notes)):
-            return {**frame, "state": after, "notes": (*frame.get("notes", ()), *noted)}
-        return {**frame, "state": after}
+            made["notes"] = (*frame.get("notes", ()), *noted)
+        return made
+
+
+def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[str, Value]]:
+    """What each router of a round, and each function that returns ``_route``, has chosen."""
+    for node, written in round:
+        if ROUTE in written:
+            chosen = written[ROUTE]
+            yield node, chosen.value if type(chosen) is SubgraphState else chosen
 
 
 def _reduced(reducer: str, before: Value, value: Value) -> Value:
@@ -204,7 +236,7 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
 def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
     """The output of a run: its last state without the undeclared keys that the run itself
     writes."""
-    own = {"current_step", "_route"} - keys.declared.keys()
+    own = OF_THE_RUN - keys.declared.keys()
 
     def end(frame: Frame) -> FlowResult:
         state = {name: value for name, value in frame["state"].items() if name not in own}

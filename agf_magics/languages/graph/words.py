@@ -317,7 +317,7 @@ EDGE = kind(
         takes.CONDITION,
         "When it is taken: of the edges of a node, the first true one.",
     ),
-    Key("type", takes.EDGE_TYPE, "conditional: it leads to the target that _route names."),
+    Key("type", takes.EDGE_TYPE, "conditional: it leads to the target that the router has chosen."),
 )
 
 TOOL = kind(
@@ -460,6 +460,7 @@ BUILT_IN: Mapping[str, str] = {
     "messages": "a list with the reducer add",
     "errors": "a list with the reducer add: the failures of nodes with on_error: skip",
     "current_step": "the node that ran last",
+    "_loop_counts": "how often each node has run; only where an expression reads it",
     "_route": "the node that the last router chose",
     "_map_index": "in the node of a map: the number of the item, from 0",
 }

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ...flow.frame import FlowInput, FlowResult, Frame, Name
 from ...flow.graph_steps import Dag
+from ...flow.progress.events import Denied
 from ...flow.step import Step
 from ...flow.step_options import Exchange, Instead, Permit
 from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin
@@ -231,7 +232,9 @@ def _end(frame: Frame) -> FlowResult:
     """A plan fails at its end if a call failed or could never run (decision C2)."""
     failures: tuple[TurnOutcome, ...] = frame["failures"]
     if failures:
-        error = StepError(*(one.diagnostic for one in failures if one.diagnostic is not None))
+        # To repeat the plan would ask again what was denied.
+        kind = Denied if any(isinstance(one.error, Denied) for one in failures) else StepError
+        error = kind(*(one.diagnostic for one in failures if one.diagnostic is not None))
         first = failures[0].error
         if first is not None:
             error.__cause__ = first.__cause__

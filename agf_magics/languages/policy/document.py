@@ -18,6 +18,7 @@ from typing import Any
 from ...schemas.json_schema import Violation, judge, schema_violations
 from ...schemas.keywords import unnamed
 from ...schemas.patterns import unusable_patterns
+from ...schemas.unknown_keywords import unknown_keywords
 from ...schemas.violations import describe, kinds, leaves, missing, place, referred, wanted_types
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
@@ -30,7 +31,6 @@ from .hints import (
     CONDITIONS,
     EQUALS,
     FORMS,
-    KEYWORDS,
     OLD_NAMES,
     OPERATOR_HINTS,
     OUTPUT_FROM,
@@ -268,7 +268,7 @@ def _interface(root: Fields) -> Iterator[Diagnostic]:
         for inner in every_node(node):
             yield from _remote(inner)
         yield from unusable_patterns("policy.interface", node, plain(node))
-        yield from _without_keywords(node)
+        yield from _unknown_keywords(node)
 
 
 def _span_at(root: Node, violation: Violation) -> Span:
@@ -277,16 +277,17 @@ def _span_at(root: Node, violation: Violation) -> Span:
     return node.span if node.span.text or not key else key
 
 
-def _without_keywords(node: Fields) -> Iterator[Diagnostic]:
-    """A schema that lists its fields at the top: JSON Schema ignores them and accepts
-    everything."""
-    if node.fields and KEYWORDS.isdisjoint(node.fields):
-        first = next(iter(node.keys.values()))
-        message = (
-            f"{first.text!r} is not a keyword of JSON Schema, so this schema accepts everything"
-        )
-        hint = f"list fields under properties: {{properties: {{{first.text}: {{type: string}}}}}}"
-        yield Diagnostic("policy.unknown-field", message, first.span, hint, "warning")
+def _unknown_keywords(node: Node) -> Iterator[Diagnostic]:
+    """A schema that lists its fields at the top, and a keyword that is misspelled: JSON Schema
+    ignores them."""
+    for path, word, hint in unknown_keywords(plain(node)):
+        at, _ = node_at(node, path)
+        assert isinstance(at, Fields), "it has a key"
+        message = f"{word!r} is not a keyword of JSON Schema"
+        if hint is None:
+            message = f"{message}, so this schema accepts everything"
+            hint = f"list fields under properties: {{properties: {{{word}: {{type: string}}}}}}"
+        yield Diagnostic("policy.unknown-field", message, at.keys[word].span, hint, "warning")
 
 
 def _remote(node: Node) -> Iterator[Diagnostic]:

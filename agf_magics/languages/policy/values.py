@@ -78,8 +78,12 @@ class AgentInput:
 
     def hint_for(self, name: str, frame: Frame) -> str:
         """The hint for an agent that gets the whole input, without its field ``name``: the path of
-        that field in the input or in an earlier output, else of a field of the latest value."""
-        values = {f"{alias}.output": frame[place_of(alias)]["output"] for alias in self.ran}
+        that field in the input or in an earlier output, else of a field of the latest value. Before
+        the run, the outputs may have any field."""
+        values = {
+            f"{alias}.output": frame.get(place_of(alias), {"output": {name: None}})["output"]
+            for alias in self.ran
+        }
         paths = [
             f"{place}.{field}"
             for place, value in reversed(

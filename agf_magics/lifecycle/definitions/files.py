@@ -24,6 +24,7 @@ from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
+from ...text.raised import describe_exception
 from ...text.source import UNUSABLE, path_error_reason, source_folder
 from ...text.yaml.nodes import shorten
 
@@ -127,7 +128,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
     except BaseException as error:  # of user code
         raise _refused(
             "file.import",
-            f"{name.text!r} cannot be imported: {type(error).__name__}: {error}",
+            f"{name.text!r} cannot be imported: {describe_exception(error)}",
             name,
         ) from error
     try:

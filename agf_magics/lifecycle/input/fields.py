@@ -7,12 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from ...engine.calls.failures import describe_exception
+from ...engine.linking.linked import Linked, accepts_of
 from ...flow.checks.wiring import follow, wires
-from ...flow.steps import Flow
+from ...flow.frame import Frame, HintedArgs
+from ...flow.graph_steps import Walk
+from ...flow.steps import Flow, Invoke
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name
+from ...text.raised import describe_exception
 from ...text.source import Span
 from ...text.suggestions import misspelled_names, suggest
 from ...values.value import TooDeep, Value, settle, type_name
@@ -67,7 +70,9 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     written = [write.store for write in follow(flow).writes]
     for ref in absent:
         name = ref.path[-1]
-        otherwise = filter(None, (suggest(name, written), _give(name, ref.span)))
+        # Only where a name is an expression is a text without quotes taken for one.
+        bare = ref.span if flow.dialect.reads_are_complete else None
+        otherwise = filter(None, (suggest(name, written), _give(name, bare)))
         hint = (
             hints.get(name)
             or suggest(name, given)
@@ -76,6 +81,75 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         message = f"{flow.name!r} reads {name!r}, which the input lacks"
         missing.append(Diagnostic("run.missing-input", message, ref.span, hint))
     return missing
+
+
+def missing_of_callees(linked: Linked, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
+    """A problem for each field that a callee surely needs of the input, which ``given`` lacks.
+
+    The text does not say these: they are the parameters of the functions that get the input as it
+    is, or a field of it that is passed on.
+    """
+    flow = linked.flow
+    seen = {ref.path[-1] for ref in flow.inputs if ref.certain}  # `missing_fields` tells these
+    unwritten, ran = _unwritten(flow), False
+    for read in follow(flow).reads:
+        if not (read.sure and read.unwritten) or not isinstance(read.step, Invoke):
+            continue
+        callee = linked.callees.get(read.step.id)
+        needs, known = _required(callee), (accepts_of(callee) or {}).get("properties", {})
+        if read.key == flow.dialect.stores:  # all of it
+            among = needs if unwritten is None else needs & unwritten.keys()
+            lacks = [name for name in known or needs if name in among]
+        elif read.ref.into and read.store:
+            lacks = [read.store] if read.ref.into in needs or read.ref.into not in known else []
+        else:
+            continue
+        is_first, ran = not ran, True
+        for name in lacks:
+            if name in given or name in seen or name in _defaults(flow):
+                continue
+            seen.add(name)
+            span = (unwritten or {}).get(name) or read.ref.span or read.step.name.span
+            who = f"{read.step.kind} {read.step.name.text!r}"
+            hint = suggest(name, given) or _give(name, None)
+            if unwritten is None and (given or not is_first):
+                hint = _mapped(read.step, name, flow, given) or hint
+            message = f"{who} needs {name!r}, which the input lacks"
+            yield Diagnostic("run.missing-input", message, span, hint)
+
+
+def _mapped(step: Invoke, name: str, flow: Flow, given: Mapping[str, Value]) -> str | None:
+    """The hint of a language that can take the field from another place."""
+    if not isinstance(step.args, HintedArgs) or step.args.names is not None:
+        return None
+    frame: Frame = given
+    for part in reversed(flow.dialect.stores):
+        frame = {part: frame}
+    return step.args.hint_for(name, frame)
+
+
+def _unwritten(flow: Flow) -> Mapping[str, Span | None] | None:
+    """Of a graph: the keys that only its input can have; None: the flow gets the input itself."""
+    for step in flow.body.steps:
+        if isinstance(step, Walk):
+            return step.unwritten
+    return None
+
+
+def _required(callee: object) -> set[str]:
+    """The fields that a callee needs."""
+    needs = set((accepts_of(callee) or {}).get("required", ()))
+    if isinstance(callee, Linked):
+        needs.update(ref.path[-1] for ref in callee.flow.inputs if ref.certain)
+    return needs
+
+
+def _defaults(flow: Flow) -> set[str]:
+    """The fields of the input for which the definition has a default."""
+    fields = (flow.declared.accepts or {}).get("properties") or {}
+    return {
+        name for name, field in fields.items() if isinstance(field, dict) and "default" in field
+    }
 
 
 def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:

@@ -4,7 +4,9 @@ on.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -15,7 +17,7 @@ from ...flow.progress.events import Event
 from ...limits.budgets import Budget
 from ...limits.limits import Limits
 from ...text.diagnostics import Diagnostic
-from ...values.value import Value
+from ...values.value import Value, type_name
 from .fields import fields_of
 
 
@@ -71,11 +73,26 @@ class RunOptions:
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
     def __post_init__(self) -> None:
+        if self.ask is not None and (why := _no_asker(self.ask)):
+            hint = "write ask=lambda question: True, or a function that looks at question.text"
+            raise TypeError(f"ask takes a function of the question{why}: {hint}")
         limits: object = self.limits
         if not isinstance(limits, Limits | None):
             pairs = fields_of(limits).items()
             write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
             raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
+
+
+def _no_asker(ask: object) -> str:
+    """Why ``ask`` cannot be asked; empty: it can, as far as its parameters say."""
+    if not callable(ask):
+        return f", not {type_name(ask)}"
+    with suppress(ValueError):  # a builtin without a signature
+        try:
+            inspect.signature(ask).bind(None)
+        except TypeError:
+            return ", its only argument"
+    return ""
 
 
 DEFAULTS = RunOptions()

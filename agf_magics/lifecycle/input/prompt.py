@@ -8,21 +8,14 @@ lets a run wait (decision A18).
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
 
+from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
 from ...flow.progress.events import Question
 from ...pictures.plain import line, plain
-from ...text.diagnostics import Diagnostics
-from ...text.source import Source
-from ...text.yaml.nodes import Fields
-from ...text.yaml.nodes import plain as plain_value
-from ...text.yaml.reader import documents
 from ...values.value import Value
-
-ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-
 
 TRIES = 20
 """The number of answers that are tried: a pipe may send anything."""
@@ -52,45 +45,6 @@ def format_question(question: Question) -> str:
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
     return "\n".join([text, *choices])
-
-
-def parse_answer(question: Question, text: str) -> Value:
-    """The answer that ``text`` gives; None if it is not an answer to this question.
-
-    >>> parse_answer(Question("Which?", ("red", "green")), "2")
-    'green'
-    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
-    {'amount': 3}
-    """
-    text = text.strip()
-    if question.approval:
-        answer = ANSWERS.get(text.lower())
-        return _mapping(text) if answer is None and question.arguments is not None else answer
-    if not question.choices:
-        return text
-    return _choice(text, question.choices)
-
-
-def _mapping(text: str) -> Value:
-    """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
-    problems = Diagnostics()
-    nodes = documents(Source("", text), problems)
-    mapping = (
-        plain_value(nodes[0])
-        if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
-        else None
-    )
-    return mapping or None
-
-
-def _choice(text: str, choices: Sequence[str]) -> str | None:
-    """The choice with this text, this number, or (if there is only one) this beginning."""
-    numbered = {str(number): choice for number, choice in enumerate(choices, 1)}
-    exact = numbered | dict(zip(choices, choices, strict=True))
-    if text in exact:
-        return exact[text]
-    near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
-    return near[0] if len(near) == 1 else None
 
 
 def _prompt(question: Question) -> str:

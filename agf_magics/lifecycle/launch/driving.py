@@ -10,7 +10,6 @@ from functools import partial
 
 from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
-from ...engine.calls.failures import describe_exception
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
 from ...engine.host.held_interrupt import Held
@@ -24,6 +23,7 @@ from ...flow.progress.progress import AFTER_END
 from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...text.raised import describe_exception
 from ..input.options import replaying
 from ..runs.live import live
 from ..runs.run import Run

@@ -29,7 +29,13 @@ from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.define import for_input, load
 from ..definitions.define import link_flow as link_with_files
-from ..input.fields import fields_of, missing_fields, settle_input, unused_fields
+from ..input.fields import (
+    fields_of,
+    missing_fields,
+    missing_of_callees,
+    settle_input,
+    unused_fields,
+)
 from ..input.options import DEFAULTS, RunOptions, replaying
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run
@@ -111,7 +117,8 @@ def run(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
@@ -176,7 +183,8 @@ async def arun(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
@@ -239,7 +247,8 @@ def start(
     - ``dry``: whether to run without calling tools and agents; sample values replace their results.
       Default False.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``reuse``: True reuses the newest results of identical calls in the last 20 runs of this flow,
       a run id those of that run. Default False.
     - ``on``: where concurrent calls of tools run: ``"processes"``, ``"processes:4"``, ``"dask"``,
@@ -313,6 +322,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))
+    problems.extend(missing_of_callees(linked, fields))
     options = replace(options, recording=options.recording or replaying.get())
     recording = options.recording
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():

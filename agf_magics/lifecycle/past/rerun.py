@@ -69,7 +69,8 @@ def rerun(
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
       it is not called again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
       True.

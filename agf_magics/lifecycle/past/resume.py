@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from ...catalog import Context, Registry, default
+from ...engine.calls.answers import parse_answer
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.gate import kernel_bound
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.frame import FlowInput
-from ...flow.progress.events import Event, Question, Warned
+from ...flow.progress.events import Event, Question, Warned, WrongAnswer
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
@@ -29,12 +30,11 @@ from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
 from ..input.options import DEFAULTS, RunOptions, replaying
-from ..input.prompt import parse_answer
 from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
 from ..runs.run import Run
@@ -87,7 +87,8 @@ def resume(
     - ``on_event``: a function that is called with each event, on the engine's thread. If it raises,
       it is not called again and the run continues with a warning. Default None.
     - ``ask``: a function that puts a question to a person, ``ask(question) -> answer``; the answer
-      to an approval is True or False. Default None: the notebook or the terminal asks.
+      to an approval is True, False, or a word for it ("yes", "no"). Default None: the notebook or
+      the terminal asks.
     - ``on``: where concurrent calls of tools run, as for `run`. Default None: as the settings say.
     - ``raises``: whether an error of the run is raised; otherwise it is in ``run.error``. Default
       True.
@@ -311,5 +312,7 @@ def _checked_answer(question: Question, answer: Value) -> Value:
                 "is not one of the choices",
                 f"--answer with one of {', '.join(map(repr, question.choices[:10]))}",
             )
-        raise StepError(Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint))
+        raise WrongAnswer(
+            Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint)
+        )
     return parsed

@@ -14,9 +14,9 @@ from itertools import chain
 from typing import Any
 
 from ...catalog import Registry, default
-from ...engine.calls.failures import describe_exception
 from ...flow.steps import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.raised import describe_exception
 from ...text.suggestions import suggest
 from ...values.value import Value, settle, type_name
 from ..launch import launch

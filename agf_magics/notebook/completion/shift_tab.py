@@ -18,6 +18,7 @@ from ...commands.magics import COMMANDS
 from ...languages import LANGUAGES, OURS, Language
 from ...pictures.plain import line as one_line
 from ...pictures.plain import plain
+from ...text.raised import RAISED
 from ..magics.explain import entries
 from .cursor import Reading
 from .problems import problems_at
@@ -115,7 +116,7 @@ def _signature(tool: Tool) -> str:
     try:
         # Postponed annotations are texts, with quotes.
         return _QUOTED.sub(r"\1\2", str(inspect.signature(tool.function)))
-    except (TypeError, ValueError):  # a callable without one
+    except RAISED:  # a callable without one, or a default without a text
         return f"({tool.takes})"
 
 

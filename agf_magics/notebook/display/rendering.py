@@ -25,6 +25,7 @@ from ...lifecycle.runs.run import Run
 from ...pictures.plain import line, plain
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.excerpt import wrapped
+from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
 from . import registered
@@ -151,15 +152,25 @@ def render(shell: Any, error: AgfError) -> list[str]:
         lines.append(f"  {error.path_text}")
     cause = error.__cause__
     if isinstance(error, StepError) and cause is not None:
-        frames = _theirs(cause.__traceback__)
+        frames = _theirs(trace_of(cause))
         if frames is not None:
-            shown = shell.InteractiveTB.structured_traceback(
-                type(cause), cause, frames, tb_offset=0
-            )
-            lines += ["", *(_COLOUR_OR_NOT.sub(_safe, one) for one in shown)]
+            lines += [
+                "",
+                *(_COLOUR_OR_NOT.sub(_safe, one) for one in _frames(shell, cause, frames)),
+            ]
         else:
             lines += _remote_frames(shell, cause)
     return lines
+
+
+def _frames(shell: Any, cause: BaseException, frames: TracebackType) -> list[str]:
+    try:
+        shown: list[str] = shell.InteractiveTB.structured_traceback(
+            type(cause), cause, frames, tb_offset=0
+        )
+    except RAISED:  # IPython reads the exception as it is
+        return [format_trace(cause, frames)]
+    return shown
 
 
 def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
@@ -167,9 +178,7 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
     did not send it."""
     from ...workers.sending.tracebacks import RemoteTraceback, with_source
 
-    found = next(
-        (one for one in (cause, cause.__cause__) if isinstance(one, RemoteTraceback)), None
-    )
+    found = next((one for one in (cause, cause_of(cause)) if is_a(one, RemoteTraceback)), None)
     if found is None:
         return []
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import ClassVar
 
+from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
 from ...flow.progress.events import Question
-from ...lifecycle.input.prompt import format_question, parse_answer
+from ...lifecycle.input.prompt import format_question
 from ...pictures.plain import html, line
 from ...values.value import Value
 

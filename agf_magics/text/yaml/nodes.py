@@ -220,6 +220,18 @@ _IN_FLOW = re.compile(r"""[^\n,{}\[\]'"]*|'[^\n]*'|"[^\n]*\"""")
 """A scalar that may stand in a list between brackets as it is."""
 
 
+def in_braces(value: Any) -> str:
+    """A JSON value as an author would write it on one line.
+
+    >>> in_braces({"type": "object", "required": ["a", "no one", "true"]})
+    '{type: object, required: [a, "no one", "true"]}'
+    """
+    return _WORD.sub(r"\1", json.dumps(value, ensure_ascii=False))
+
+
+_WORD = re.compile(r'"((?!(?:true|false|null)")[A-Za-z_][A-Za-z_0-9-]*)"', re.IGNORECASE)
+
+
 def shown(node: Node) -> str:
     """A node in an error: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
     if isinstance(node, Items):

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from ...catalog.digests.origins import is_ours
 from ...text.diagnostics import Diagnostic
+from ...text.raised import attribute, is_a, text_of
 from .unsendable import STAY
 
 
@@ -34,8 +35,8 @@ def is_worker() -> bool:
 
 def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
     """Whether ``error`` says that a module is missing which this process has."""
-    top = str(getattr(error, "name", None)).partition(".")[0]
-    if not isinstance(error, ModuleNotFoundError) or not top.isidentifier():
+    top = text_of(attribute(error, "name")).partition(".")[0]
+    if not is_a(error, ModuleNotFoundError) or not top.isidentifier():
         return False
     try:
         return find_spec(top) is not None

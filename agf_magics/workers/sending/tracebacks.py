@@ -7,6 +7,8 @@ import pickle
 import re
 from collections.abc import Callable, Iterator
 
+from ...text.raised import set_cause
+
 FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
 
 
@@ -31,8 +33,7 @@ def raised_there(data: bytes, text: str) -> BaseException:
         error = type(name, (Exception,), {})(said)
         if len(answer) == 2:
             error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
-    assert isinstance(error, BaseException)
-    error.__cause__ = RemoteTraceback(text)
+    set_cause(error, RemoteTraceback(text))
     return error
 
 

@@ -14,6 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
 from ....text.diagnostics import Diagnostic, StepError
+from ....text.raised import args_of, describe_exception, is_a, text_of
 from ....text.source import Span
 from ....text.yaml.nodes import shorten
 from ....values.value import ATOMS, LARGEST, Value, equal, is_json, type_name
@@ -69,7 +70,7 @@ def _attribute(value: Value, name: str) -> Value:
         found = getattr(value, name, MISSING)
     except Exception as error:  # a property is user code
         raise ValueError(
-            f"cannot read {name!r} of {type_name(value)}: {type(error).__name__}: {error}"
+            f"cannot read {name!r} of {type_name(value)}: {describe_exception(error)}"
         ) from error
     return MISSING if callable(found) else found
 
@@ -176,7 +177,8 @@ def format_value(value: Value) -> str:
     except RecursionError as error:
         raise ValueError("the value nests too deeply to be written into a text") from error
     except Exception as error:  # ``__str__`` of an object is user code
-        raise ValueError(f"cannot write {type_name(value)} into a text: {error}") from error
+        why = text_of(error)
+        raise ValueError(f"cannot write {type_name(value)} into a text: {why}") from error
 
 
 def check_length(value: Value) -> None:
@@ -203,7 +205,8 @@ CANNOT = (TypeError, ValueError, KeyError, ZeroDivisionError)
 def value_failed(text: str, span: Span, error: Exception) -> StepError:
     """The step error for a value that cannot be computed (decision Y2); its cause is the exception
     itself."""
-    reason = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    args = args_of(error)
+    reason = text_of(args[0]) if is_a(error, KeyError) and args else text_of(error)
     hint = (
         "both sides must be numbers or both texts; to a list anything can be added"
         if type(error) is TypeError

@@ -23,7 +23,17 @@ from ....flow.frame import Ref
 from ....text.source import Text
 from ...scan import MISSING, Refusal, Scanner, parse_at
 from .operations import CANNOT, combine, find, format_value, value_failed
-from .tokens import LONGEST, LONGEST_TEXT, QUOTES, Bare, Literal, Path, parse_literal, quoted_end
+from .tokens import (
+    KEY_NAME,
+    LONGEST,
+    LONGEST_TEXT,
+    QUOTES,
+    Bare,
+    Literal,
+    Path,
+    parse_literal,
+    quoted_end,
+)
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")
@@ -391,7 +401,13 @@ class Evaluated(Computed):
     ) -> None:
         span = text.locate(0, len(text.text))
         reads = tuple(
-            Ref((*root, *path.names), text.locate(path.start, path.end), False) for path in paths
+            # An odd name is probably meant as an expression: the warning about it tells.
+            Ref(
+                (*root, *path.names),
+                text.locate(path.start, path.end),
+                all(map(KEY_NAME.fullmatch, path.names)),
+            )
+            for path in paths
         )
 
         def evaluate(frame: Any) -> Any:

@@ -20,13 +20,15 @@ from ..expressions.operations import describe, find, format_value
 from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.values import Evaluated, Expression, Sentence, parse_template
 from ..prompts.slots import no_value, read_text
+from ..state import OF_THE_RUN
 
 Values = tuple[tuple[Name, Expr], ...]
 Wanted = Mapping[str, Any] | None
 
 
-def state_ref(names: tuple[str, ...], span: Span | None) -> Ref:
-    return Ref((*ROOT, *names), span, False)
+def state_ref(names: tuple[str, ...], span: Span | None, certain: bool = True) -> Ref:
+    """``certain``: whether braces with this name are surely meant as a key of the state."""
+    return Ref((*ROOT, *names), span, certain)
 
 
 def complete_text(
@@ -158,8 +160,8 @@ def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     if mapping is None:
 
         def everything(frame: Frame) -> Value:
-            hidden = ("current_step", "_route")
-            return {name: value for name, value in frame["state"].items() if name not in hidden}
+            state = frame["state"]
+            return {name: value for name, value in state.items() if name not in OF_THE_RUN}
 
         return Computed(span, everything, (Ref(ROOT, certain=False),))
 

@@ -42,6 +42,10 @@ class Written(NamedTuple):
     not."""
     type: str = "any"
     reducer: str | None = None
+    option: str = ""
+    """The option of the node that names it; empty: none."""
+    sure: bool = True
+    """Whether the node writes it whenever it runs."""
 
 
 class Built(NamedTuple):
@@ -58,6 +62,8 @@ class Built(NamedTuple):
     """Of a router: the answers that lead to each node."""
     binds: tuple[str, ...] = ()
     """Of a map: the names that its item has."""
+    writes_any: bool = False
+    """Whether it may write keys that its text does not name."""
     note: Callable[[Value], Diagnostic | None] | None = None
     """The warning about its value, if there is one."""
 
@@ -113,8 +119,15 @@ def state_key(
     given: Given, here: Here, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, Written]:
     key = named(given, "state_key", Name(here.name, here.span))
-    declares = "state_key" in given or how is write_object
-    return how(key.text), Written(key.text, key.span, declares=declares)
+    is_object = how is write_object  # its keys are those of the state, not this one
+    written = Written(
+        key.text,
+        key.span,
+        declares="state_key" in given or is_object,
+        option="state_key",
+        sure=not is_object,
+    )
+    return how(key.text), written
 
 
 def on_error(given: Given, here: Here, built: Built) -> Built:

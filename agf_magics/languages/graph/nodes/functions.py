@@ -64,6 +64,7 @@ def build_tool(reader: Reader, given: Given, here: Here) -> Built:
     step = Invoke(
         **common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args
     )
+    key = key._replace(sure=command.parse != "none")
     return on_error(
         given, here, Built(step, write_output(write, command), (key,), collects=here.inside)
     )
@@ -87,7 +88,7 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         lookup=Lookup(here.tools.files.get(name.text)),
         exchange=Exchange(wants=True),
     )
-    return on_error(given, here, Built(step, write, (key,)))
+    return on_error(given, here, Built(step, write, (key,), writes_any=True))
 
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
@@ -113,7 +114,8 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
     )
     if out == "auto":
         write = write_changed if here.inside else write_as_subgraph
-        return on_error(given, here, Built(step, write, collects=here.inside))
+        built = Built(step, write, collects=here.inside, writes_any=True)
+        return on_error(given, here, built)
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
@@ -131,7 +133,7 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
                 )
         return None
 
-    keys = tuple(Written(own.text, own.span) for own, _ in mapping)
+    keys = tuple(Written(own.text, own.span, sure=False) for own, _ in mapping)
     built = Built(step, write_mapped, keys, collects=here.inside, note=note_missing)
     return on_error(given, here, built)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ....flow.expressions import Computed, NamedArguments, Stored
 from ....flow.frame import Frame, Name, Ref
-from ....flow.sessions.session import find_json
+from ....flow.sessions.found_json import NoJson, find_json
 from ....flow.step import Step
 from ....flow.step_options import Asking, Lookup
 from ....flow.steps import Choose, Compute, Invoke, Sequence
@@ -49,6 +49,8 @@ class Prompted:
     prompts: Prompts
     values: Values | None
     requires: tuple[Name, ...] = ()
+    declared: frozenset[str] = frozenset()
+    """The keys of the state: any other name in braces may be a text."""
     names: tuple[tuple[str, Span | None], ...] = ()
 
     def build(self, frame: Frame, wanted: Wanted = None) -> Value:
@@ -68,13 +70,17 @@ class Prompted:
         slots = self.prompts.slots
         in_state = (
             *(state_ref((name.text,), name.span) for name in self.requires),
-            *(state_ref(slot.names, slot.span) for slot in slots if slot.in_state),
+            *(state_ref(slot.names, slot.span, slot.certain) for slot in slots if slot.in_state),
         )
         if self.values is not None:
             return (*in_state, *NamedArguments(self.values).reads())
         return (
             *in_state,
-            *(state_ref(slot.names, slot.span) for slot in slots if not slot.in_state),
+            *(
+                state_ref(slot.names, slot.span, slot.certain and slot.names[0] in self.declared)
+                for slot in slots
+                if not slot.in_state
+            ),
         )
 
 
@@ -92,7 +98,7 @@ def build_session(reader: Reader, given: Given, here: Here) -> Built:
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
         keys, write = (
-            (key, Written(results.text, results.span, type="list")),
+            (key, Written(results.text, results.span, type="list", sure=False)),
             _with_calls(write, results.text),
         )
     whole, collects = _around(reader, given, inner, step), here.inside and results is not None
@@ -126,7 +132,7 @@ def build_request(reader: Reader, given: Given, here: Here) -> Invoke:
         **common(here, given, label),
         kind="agent",
         name=identity or Name(""),
-        args=Prompted(prompts, values, given.get("requires") or ()),
+        args=Prompted(prompts, values, given.get("requires") or (), reader.declared or frozenset()),
         gives=named_schema,
         asking=asking._replace(schema=schema, no_tools=here.kind != "agent"),
         tools=tools,
@@ -235,8 +241,10 @@ def parse_answer(answer: Value) -> Value:
         if _has_calls(answer):
             return {**answer, "answer": parse_answer(answer["answer"])}
         return answer
-    found = find_json(answer)
-    return answer if found is None else found[0]
+    try:
+        return find_json(answer)
+    except NoJson:
+        return answer
 
 
 def _has_calls(answer: Value) -> bool:
@@ -265,7 +273,7 @@ def _with_calls(write: Write, key: str) -> Write:
 
 def _unless_held(here: Here, key: str, step: Step) -> Choose:
     """``step`` if the key has no value, else its value."""
-    held = Ref((*ROOT, key), here.span, False)
+    held = Ref((*ROOT, key), here.span, False, optional=True)
     existing = Computed(here.span, lambda frame: frame["state"].get(key), (held,))
     return Choose(
         id=here.id,
@@ -291,7 +299,8 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {} if state.get(key) is not None else built.write(state, value)
 
-    return built._replace(step=step, write=write)
+    keys = tuple(key._replace(sure=False) for key in built.keys)
+    return built._replace(step=step, write=write, keys=keys)
 
 
 def build_router(reader: Reader, given: Given, here: Here) -> Built:
@@ -326,7 +335,8 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
     for word, name in routes.items():
         answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
     answers.setdefault(default.text, "otherwise")
-    keys = (*built.keys, Written(answer, built.keys[0].span))
+    first = built.keys[0]
+    keys = (*built.keys, Written(answer, first.span, sure=first.sure))
     return built._replace(
         write=write, keys=keys, routes=(*routes.values(), default), answers=answers
     )
@@ -337,7 +347,10 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     asked = named(given, "state_key", Name("interrupt_message"))
     answered = named(given, "resume_key", Name("user_input"))
     question, answer = asked.text, answered.text
-    keys = (Written(question, asked.span), Written(answer, answered.span))
+    keys = (
+        Written(question, asked.span, option="state_key"),
+        Written(answer, answered.span, option="resume_key"),
+    )
     hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
     if "prompt" in given:
         if "message" in given:

@@ -61,7 +61,7 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
     def envelope(state: State, value: Value) -> Mapping[str, Value]:
         return _envelope(name.evaluate({"state": state}), state.get("task"), value)
 
-    keys = (Written(result, key.span),)
+    keys = (Written(result, key.span, option="state_key"),)
     if here.inside:
         return Built(step, envelope, keys, collects=True)
     return Built(step, lambda state, value: {result: envelope(state, value)}, keys)

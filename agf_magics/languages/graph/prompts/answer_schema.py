@@ -11,10 +11,11 @@ from typing import Any
 from ....flow.frame import Name
 from ....schemas.json_schema import schema_violations
 from ....schemas.patterns import unusable_patterns
+from ....schemas.unknown_keywords import unknown_keywords
 from ....schemas.violations import describe_all
 from ....text.diagnostics import Diagnostics
 from ....text.suggestions import suggest
-from ....text.yaml.nodes import Fields, Node, plain, shown
+from ....text.yaml.nodes import Fields, Node, Scalar, in_braces, node_at, plain, shown
 from ...documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
 from ..expressions.reading import Reader
 from ..takes import NUMBER
@@ -109,8 +110,36 @@ def read_output_schema(reader: Reader, node: Node) -> Json:
         message = f"this is not a JSON Schema: {describe_all(wrong)}"
         hint = "output_schema: {type: object, properties: {…}}"
         reader.refuse("graph.prompt-schema", message, node.span, hint)
+    _check_keywords(reader, node, schema)
     reader.problems.extend(unusable_patterns("schema.pattern", node, schema))
     return schema
+
+
+def _check_keywords(reader: Reader, node: Fields, schema: Json) -> None:
+    """Refuse what is no schema, such as the short form ``{title: str, tags: list[str]}``, and warn
+    of misspelled keywords: JSON Schema ignores both."""
+    for path, word, hint in unknown_keywords(schema):
+        at, _ = node_at(node, path)
+        assert isinstance(at, Fields), "it has a key"
+        message = f"{word!r} is not a keyword of JSON Schema"
+        if hint is not None:
+            reader.warn("graph.schema-keyword", message, at.keys[word].span, hint)
+            continue
+        message = f"{message}, and this schema has no other: it would accept everything"
+        hint = f"write {in_braces(_of_fields(at))}"
+        reader.error("graph.prompt-schema", message, at.keys[word].span, hint)
+
+
+def _of_fields(node: Fields) -> Json:
+    """The JSON Schema that fields with their types mean."""
+    types = {
+        name: read_type(field.text) if isinstance(field, Scalar) else None
+        for name, field in node.fields.items()
+    }
+    properties = {
+        name: {"type": "string"} if made is None else made for name, made in types.items()
+    }
+    return {"type": "object", "properties": properties, "required": list(properties)}
 
 
 def read_schema(reader: Reader, node: Node) -> Json:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ....flow.frame import Frame
-from ....flow.sessions.session import find_json
+from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Text
 from ....text.yaml.nodes import shorten
@@ -394,12 +394,12 @@ def _parse_json(node: Call) -> Run:
             message = f"parse_json needs a text, not {type_name(text)}"
             raise Failure("r1.type", message, at, width)
         _charge(len(text), at, width, env)
-        found = find_json(text)
-        if found is None:
-            message = f"there is no JSON in the text {shorten(text)!r}"
+        try:
+            return find_json(text)
+        except NoJson as error:
+            message = f"{error} in the text {shorten(text)!r}"
             hint = "ask the agent for JSON in its prompt, or give its step a schema"
-            raise Failure("r1.no-json", message, at, width, hint)
-        return found[0]
+            raise Failure("r1.no-json", message, at, width, hint) from None
 
     return parsed
 

@@ -6,6 +6,7 @@ author's own words.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -207,7 +208,8 @@ def _unexpected(
         form = f"write: {FORMS['map']}"
         return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
     if text == ".":
-        return _dot(before, source[at + 1 : at + 2])
+        name = re.match(r"\w*", source[at + 1 : at + 97])
+        return _dot(before, name[0] if name else "")
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
     return None
@@ -297,6 +299,9 @@ def _index(base: str, key: str) -> tuple[str, str]:
 def _dot(before: str, after: str) -> tuple[str, str, str]:
     if before.replace(".", "").isdigit() or (after.isdigit() and not before):
         return "r1.syntax", "a number has digits on both sides of its point", "write: 1.0 or 0.5"
+    if after[:1].isdigit() and (before == "ctx" or not after.isdigit()):
+        message = "a name after a point begins with a letter or _"
+        return "r1.index", message, f"write: get({before}, '{after}')"
     if after.isdigit():
         return "r1.index", *_index(before, after)
     if before[-1:] in (")", "]", "}", "'", '"'):

@@ -213,7 +213,8 @@ class _Parser:
             return Items(at, tuple(self.listed("]", lambda: self.expression(0))))
         if self.sees("{"):
             self.open()
-            return Fields(at, tuple(self.listed("}", self.field)))
+            seen = set[str]()
+            return Fields(at, tuple(self.listed("}", lambda: self.field(seen))))
         self.unexpected("a value")
 
     def named(self, power: int) -> Node:
@@ -310,15 +311,20 @@ class _Parser:
             default = self.expression(0)
         return Get(at, base, unquoted(text), (start, start + len(text)), default)
 
-    def field(self) -> tuple[str, Node]:
+    def field(self, seen: set[str]) -> tuple[str, Node]:
+        """A key and its value. ``seen``: the keys before it: of two with one name a value is lost."""
         kind, key, _ = self.token
         if kind not in (NAME, STRING) or (kind == NAME and "." in key):
             self.unexpected("a key: a name or a text")
+        name = unquoted(key) if kind == STRING else key
+        if name in seen:
+            self.fail_here("r1.duplicate-key", f"the object has {name!r} twice", "keep one of them")
+        seen.add(name)
         self.next()
         if not self.sees(":"):
             self.unexpected("':' after the key")
         self.next()
-        return unquoted(key) if kind == STRING else key, self.expression(0)
+        return name, self.expression(0)
 
     def listed(self, closing: str, part: Callable[[], T]) -> list[T]:
         parts: list[T] = []

@@ -133,12 +133,31 @@ def plain_message(kind: str, data: Value, instance: str | None = None) -> dict[s
     return {"type": "data", **kinds, **instances, "data": data}
 
 
-def as_message(returned: Value) -> dict[str, Value] | None:
-    """The message that a tool returned; None: it returned a value."""
+def as_message(returned: Value, alternatives: Alternatives) -> dict[str, Value] | None:
+    """The message that a tool returned; None: it returned a value.
+
+    A plain object is a message only if it says where it belongs: it names a kind, or has the path of
+    one of several alternatives. ``{"type": "data", "data": …}`` is also what many services answer.
+    """
     if isinstance(returned, Message):
         return returned.content
-    is_data = type(returned) is dict and returned.get("type") == "data"
-    return returned if is_data and _payload(returned) is not None else None
+    if type(returned) is not dict or returned.get("type") != "data" or "data" not in returned:
+        return None
+    kind, data = returned.get("kind"), returned["data"]
+    places = [place for each in alternatives for place in each]
+    if not isinstance(kind, str):
+        places = places if len(alternatives) > 1 else []
+    else:
+        places = [place for place in places if place.kind == kind]
+    return returned if any(_has(data, place.path) for place in places) else None
+
+
+def _has(data: Value, path: tuple[str, ...]) -> bool:
+    for name in path:
+        if type(data) is not dict or name not in data:
+            return False
+        data = data[name]
+    return bool(path)
 
 
 def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:

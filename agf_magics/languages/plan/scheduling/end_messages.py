@@ -32,7 +32,7 @@ def results(
         return ()
     if isinstance(value, Branch):
         chosen, value = _alternative(call, value), value.value
-    elif chosen is None and (message := as_message(value)) is not None:
+    elif chosen is None and (message := as_message(value, call.output.alternatives)) is not None:
         return [_returned(call, instance, message)]
     return [
         _message(call, instance, place.kind, nested(place.path, value), call.output.method)

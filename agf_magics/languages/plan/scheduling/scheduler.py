@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ....flow.frame import Frame, Outcome, Ready, Skip
+from ....flow.progress.events import Denied
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
 from ...scan import MISSING
@@ -172,10 +173,10 @@ class PlanScheduler:
         error, alternatives = outcome.error, call.output.alternatives
         if error is None:
             return results(call, turn.instance, None, outcome.value)
-        denied = error.code in ("step.denied", "step.instead")
-        if len(alternatives) > 1 and not denied:
+        if len(alternatives) > 1:
             return results(call, turn.instance, alternatives[-1], fault(error))
-        self.outcomes[number] = _failed("cancelled" if denied else "failed", error)
+        status = "cancelled" if isinstance(error, Denied) else "failed"
+        self.outcomes[number] = _failed(status, error)
         return ()
 
     def close(self, frame: Frame) -> Frame:

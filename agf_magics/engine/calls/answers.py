@@ -1,0 +1,74 @@
+"""What the answer of a person means, wherever it comes from: typed, given by a function or by
+``resume(answer=)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...flow.progress import events as ev
+from ...flow.progress.events import Question
+from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.source import Source, Span
+from ...text.yaml.nodes import Fields, plain
+from ...text.yaml.reader import documents
+from ...values.value import Value
+
+ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+def parse_answer(question: Question, text: str) -> Value:
+    """The answer that ``text`` gives; None if it is not an answer to this question.
+
+    >>> parse_answer(Question("Which?", ("red", "green")), "2")
+    'green'
+    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    {'amount': 3}
+    """
+    text = text.strip()
+    if question.approval:
+        answer = ANSWERS.get(text.lower())
+        return _mapping(text) if answer is None and question.arguments is not None else answer
+    if not question.choices:
+        return text
+    return _choice(text, question.choices)
+
+
+def _mapping(text: str) -> Value:
+    """The changed arguments of a call, as YAML or JSON: ``{amount: 3}`` or ``amount: 3``."""
+    problems = Diagnostics()
+    nodes = documents(Source("", text), problems)
+    mapping = (
+        plain(nodes[0])
+        if not problems.errors and len(nodes) == 1 and isinstance(nodes[0], Fields)
+        else None
+    )
+    return mapping or None
+
+
+def _choice(text: str, choices: Sequence[str]) -> str | None:
+    """The choice with this text, this number, or (if there is only one) this beginning."""
+    numbered = {str(number): choice for number, choice in enumerate(choices, 1)}
+    exact = numbered | dict(zip(choices, choices, strict=True))
+    if text in exact:
+        return exact[text]
+    near = [choice for choice in choices if text and choice.lower().startswith(text.lower())]
+    return near[0] if len(near) == 1 else None
+
+
+def checked_approval(question: Question, answer: Value, place: Span | None) -> Value:
+    """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
+    WrongAnswer for anything else: it is neither a yes nor a denial (decision A18').
+
+    >>> checked_approval(Question("pay(5)?", approval=True), "Yes", None)
+    True
+    """
+    is_changed_call = isinstance(answer, dict) and answer and question.arguments is not None
+    if isinstance(answer, bool) or is_changed_call:
+        return answer
+    parsed = parse_answer(question, answer) if isinstance(answer, str) else None
+    if parsed is None:
+        message = f"{answer!r:.100} is not an answer to an approval: {question.text}"
+        hint = "answer yes or no; a function that asks returns True or False"
+        raise ev.WrongAnswer(Diagnostic("run.answer", message, place, hint))
+    return parsed

@@ -1,0 +1,87 @@
+"""The JSON in a reply of a model: all of it, a fenced block, or the first object or list in it
+(decision P27).
+
+What is found is whole. A bracket that opens something else (``[note]``) is passed over as far as it
+closes. One that never closes is where the reply broke off: what stands inside it is a part of what
+was meant, and no answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from ...values.value import TooDeep, Value, is_json, isolate
+
+_FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,})(?P<word>[^`\n]*)$", re.MULTILINE)
+
+_OPENING = re.compile(r"[\[{]")
+
+_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[\[{]|[\]}]')
+"""A text, which ends with its line at the latest, or a bracket."""
+
+
+class NoJson(ValueError):
+    """A reply has no JSON; says why."""
+
+
+def find_json(text: str) -> Value:
+    """The JSON in a reply. Raises NoJson.
+
+    >>> find_json('{"a": [1]} is it.'), find_json('As [noted]: {"b": 2}, {"c": 3}')
+    ({'a': [1]}, {'b': 2})
+    >>> find_json('{"items": [{"a": 1}, {"a": 2}')
+    Traceback (most recent call last):
+    agf_magics.flow.sessions.found_json.NoJson: the JSON never ends
+    """
+    if (found := _read(text)) is not None:
+        return found[0]
+    for block in _fenced(text):
+        if (found := _read(block)) is not None and _is_answer(found[0], text):
+            return found[0]
+    start = 0
+    while (opening := _OPENING.search(text, start)) is not None:
+        end = _end(text, opening.start())
+        if end is None:
+            raise NoJson("the JSON never ends")
+        if (found := _read(text[opening.start() : end])) is not None:
+            return found[0]
+        start = end
+    raise NoJson("there is no JSON")
+
+
+def _read(text: str) -> tuple[Value] | None:
+    try:
+        read = json.loads(text)
+        return (isolate(read),) if is_json(read) else None
+    except (ValueError, RecursionError, TooDeep):
+        return None
+
+
+def _is_answer(value: Value, text: str) -> bool:
+    """Whether the JSON of a block is meant: a number among other words may be of any program."""
+    return type(value) in (dict, list) or text.strip().startswith("```")
+
+
+def _fenced(text: str) -> Iterator[str]:
+    """The texts of the code blocks: from a fence to the next one without a word behind it."""
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(text):
+        if opening is None:
+            opening = fence
+        elif not fence["word"].strip() and len(fence["ticks"]) >= len(opening["ticks"]):
+            yield text[opening.end() : fence.start()]
+            opening = None
+    if opening is not None and text.rstrip().endswith("```"):  # [1]```
+        yield text[opening.end() : text.rstrip().rindex("```")]
+
+
+def _end(text: str, start: int) -> int | None:
+    """Where the bracket at ``start`` is closed; None: nowhere."""
+    depth = 0
+    for token in _TOKEN.finditer(text, start):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return None

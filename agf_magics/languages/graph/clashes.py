@@ -1,0 +1,58 @@
+"""Two nodes that write one key in one round, as far as the text says.
+
+Where both surely run in one round, the graph is refused when it is loaded. Else the round is not
+begun: what it would have called is not called, and no person is asked for an answer that is lost
+(decision Y20). What only the results tell, a function that returns keys of the state, is told after
+the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...flow.graph_steps import START, Walk
+from ...text.diagnostics import Diagnostic
+from .expressions.reading import Reader
+from .nodes.common import Built
+from .state import Keys
+
+MOST_STEPS = 1_000_000
+"""The bound for following rounds: the nodes of all rounds that are looked at."""
+
+
+class Clashes:
+    """`Walk.clash`: the first two nodes of a round that write one key."""
+
+    def __init__(self, built: Mapping[str, Built], keys: Keys) -> None:
+        self.built, self.keys = built, keys
+        self.sure = {
+            node: [key for key in each.keys if key.sure and key.name not in keys.reducers]
+            for node, each in built.items()
+        }
+
+    def __call__(self, names: Sequence[str]) -> Diagnostic | None:
+        if len(names) < 2:
+            return None
+        by: dict[str, str] = {}
+        for node in names:
+            for key in self.sure[node]:
+                first = by.setdefault(key.name, node)
+                if first != node:
+                    place = key.span or self.built[node].step.span
+                    return self.keys.conflict(first, node, key.name, place, key.option)
+        return None
+
+
+def refuse_clashes(reader: Reader, walk: Walk) -> None:
+    """graph.write-conflict: two nodes that surely run in one round write one key."""
+    room, found = MOST_STEPS, dict[Diagnostic, None]()
+    for source, edges in walk.leaving.items():
+        if source != START and sum(edge.is_plain for edge in edges) < 2:
+            continue  # what follows it also follows the node before it
+        for round in walk.rounds_after(source):
+            room -= len(round)
+            if room < 0:
+                break
+            if (problem := walk.clash(sorted(round))) is not None:
+                found[problem] = None
+    reader.problems.extend(found)

@@ -1,0 +1,176 @@
+"""What a person answers to an approval: the same words mean the same wherever they come from, nothing else is a
+denial, and a denial is a failure that nothing repeats."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+import agf_magics as agf
+from agf_magics.settings.settings import current
+
+YES = (True, "yes", "Yes", " y ", "true", "TRUE", numpy.bool_(True))
+NO = (False, "no", "No", "n", "false", numpy.bool_(False))
+NEITHER = ("perhaps", "", "0", 1, 0, None, 1.0, [], ["yes"], {}, b"yes", "yes please")
+
+PLAN = "{confirm: true, calls: [{_tool: pay, amount: 5, _outputPath: $state.p}], output: $state.p}"
+POLICY = """\
+schema_version: "1.0.0"
+metadata: {id: q, name: Q, version: "1.0.0", description: Pays.}
+interface: {input: {}, output: {}}
+action_space: {local_agents: [{alias: pay, source: x, source_type: kernel, approval: true}]}
+execution_policy: {id: agf.sequential, config: {steps: [{agent: pay}]}}
+"""
+LANGUAGES = {"plan": (PLAN, None), "policy": (POLICY, {"amount": 5})}
+
+
+class Shop:
+    """Counts what was paid and asked."""
+
+    def __init__(self) -> None:
+        self.registry, self.paid, self.asked = agf.Registry(), list[int](), list[str]()
+
+        def pay(amount: int) -> int:
+            self.paid.append(amount)
+            return amount
+
+        agf.tool(pay, registry=self.registry)
+        agf.agent(pay, registry=self.registry)
+
+    def asks(self, answer: Any, asynchronous: bool = False) -> Callable[[Any], Any]:
+        def ask(question: Any) -> Any:
+            self.asked.append(question.text)
+            return answer
+
+        async def ask_later(question: Any) -> Any:
+            return ask(question)
+
+        return ask_later if asynchronous else ask
+
+    def run(self, language: str, **options: Any) -> agf.Run:
+        text, given = LANGUAGES[language]
+        agf.define(text, language, name="q", registry=self.registry)
+        return agf.run("q", given, registry=self.registry, raises=False, **options)
+
+
+@pytest.fixture(params=["journal", "no journal"])
+def _journal(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    if request.param == "journal":
+        current.settings = replace(current.settings, journal=str(tmp_path / "journal.db"))
+
+
+@pytest.mark.usefixtures("_journal")
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("asynchronous", [False, True], ids=["def", "async def"])
+def test_a_function_answers_with_the_words_of_a_person(language: str, asynchronous: bool) -> None:
+    for answers, status, code, paid in (
+        (YES, "ok", None, [5]),
+        (NO, "error", "step.denied", []),
+        (NEITHER, "error", "run.answer", []),
+    ):
+        for answer in answers:
+            shop = Shop()
+            run = shop.run(language, ask=shop.asks(answer, asynchronous))
+            found = (answer, run.status, run.error and run.error.code, shop.paid, len(shop.asked))
+            assert found == (answer, status, code, paid, 1)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_resume_takes_the_same_words(language: str, tmp_path: Path) -> None:
+    current.settings = replace(current.settings, journal=str(tmp_path / "journal.db"))
+    cases: list[tuple[Any, str]] = [
+        *((answer, "ok") for answer in ("yes", "Y", True)),
+        *((answer, "step.denied") for answer in ("no", False)),
+        *((answer, "run.answer") for answer in ("perhaps", 1, [])),
+    ]
+    for answer, expected in cases:
+        shop = Shop()
+        denied = shop.run(language)
+        assert denied.error.code == "step.denied"
+        run = agf.resume(denied.run_id, answer=answer, registry=shop.registry, raises=False)
+        assert (answer, run.error.code if run.error else run.status) == (answer, expected)
+        if expected == "run.answer":  # the question is still there
+            assert agf.resume(denied.run_id, answer="yes", registry=shop.registry).output == 5
+
+
+ALTERNATIVE = (
+    "{confirm: [pay], calls: [{_tool: pay, amount: 5, _outputPath: $state.sent || $state.no}, "
+    "{_tool: tell, of: $state.no, _outputPath: $state.told}], output: $state.told}"
+)
+
+
+@pytest.mark.parametrize(("answer", "status"), [(False, "ok"), ("no", "ok"), ("perhaps", "error"), (None, "error")])
+def test_a_denied_call_takes_the_alternative_of_its_path_and_a_wrong_answer_none(answer: Any, status: str) -> None:
+    shop = Shop()
+    agf.tool(lambda of: of, name="tell", registry=shop.registry)
+    agf.define(ALTERNATIVE, "plan", name="q", registry=shop.registry)
+    run = agf.run("q", registry=shop.registry, ask=shop.asks(answer), raises=False)
+    assert run.status == status
+    if status == "ok":
+        assert run.output["code"] == "step.denied"
+        assert run.output["message"].startswith("'pay' was not called: it was denied")
+    else:
+        assert run.error.code == "run.answer"
+    assert shop.paid == []
+
+
+def test_one_of_three_instances_is_denied_and_the_plan_goes_on() -> None:
+    shop = Shop()
+    text = (
+        "{confirm: true, calls: [{_tool: pay, _instance: a, amount: 1, _outputPath: $state.sent || $state.no}, "
+        "{_tool: pay, _instance: b, amount: 2, _outputPath: $state.sent || $state.no}], "
+        "output: {sent: '$state[*].sent', no: '$state[*].no'}}"
+    )
+    agf.define(text, "plan", name="q", registry=shop.registry)
+    run = agf.run("q", registry=shop.registry, ask=lambda question: "=1" in question.text, raises=False)
+    assert run.status == "ok", run.error
+    assert shop.paid == [1]
+    assert "step.denied" in json.dumps(run.output)
+
+
+RETRIED = """\
+pipeline: q
+steps:
+- call: {pipeline: pays, on_error: %s}
+- transform: {value: "'went on'"}
+"""
+
+
+@pytest.mark.usefixtures("_journal")
+@pytest.mark.parametrize(("how", "status"), [("retry(3)", "error"), ("continue", "ok")])
+def test_a_denial_is_never_repeated_and_may_be_passed_over(how: str, status: str) -> None:
+    shop = Shop()
+    agf.define(PLAN, "plan", name="pays", registry=shop.registry)
+    agf.define(RETRIED % how, registry=shop.registry)
+    run = agf.run("q", registry=shop.registry, ask=shop.asks("no"), raises=False)
+    assert (run.status, len(shop.asked), shop.paid) == (status, 1, [])
+
+
+@pytest.mark.usefixtures("_journal")
+@pytest.mark.parametrize("how", ["retry(3)", "continue"])
+def test_a_wrong_answer_is_neither_repeated_nor_passed_over(how: str) -> None:
+    shop = Shop()
+    agf.define(PLAN, "plan", name="pays", registry=shop.registry)
+    agf.define(RETRIED % how, registry=shop.registry)
+    run = agf.run("q", registry=shop.registry, ask=shop.asks("perhaps"), raises=False)
+    assert (run.status, run.error.code, len(shop.asked)) == ("error", "run.answer", 1)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    ["yes", True, 5, {"a": 1}, lambda: True, lambda one, two: True],
+    ids=["text", "bool", "number", "mapping", "no parameter", "two parameters"],
+)
+def test_what_cannot_be_asked_is_refused_before_the_run(ask: Any) -> None:
+    shop = Shop()
+    agf.define("{pipeline: q, steps: [{tool: {name: pay, args: {amount: 5}}}]}", registry=shop.registry)
+    for way in (agf.run, agf.start):
+        with pytest.raises(TypeError, match="ask takes a function of the question"):
+            way("q", registry=shop.registry, ask=ask)
+    assert shop.paid == []
