@@ -192,7 +192,7 @@ class Journal:
         """The value of a call in another run, written for this run without waiting: the call is not
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
-        value, _ = result
+        value, call = result.value, call._replace(digest=result.digest)
         self._later(*self.rows.reused(call, value), self.lose)
         if not self.is_open:
             self._lost += 1

@@ -1,0 +1,255 @@
+"""The objects that the functions of a run name, and which of them its calls changed.
+
+The digest of a call has a part that never changes, `CALL` bytes of code and arguments, and after it
+an entry for each object that its functions name: the key of its place, what it means, and its state
+before the call. An object that a call changed is left out when the results of the run are looked
+up: for all calls of the run, since its state then is what the run itself has made of it.
+
+Whether a call changed an object is seen: its state is digested before and after the call, once for
+all calls of one turn of the loop (decision D110).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from ...catalog.digests.digest import is_constant
+from ...catalog.digests.functions import FunctionDigest
+from ...catalog.digests.places import Place
+
+CALL = 32
+"""Bytes of the first part of a digest."""
+
+_KEY, _STATE = 8, 8
+_ENTRY = _KEY + 1 + _STATE
+
+_SAME = b"="
+"""The object had this state before and after the call."""
+_CHANGED = b"*"
+"""A call of the run changed the object."""
+_COUNTS = b"!"
+"""The attribute of a class, which counts although calls change it."""
+_CODE = b"c"
+"""A function or a class in an object: it counts even if the object does not."""
+
+NOTHING_CHANGED: frozenset[bytes] = frozenset()
+
+
+class _Seen:
+    """An object that functions of the run name."""
+
+    __slots__ = ("changed", "digest", "keys", "place", "stamp", "state", "value")
+
+    def __init__(self, place: Place, digest: FunctionDigest) -> None:
+        self.place, self.digest = place, digest
+        self.keys: dict[bytes, None] = {}
+        """Its keys: two closures may share a cell."""
+        self.changed = False
+        """Whether a call of the run changed it."""
+        self.state: bytes | None = b""
+        """Its last digest; None: it has none any more."""
+        self.stamp = -1
+        """When that was made: a number that grows."""
+        self.value: Any = None
+        """The object of that digest."""
+
+
+class _Before(NamedTuple):
+    """An object as it was before a call."""
+
+    key: bytes
+    seen: _Seen
+    state: bytes | None
+    value: Any
+
+
+class Watched(NamedTuple):
+    """The objects of a call that goes on."""
+
+    objects: tuple[_Before, ...]
+    functions: tuple[FunctionDigest, ...]
+    stamp: int
+    is_async: bool
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether a cell has bound a function, a class or a constant again since the call began."""
+        return any(each.places.are_bound_again for each in self.functions)
+
+    def binds(self, place: Place) -> bool:
+        """Whether a function binds the name of a place to other objects."""
+        return any(place.slot in each.places.bound for each in self.functions)
+
+
+class Objects:
+    """The objects of one run. On the loop of the run."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, str], _Seen] = {}
+        self._stamp = 0
+        self._turn = -1
+        """The first stamp of this turn of the loop; -1: no turn is known."""
+        self._changed: dict[int, object] = {}
+        """Objects that calls changed, by their ids."""
+
+    def before(
+        self, functions: Iterable[FunctionDigest], name: str, is_async: bool
+    ) -> Watched | None:
+        """What a call of ``name`` that starts now may read; None if that cannot change.
+        ``is_async``: it runs on the loop."""
+        functions = tuple(each for each in functions if each.places.objects or each.places.bindings)
+        if not functions:
+            return None
+        objects = list[_Before]()
+        for digest in functions:
+            for place in digest.places.objects.values():
+                seen = self._seen.get(place.identity)
+                if seen is None:
+                    seen = self._seen[place.identity] = _Seen(place, digest)
+                key = key_of_place(place, name)
+                seen.keys[key] = None
+                self._look(seen)
+                objects.append(_Before(key, seen, seen.state, seen.value))
+        return Watched(tuple(objects), functions, self._stamp, is_async)
+
+    def after(self, watched: Watched) -> bytes | None:
+        """The entries of a call that has ended; None: a person has edited what it names while it
+        ran, or an object has no digest."""
+        if watched.is_async:  # it may have ended in this turn, after its objects were looked at
+            self._turn = -1
+        if watched.is_edited:
+            return None
+        changed = list[_Seen]()
+        for _, seen, state, value in watched.objects:
+            if seen.changed or seen.place.counts:
+                continue
+            self._look(seen, watched.stamp + 1)
+            if seen.state == state:
+                continue
+            # No function binds this name: a cell did.
+            if seen.value is not value and not watched.binds(seen.place):
+                return None
+            changed.append(seen)
+        return entries(watched, self._note(changed) if changed else ())
+
+    def _note(self, changed: list[_Seen]) -> Iterator[bytes]:
+        """Note that a call changed these objects, also under other names. Returns their keys."""
+        for seen in changed:
+            seen.changed = True
+            self._changed[id(seen.value)] = seen.value
+        for seen in self._seen.values():
+            if not seen.place.counts and (seen.changed or id(seen.value) in self._changed):
+                seen.changed = True
+                yield from seen.keys
+
+    def _look(self, seen: _Seen, since: int = 0) -> None:
+        """Make the digest of an object, unless it was made in this turn of the loop, at the stamp
+        ``since`` or later."""
+        if seen.changed:
+            return
+        value = seen.place.look()
+        is_fresh = self._turn >= 0 and seen.stamp >= max(since, self._turn)
+        if seen.stamp >= 0 and value is seen.value and (is_fresh or is_constant(value)):
+            return
+        state = seen.digest.state(seen.place)
+        seen.state = bytes.fromhex(state)[:_STATE] if state is not None else None
+        self._stamp += 1
+        seen.stamp, seen.value = self._stamp, value
+        if self._turn < 0:
+            self._begin_turn()
+
+    def _begin_turn(self) -> None:
+        try:
+            asyncio.get_running_loop().call_soon(self._end_turn)
+        except RuntimeError:  # no loop: each look is a new one
+            return
+        self._turn = self._stamp
+
+    def _end_turn(self) -> None:
+        self._turn = -1
+
+
+def entries(watched: Watched, changed: Iterable[bytes] = ()) -> bytes | None:
+    """The entries of a call; None: an object has no digest, so nothing can be said of the call.
+    ``changed``: the keys of further objects that calls changed."""
+    others = dict.fromkeys(changed)
+    parts = list(map(_codes, watched.functions))
+    for key, seen, state, _ in watched.objects:
+        others.pop(key, None)
+        if seen.changed:
+            parts.append(_entry(key, _CHANGED))
+        elif state is None:
+            return None
+        else:
+            parts.append(_entry(key, _COUNTS if seen.place.counts else _SAME, state))
+    parts += (_entry(key, _CHANGED) for key in others)
+    return b"".join(parts)
+
+
+def _entry(key: bytes, kind: bytes, state: bytes = bytes(_STATE)) -> bytes:
+    return key + kind + state
+
+
+def key_of_place(place: Place, name: str) -> bytes:
+    """The key of a place that the function of the callee ``name`` names."""
+    return _hash(place.key if place.shared else f"{name}\0{place.key}")[:_KEY]
+
+
+def _codes(digest: FunctionDigest) -> bytes:
+    """Entries for the functions and classes in objects, by their names."""
+    if not digest.places.codes:
+        return b""
+    together: dict[str, str] = {}
+    for _, name, code in digest.places.codes.values():
+        together[name] = together.get(name, "") + code
+    return b"".join(
+        _entry(_hash(name)[:_KEY], _CODE, _hash(code)[:_STATE]) for name, code in together.items()
+    )
+
+
+def _hash(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+# --- digests that were stored
+# --------------------------------------------------------------------------------------------------
+
+
+def _split(digest: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
+    for start in range(CALL, len(digest) - _ENTRY + 1, _ENTRY):
+        entry = digest[start : start + _ENTRY]
+        yield entry[:_KEY], entry[_KEY : _KEY + 1], entry[_KEY + 1 :]
+
+
+def changed_in(digests: Iterable[bytes | None]) -> frozenset[bytes]:
+    """The keys of the objects that calls with these digests changed."""
+    long = (digest for digest in digests if digest is not None and len(digest) > CALL)
+    return frozenset(key for digest in long for key, kind, _ in _split(digest) if kind == _CHANGED)
+
+
+def is_same_call(before: bytes, now: bytes, changed: frozenset[bytes]) -> bool:
+    """Whether a call is that of an earlier run, in which calls ``changed`` these objects."""
+    if before == now:
+        return True
+    if before[:CALL] != now[:CALL]:
+        return False
+    old = {(key, kind == _CODE): state for key, kind, state in _split(before)}
+    new = {(key, kind == _CODE): state for key, kind, state in _split(now)}
+    for key, is_code in old.keys() | new.keys():
+        pair = old.get((key, is_code)), new.get((key, is_code))
+        is_left_out = key in changed or (is_code and None in pair)
+        if pair[0] != pair[1] and not is_left_out:
+            return False
+    return True
+
+
+def with_changed(now: bytes, changed: frozenset[bytes]) -> bytes:
+    """The digest of a call whose result is that of an earlier run, with the objects that count as
+    changed there: they count as changed in this run too."""
+    parts = [now[:CALL]]
+    for key, kind, state in _split(now):
+        parts.append(_entry(key, _CHANGED) if key in changed else _entry(key, kind, state))
+    return b"".join(parts)
