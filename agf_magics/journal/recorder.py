@@ -68,6 +68,8 @@ class Journal:
         """What earlier sessions of this run did; None: it is the first one."""
         self.log = NO_RECORDS if earlier is None else earlier
         """The same; empty for the first session."""
+        if self.log.identities is not None:
+            self.rows.identities = self.log.identities
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None

@@ -17,6 +17,7 @@ from ...values.large import WIDE, KnownValue, LargeValues
 from ...values.value import Value
 from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
 from ..codec.fingerprints import Fingerprint, fingerprint
+from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
@@ -41,6 +42,8 @@ IN_PIECES = 2
 of large parts."""
 
 CHANGED = "the call changed its arguments, which later steps share"
+
+CHANGED_RESULT = "the call changed an object that an earlier call returned"
 
 UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
 
@@ -155,6 +158,7 @@ class CallRows:
         self.run_id, self.most = run_id, most
         self.secret = Secrets()
         self.digests = CallDigest(most)
+        self.identities = Identities()
         self.large = LargeValues()
         self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
         self._kept: set[str] = set()
@@ -279,7 +283,13 @@ class CallRows:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
         # The steps after it share the object, and a stored result would not have changed it again.
-        if why := call.why_again:
+        why = call.why_again
+        if why == CHANGED and call.objects is not None:
+            call.objects.each(self.identities.changed)
+        if not why and packed.form == "pickle" and isinstance(packed.data, bytes):
+            data = self.identities.named(value, packed.data)
+            why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
+        if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
         if packed.form == "again":
             self._not_stored(call, packed.why)

@@ -25,6 +25,7 @@ from ...flow.progress.rows import Key, key_of
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.codec.identities import Identities
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
@@ -102,7 +103,7 @@ def rerun_from(
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
         again.journal.reuse = Reuse(
-            earlier.run_id, results, partial(unpickled, trust=False)
+            earlier.run_id, results, partial(unpickled, trust=False, identities=Identities())
         )
     start_on_engine(again)
     return again

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.codec.identities import Identities
 from ...journal.database.errors import as_definition_errors
 from ...journal.database.store import Store
 from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
@@ -36,7 +37,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         )
         if run.journal is not None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), partial(unpickled, trust=False))
+            reuse = Reuse(source, (), partial(unpickled, trust=False, identities=Identities()))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:
