@@ -13,7 +13,7 @@ from ...schemas.patterns import unusable
 from ...text.diagnostics import Diagnostic
 from ...text.suggestions import suggest
 from ...values.value import Value
-from .callables import names_around, signature_of
+from .callables import names_around, routine_of, signature_of
 from .context import is_context
 
 if TYPE_CHECKING:
@@ -38,9 +38,12 @@ class Arguments:
         secret: Collection[str] = (),
         unchecked: Collection[str] = (),
     ) -> None:
-        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values
-        are never shown; ``unchecked``: parameters whose annotations are not checked."""
-        self._function, self._what = function, what
+        """``function``: as the user has registered it; ``what``: the subject of errors, ``tool
+        'fetch'``; ``secret``: parameters whose values are never shown; ``unchecked``: parameters
+        whose annotations are not checked."""
+        self.function, self._what = function, what
+        self._routine = routine_of(function)
+        self._code = getattr(self._routine, "__code__", None)
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
         self.signature = signature_of(function)
@@ -68,6 +71,11 @@ class Arguments:
         self._unchecked = frozenset(unchecked)
         self.secret = frozenset(secret)
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
+
+    @property
+    def are_current(self) -> bool:
+        """Whether the function still has the code that they were read of."""
+        return getattr(self._routine, "__code__", None) is self._code
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -99,7 +107,7 @@ class Arguments:
             return None
         from .annotations import schema_of
 
-        return schema_of(self.signature.return_annotation, names_around(self._function))
+        return schema_of(self.signature.return_annotation, names_around(self.function))
 
     def explain(
         self, code: str, who: str, error: Exception, given: Mapping[str, Value]
@@ -138,7 +146,7 @@ class Arguments:
                 n: p.replace(annotation=Any) if n in self._unchecked else p
                 for n, p in self.parameters.items()
             }
-            self._model = build(checked, self.more, names_around(self._function), self.secret)
+            self._model = build(checked, self.more, names_around(self.function), self.secret)
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)
         return self._model
