@@ -137,6 +137,8 @@ class Journal:
         except JournalError as broken:
             self._break(broken)
         self.warn_broken()
+        if (changes := self.rows.changes()) is not None:
+            self._later(*changes, self._break)
         ending = self._ending(status, output, stores, error)
         self.store.writer.later(FINISH, [ending], self._not_ended)
 

@@ -235,6 +235,32 @@ def test_calls_that_overlap_leave_out_what_any_of_them_changes(start: str) -> No
     assert again.output == [5, 10, 15, 20] != first.output
 
 
+BIG = "BIG = {str(n): n for n in range(50_000)}\n"
+
+
+def test_a_large_object_that_is_looked_at_less_often_is_left_out_if_calls_change_it() -> None:
+    cell = BIG + "def t(x):\n    if x == 4: BIG[str(x)] = -1\n    return x"
+    kernel = Kernel(cell, text=FAN.replace("on_error", "max_parallel: 1\n    on_error"))
+    kernel.run()
+    assert made(kernel.run(reuse=True)) == 0
+    assert made(Kernel(cell, text=FAN).run(reuse=True)) == 0
+
+
+def test_a_large_object_that_no_call_changes_counts() -> None:
+    kernel = Kernel(BIG + "def t(x): return x + BIG[str(x)]", text=FAN)
+    kernel.run()
+    assert made(kernel.run(reuse=True)) == 0
+    kernel.cell("BIG['3'] = 100")
+    assert kernel.run(reuse=True).output == [2, 4, 103, 8]
+
+
+def test_what_a_failed_call_changes_is_left_out_too() -> None:
+    cell = "seen = []\ndef t(x):\n    seen.append(x)\n    if x == 2: raise ValueError(x)\n    return x"
+    text = FAN.replace("abort", "continue")
+    Kernel(cell, text=text).run()
+    assert made(Kernel(cell, text=text).run(reuse=True)) == 1  # what failed is made again
+
+
 def test_an_object_that_another_function_changed_is_left_out_too() -> None:
     cell = "log = []\ndef t(x): log.append(x)\ndef u(x): return len(log)"
     first = Kernel(cell, text=TWO).run()

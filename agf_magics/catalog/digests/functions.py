@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from ...values.value import is_json
-from .code_names import names_of, words_in
+from .code_names import CodeNames, names_of, words_in
 from .digest import CODE, Digest, NoDigest, add_generic, add_parts, is_constant
 from .origins import find_installed, is_found, is_ours, is_put_there, version_of
 from .places import MISSING, Place, Places, in_cell, in_names
@@ -67,25 +67,27 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
         _annotations(digest, function)
     for place in objects:
         digest.add_place(place)
-    shared = "<locals>" not in owner
-    for name, _ in sorted(function.__dict__.items()):
-        held = function.__dict__
+    held, shared = function.__dict__, "<locals>" not in owner
+    for name in sorted(held):
         shown, look = f"{function.__name__}.{name}", in_names(held, name)
-        place = Place(shown, f"{owner}.{name}", function, name, look, shared=shared)
-        digest.add_place(place)
+        digest.add_place(Place(shown, f"{owner}.{name}", function, name, look, shared=shared))
+    _named(digest, function, names)
+
+
+def _named(digest: Digest, function: types.FunctionType, names: CodeNames) -> None:
+    """Add the globals that a function names, the modules that it imports, and what it reads of
+    them."""
     words = words_in(function.__code__)
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
         raise NoDigest("it reads globals without naming them")
-    modules = []
+    modules, held = [], function.__globals__
     for name in names.read:
-        if name in function.__globals__:
-            value = function.__globals__[name]
-            place = _global(function.__globals__, name, name)
-            if isinstance(value, types.ModuleType):
-                _module_at(digest, place, value)
-                modules.append(value)
-            else:
-                digest.add_place(place)
+        place = _global(held, name, name)
+        if isinstance(held.get(name), types.ModuleType):
+            _module_at(digest, place, held[name])
+            modules.append(held[name])
+        elif name in held:
+            digest.add_place(place)
     modules += _imports(digest, names.imported)
     _attributes(digest, modules, words)
 
@@ -412,12 +414,12 @@ def _partial(partial: functools.partial[Any], digest: Digest) -> None:
     if (installed := find_installed(partial)) is not None:
         digest.add("installed", installed)
         return
-    values: dict[int | str, Any] = dict(enumerate(partial.args))
-    values |= {**partial.keywords, **vars(partial)}
+    numbered = {str(place): value for place, value in enumerate(partial.args)}
+    values = {**numbered, **partial.keywords, **vars(partial)}
     digest.add("partial", f"{len(partial.args)} {list(partial.keywords)} {list(vars(partial))}")
     digest.add_value(partial.func)
     for name, value in values.items():
-        _held(digest, partial, str(name), value)
+        _held(digest, partial, name, value)
 
 
 def _held(digest: Digest, holder: Any, name: str, value: Any) -> None:

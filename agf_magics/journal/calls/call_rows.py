@@ -254,9 +254,15 @@ class CallRows:
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
+        if call.watched is not None:
+            self.digests.objects.not_made(call.watched)
         packed = self.secret.pack(value, self.most, call.received)
         if packed.form == "again":
             self._not_stored(call, packed.why)
+        elif packed.form == "pickle" and isinstance(packed.data, bytes):
+            # Another run has seen that nobody changed it.
+            data = self.identities.named(value, packed.data) or packed.data
+            packed = packed._replace(data=data)
         return self.outcome("finished", call, packed)
 
     def ended(
@@ -364,6 +370,27 @@ class CallRows:
             None,
             None,
         )
+
+    def changes(self) -> Insert | None:
+        """At the end of the run: the objects that its calls changed and no row tells; None: none."""
+        entries = self.digests.objects.at_end()
+        cells = (
+            "changed",
+            encode(["changed"]),
+            "",
+            "",
+            "",
+            None,
+            None,
+            None,
+            0,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
+        return self.row(*cells, bytes(CALL) + entries) if entries else None
 
     def sign(self, *parts: str | bytes) -> bytes | None:
         """The signature of parts of this run; None if the user has no key."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
@@ -62,35 +62,34 @@ class CallDigest:
         secret, which could be guessed from a plain digest: so the digest is made with the user's
         key."""
         what = self.called(callee)
-        if what is None:
-            return DigestedCall()
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
-        if text is None:
+        held = f"json {text}" if text is not None else None
+        if text is None and what is not None:
             shown: dict[str, Value] = dict(given)
             # Its result depends on the tools that it may call, also on their code.
             if isinstance(callee, Agent) and "tools" in shown:
                 allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
-                offered = {name: self.called(tool) for name, tool in allowed.items()}
-                if None in offered.values():
-                    return DigestedCall()
-                shown["tools"] = offered
+                shown["tools"] = offered = {n: self.called(tool) for n, tool in allowed.items()}
                 functions += map(self.function, allowed.values())
+                what = what if None not in offered.values() else None
             held = digest_value(shown, self.most)
-            if held is None:
-                return DigestedCall()
-        else:
-            held = f"json {text}"
+        if what is None or held is None:
+            return DigestedCall()
         identity = (_before_arguments(step, what) + held).encode()
+        digest: bytes | None = hashlib.sha256(identity).digest()
         if keyed:
             key = user_key()
             digest = sign(key, "call", identity) if key is not None else None
-        else:
-            digest = hashlib.sha256(identity).digest()
+        return self._watched(digest, callee, functions)
+
+    def _watched(
+        self, digest: bytes | None, callee: object, functions: Iterable[FunctionDigest | None]
+    ) -> DigestedCall:
+        """A call with the objects that its functions name."""
         if digest is None:
             return DigestedCall()
-        watched = self.objects.before(
-            filter(None, functions), getattr(callee, "name", ""), getattr(callee, "is_async", False)
-        )
+        name, is_async = getattr(callee, "name", ""), getattr(callee, "is_async", False)
+        watched = self.objects.before(filter(None, functions), name, is_async)
         if watched is None:
             return DigestedCall(digest)
         more = entries(watched)

@@ -6,13 +6,16 @@ before the call. An object that a call changed is left out when the results of t
 up: for all calls of the run, since its state then is what the run itself has made of it.
 
 Whether a call changed an object is seen: its state is digested before and after the call, once for
-all calls of one turn of the loop (decision D110).
+all calls of one turn of the loop. An object whose digest takes long is looked at less often, and once
+more at the end of the run: the results of a run are only looked up when all of it is known (decision
+D110).
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -35,13 +38,21 @@ _COUNTS = b"!"
 _CODE = b"c"
 """A function or a class in an object: it counts even if the object does not."""
 
+QUICK = 0.000_5
+"""Seconds of a digest that is made for each call."""
+RESTS = 20
+"""How many times as long as its digest took an object is left alone."""
+
 NOTHING_CHANGED: frozenset[bytes] = frozenset()
 
 
 class _Seen:
     """An object that functions of the run name."""
 
-    __slots__ = ("changed", "digest", "keys", "place", "stamp", "state", "value")
+    __slots__ = (
+        *("changed", "digest", "keys", "place"),
+        *("open", "rests_until", "skipped", "stamp", "state", "value"),
+    )
 
     def __init__(self, place: Place, digest: FunctionDigest) -> None:
         self.place, self.digest = place, digest
@@ -55,6 +66,12 @@ class _Seen:
         """When that was made: a number that grows."""
         self.value: Any = None
         """The object of that digest."""
+        self.rests_until = 0.0
+        """By the monotonic clock: it is not looked at before."""
+        self.open = 0
+        """Calls that name it and have not ended; one that was cancelled never ends."""
+        self.skipped = False
+        """Whether it was not looked at when a call began or ended."""
 
 
 class _Before(NamedTuple):
@@ -94,6 +111,8 @@ class Objects:
         """The first stamp of this turn of the loop; -1: no turn is known."""
         self._changed: dict[int, object] = {}
         """Objects that calls changed, by their ids."""
+        self._unwritten: list[bytes] = []
+        """Keys of objects that calls changed, which no entry has yet."""
 
     def before(
         self, functions: Iterable[FunctionDigest], name: str, is_async: bool
@@ -112,6 +131,7 @@ class Objects:
                 key = key_of_place(place, name)
                 seen.keys[key] = None
                 self._look(seen)
+                seen.open += 1
                 objects.append(_Before(key, seen, seen.state, seen.value))
         return Watched(tuple(objects), functions, self._stamp, is_async)
 
@@ -120,30 +140,48 @@ class Objects:
         ran, or an object has no digest."""
         if watched.is_async:  # it may have ended in this turn, after its objects were looked at
             self._turn = -1
-        if watched.is_edited:
-            return None
-        changed = list[_Seen]()
+        changed, is_edited = list[_Seen](), watched.is_edited
         for _, seen, state, value in watched.objects:
-            if seen.changed or seen.place.counts:
+            if not seen.place.counts:
+                self._look(seen, watched.stamp + 1)
+            if seen.changed or seen.place.counts or seen.state == state:
                 continue
-            self._look(seen, watched.stamp + 1)
-            if seen.state == state:
-                continue
-            # No function binds this name: a cell did.
             if seen.value is not value and not watched.binds(seen.place):
-                return None
-            changed.append(seen)
-        return entries(watched, self._note(changed) if changed else ())
+                is_edited = True  # no function binds this name: a cell did
+            else:
+                changed.append(seen)
+        self.not_made(watched)
+        self._note(changed)
+        if is_edited:
+            return None
+        unwritten, self._unwritten = self._unwritten, []
+        return entries(watched, unwritten)
 
-    def _note(self, changed: list[_Seen]) -> Iterator[bytes]:
-        """Note that a call changed these objects, also under other names. Returns their keys."""
+    def not_made(self, watched: Watched) -> None:
+        """A call has ended, or is not made."""
+        for _, seen, _, _ in watched.objects:
+            seen.open -= 1
+
+    def at_end(self) -> bytes:
+        """Entries for the objects that calls changed, as far as no entry of a call has them."""
+        for seen in list(self._seen.values()):
+            if seen.skipped and not seen.place.counts:
+                seen.rests_until = 0.0
+                self._look(seen)
+        return b"".join(_entry(key, _CHANGED) for key in dict.fromkeys(self._unwritten))
+
+    def _note(self, changed: list[_Seen]) -> None:
+        """Note that calls changed these objects, also under other names."""
+        if not changed:
+            return
         for seen in changed:
             seen.changed = True
+            self._unwritten += seen.keys
             self._changed[id(seen.value)] = seen.value
         for seen in self._seen.values():
-            if not seen.place.counts and (seen.changed or id(seen.value) in self._changed):
+            if not seen.changed and not seen.place.counts and id(seen.value) in self._changed:
                 seen.changed = True
-                yield from seen.keys
+                self._unwritten += seen.keys
 
     def _look(self, seen: _Seen, since: int = 0) -> None:
         """Make the digest of an object, unless it was made in this turn of the loop, at the stamp
@@ -154,10 +192,19 @@ class Objects:
         is_fresh = self._turn >= 0 and seen.stamp >= max(since, self._turn)
         if seen.stamp >= 0 and value is seen.value and (is_fresh or is_constant(value)):
             return
-        state = seen.digest.state(seen.place)
-        seen.state = bytes.fromhex(state)[:_STATE] if state is not None else None
+        is_same, begun = seen.stamp >= 0 and value is seen.value, time.monotonic()
+        if is_same and begun < seen.rests_until:
+            seen.skipped = True
+            return
+        digest = seen.digest.state(seen.place)
+        state = bytes.fromhex(digest)[:_STATE] if digest is not None else None
+        was_changed = is_same and (seen.skipped or seen.open) and state != seen.state
+        ended, seen.skipped, seen.state = time.monotonic(), False, state
+        seen.rests_until = ended + RESTS * (ended - begun) if ended - begun > QUICK else 0.0
         self._stamp += 1
         seen.stamp, seen.value = self._stamp, value
+        if was_changed and not seen.place.counts:
+            self._note([seen])
         if self._turn < 0:
             self._begin_turn()
 
