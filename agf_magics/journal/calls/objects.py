@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
@@ -300,3 +300,36 @@ def with_changed(now: bytes, changed: frozenset[bytes]) -> bytes:
     for key, kind, state in _split(now):
         parts.append(_entry(key, _CHANGED) if key in changed else _entry(key, kind, state))
     return b"".join(parts)
+
+
+# --- what differs between two versions of a function
+# --------------------------------------------------------------------------------------------------
+
+
+def parts_of(digest: FunctionDigest, name: str) -> dict[str, str]:
+    """The digests of the parts of the function of the callee ``name``, by their names; after that
+    of an object the key of its place."""
+    keys = {
+        place.name: f" {key_of_place(place, name).hex()}"
+        for place in digest.places.objects.values()
+        if not place.counts
+    }
+    return {part: text + keys.get(part, "") for part, text in digest.parts.items()}
+
+
+def edited_parts(
+    before: Mapping[str, str], now: Mapping[str, str], changed: frozenset[bytes]
+) -> tuple[list[str], list[str]]:
+    """The names of the parts that differ, and of those that are left out: the objects that calls
+    ``changed``."""
+    names = {**before, **now}
+    left_out = [name for name, text in names.items() if _key_in(text) in changed]
+    differ = [name for name in names if before.get(name) != now.get(name)]
+    return [name for name in differ if name not in left_out], left_out
+
+
+def _key_in(part: str) -> bytes:
+    key = part.partition(" ")[2]
+    return (
+        bytes.fromhex(key) if len(key) == 2 * _KEY and set(key) <= set("0123456789abcdef") else b""
+    )

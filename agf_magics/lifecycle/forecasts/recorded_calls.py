@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
-from ...catalog.digests.functions import FunctionDigest
 from ...engine.calls import dry_run
 from ...engine.calls.model_requests import dry_reply
 from ...engine.linking.linked import Linked, Person, flow_at
@@ -17,7 +16,7 @@ from ...flow.progress.events import StepPath
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.calls.objects import NOTHING_CHANGED, is_same_call, key_of_place
+from ...journal.calls.objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
 from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
@@ -112,27 +111,14 @@ class Forecast(OfflineJournal):
         )
         if before is None or digest is None:
             return "its function, its model or its schema was edited"
-        now, left_out = digest.parts, self._left_out(callee, digest)
-        names = [
-            name
-            for name in {**before, **now}
-            if before.get(name) != now.get(name) and name not in left_out
-        ]
+        now = parts_of(digest, callee.name)
+        names, left_out = edited_parts(before, now, self._recorded.changed)
         edited = f"its function was edited: {', '.join(names)}"
         if not names:
             edited = "its model or its schema was edited"
         if left_out:
             edited += f" (not compared: {', '.join(left_out)}, which calls of the run changed)"
         return edited
-
-    def _left_out(self, callee: Any, digest: FunctionDigest) -> list[str]:
-        """The names of the objects of a function that calls of the run changed."""
-        changed = self._recorded.changed
-        return [
-            place.name
-            for place in digest.places.objects.values()
-            if not place.counts and key_of_place(place, callee.name) in changed
-        ]
 
     def _sample(self, step: Invoke, callee: object, key: Key) -> Value:
         """A value of the type of the result, for a call without a result."""
