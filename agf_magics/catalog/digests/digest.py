@@ -155,18 +155,24 @@ def add_parts(thing: Any, digest: Digest) -> None:
     NoDigest."""
     kind = type(thing)
     package = kind.__module__.partition(".")[0]
-    if (installed := find_installed(thing)) is not None:  # a function that is no Python function
-        digest.add("installed", installed)
-    elif package in ("numpy", "pandas"):
+    if package in ("numpy", "pandas"):
         _add_data(digest, thing, package)
     elif kind.__module__ == "typing":
         _add_typing(digest, thing)
     elif not is_ours(kind.__module__) or not has_plain_state(kind):
-        raise NoDigest
+        _add_installed(digest, thing)
     else:
         # Only a list and a dict have items beside their state, and these are registered.
         _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
         digest.all("instance", (arguments, state))
+
+
+def _add_installed(digest: Digest, thing: Any) -> None:
+    """Add a function that is no Python function, or another object that an installed module has."""
+    installed = find_installed(thing)
+    if installed is None:
+        raise NoDigest
+    digest.add("installed", installed)
 
 
 def _add_typing(digest: Digest, thing: Any) -> None:
@@ -194,7 +200,7 @@ def _add_data(digest: Digest, thing: Any, package: str) -> None:
     elif package == "pandas" and isinstance(thing, library.Index):
         _index(digest, thing, library)
     else:
-        raise NoDigest
+        _add_installed(digest, thing)
 
 
 # --- numpy

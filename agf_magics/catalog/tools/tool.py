@@ -87,11 +87,11 @@ class Tool:
             return self
         function, name, secret = self.arguments.function, self.name, tuple(self.secret)
         try:
-            made = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
+            tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
         except (TypeError, ValueError):  # told where it is registered again
             return self
         same = {"function", "arguments", "description", "is_async"}
-        return replace(self, **{each: getattr(made, each) for each in same})
+        return replace(self, **{each: getattr(tool, each) for each in same})
 
     def check(self, given: dict[str, Value]) -> dict[str, Value]:
         """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with

@@ -65,7 +65,9 @@ class Fingerprint:
     @property
     def unknown(self) -> str:
         """The type of an object that has no fingerprint; empty if all have one."""
-        return next((type(each).__qualname__ for each, made in self._objects if made is None), "")
+        return next(
+            (type(each).__qualname__ for each, prints in self._objects if prints is None), ""
+        )
 
     def each(self, tell: Callable[[Any], None]) -> None:
         for thing, _ in self._objects:
@@ -81,8 +83,8 @@ class Fingerprint:
 
 def fingerprint(given: Value) -> Fingerprint | None:
     """The fingerprint of the objects in ``given`` that a call may change; None if there are none."""
-    made = Fingerprint(given)
-    return made if made._objects else None
+    arguments = Fingerprint(given)
+    return arguments if arguments._objects else None
 
 
 def _objects(given: Value) -> Iterator[Any]:
@@ -118,17 +120,19 @@ class _Hash:
 
 
 class _Printer(pickle.Pickler):
-    def __init__(self, file: _Hash, made: _Print, columns: list[memoryview] | None = None) -> None:
+    def __init__(
+        self, file: _Hash, prints: _Print, columns: list[memoryview] | None = None
+    ) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
             raw = buffer.raw()
             if columns is not None:
                 columns.append(raw)
             else:
-                made.buffers.append((raw.nbytes, zlib.crc32(raw)))
+                prints.buffers.append((raw.nbytes, zlib.crc32(raw)))
 
         # No method of its own: such a circle would keep all that it has seen.
         super().__init__(file, protocol=5, buffer_callback=keep)
-        self._made, self._columns = made, columns
+        self._print, self._columns = prints, columns
 
     def reducer_override(self, thing: Any) -> Any:
         if thing is str or thing is bytes:  # what this method itself makes
@@ -140,10 +144,10 @@ class _Printer(pickle.Pickler):
             return str, ("a lock",)
         package = kind.__module__.partition(".")[0]
         if package == "polars" and kind.__name__ in ("DataFrame", "Series", "LazyFrame"):
-            self._made.frames.append(thing.clone())
+            self._print.frames.append(thing.clone())
             return str, (f"frame {id(thing)}",)
         if package == "pandas" and self._columns is None and _is_copied_on_write(kind):
-            self._made.tables.append(_table(thing))
+            self._print.tables.append(_table(thing))
             return str, ("a table",)
         return NotImplemented
 
@@ -154,9 +158,9 @@ def _is_copied_on_write(kind: type) -> bool:
 
 
 def _table(table: Any) -> _Table:
-    file, made = _Hash(), _Table(table.copy(deep=False), [], b"")
-    _Printer(file, _nothing(), made.columns).dump(table)
-    return made._replace(pickled=file.hash.digest())
+    file, shared = _Hash(), _Table(table.copy(deep=False), [], b"")
+    _Printer(file, _nothing(), shared.columns).dump(table)
+    return shared._replace(pickled=file.hash.digest())
 
 
 def _nothing() -> _Print:
@@ -164,14 +168,14 @@ def _nothing() -> _Print:
 
 
 def _fingerprint(value: Any) -> _Print | None:
-    file, made = _Hash(), _nothing()
+    file, prints = _Hash(), _nothing()
     try:
-        _Printer(file, made).dump(value)
+        _Printer(file, prints).dump(value)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # of a user's __reduce__
         return None
-    return made._replace(pickled=file.hash.digest())
+    return prints._replace(pickled=file.hash.digest())
 
 
 def _is_same(before: _Print, now: _Print | None) -> bool:

@@ -12,6 +12,7 @@ import secrets
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ...values.value import ATOMS, Value
@@ -20,6 +21,8 @@ from .encoding import TEXT
 _MARK = b"AGFI"
 _NAME = 8
 
+MOST_NAMED = 1_000
+"""Objects in one result; those of a larger one have no names."""
 MOST_HELD = 1_000
 """Objects to which no weak reference is possible, such as dates: these are held."""
 LARGEST_HELD = 100_000
@@ -44,24 +47,24 @@ class Identities:
     def named(self, value: Value, data: bytes) -> bytes | None:
         """The pickle ``data`` of a result, with the names of the objects in ``value``. None: the
         result is an object that an earlier call returned, and nobody has seen what changed it."""
-        state = hashlib.sha256(data).digest()
-        names = list[bytes]()
-        for each, _ in _objects(value):
-            known = self._find(each)
-            if known is None:
-                known = self._add(each, secrets.token_bytes(_NAME), len(data))
-            elif each is value and known.state not in (None, state):
+        state, names = hashlib.sha256(data).digest(), list[bytes]()
+        objects = list(islice(_objects(value), MOST_NAMED + 1))
+        for each, _ in objects if len(objects) <= MOST_NAMED else ():
+            entry = self._find(each)
+            if entry is None:
+                entry = self._add(each, secrets.token_bytes(_NAME), len(data))
+            elif each is value and entry.state not in (None, state):
                 return None
             if each is value and id(each) in self._known:
-                self._known[id(each)] = known._replace(state=state)
-            names.append(known.name)
+                self._known[id(each)] = entry._replace(state=state)
+            names.append(entry.name)
         return data + _MARK + b"".join(names) + len(names).to_bytes(4, "big")
 
     def changed(self, thing: Any) -> None:
         """A call that is made again has changed this object."""
-        known = self._find(thing)
-        if known is not None:
-            self._known[id(thing)] = known._replace(state=None)
+        entry = self._find(thing)
+        if entry is not None:
+            self._known[id(thing)] = entry._replace(state=None)
 
     def restored(self, value: Value, data: bytes) -> Value:
         """``value``, which was read from ``data``, with the objects that are known by their
@@ -72,18 +75,18 @@ class Identities:
             return value
         for name, (each, put) in zip(names, places, strict=True):
             look = self._by_name.get(name)
-            known = look() if look is not None else None
-            if known is None:
+            earlier = look() if look is not None else None
+            if earlier is None:
                 self._add(each, name, len(data))
             elif put is None:
-                return known
+                return earlier
             else:
-                put(known)
+                put(earlier)
         return value
 
     def _find(self, thing: Any) -> _Known | None:
-        known = self._known.get(id(thing))
-        return known if known is not None and known.object() is thing else None
+        entry = self._known.get(id(thing))
+        return entry if entry is not None and entry.object() is thing else None
 
     def _add(self, thing: Any, name: bytes, size: int) -> _Known:
         number = id(thing)
@@ -101,8 +104,8 @@ class Identities:
             if len(self._held) > MOST_HELD:
                 self._held.popitem(last=False)[1]()
         self._by_name[name] = look
-        self._known[number] = known = _Known(look, name, None)
-        return known
+        self._known[number] = entry = _Known(look, name, None)
+        return entry
 
 
 def _names(data: bytes) -> list[bytes]:
