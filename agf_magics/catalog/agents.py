@@ -70,6 +70,17 @@ class Agent:
         object.__setattr__(self, "handed", tuple(name for name in HANDED if name in parameters))
         object.__setattr__(self, "fields", tuple(name for name in parameters if name not in HANDED))
 
+    def renewed(self) -> Agent:
+        """The agent with the present parameters of its function; the same one if nothing has
+        changed, or if they do not fit an agent any more."""
+        if self.takes.are_current:
+            return self
+        function, where, timeout = self.takes.function, self.where, self.timeout
+        try:
+            return make_agent(function, self.name, self.tools, self.default, where, timeout)
+        except (TypeError, ValueError):  # told where it is registered again
+            return self
+
     @property
     def answers(self) -> tuple[str, tuple[str, ...] | None]:
         """Who answers, and the tools that it may use at most; None: all."""

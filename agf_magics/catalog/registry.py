@@ -19,12 +19,12 @@ from .contexts import Context
 from .model_agents import ModelAgent
 from .models.model import Model, model_of
 from .policies import Policy
-from .shelf import Definitions, Shelf
+from .shelf import Definitions, Functions, Shelf
 from .tools.tool import Tool
 from .transforms import Transform
 
 
-class Agents(Shelf[Agent | ModelAgent]):
+class Agents(Functions[Agent | ModelAgent]):
     """Agents by name. `default` answers steps that name no identity."""
 
     def __init__(self) -> None:
@@ -39,6 +39,7 @@ class Agents(Shelf[Agent | ModelAgent]):
     @property
     def default(self) -> Agent | ModelAgent | None:
         """The last one registered with ``default=True``, else the first one registered."""
+        self._renew(list(self._held))
         chosen = self._held.get(self._chosen)
         if chosen is not None and chosen.default:
             return chosen
@@ -76,7 +77,7 @@ class Registry:
     """The tools, agents, flows, schemas, transforms, policies and contexts that a flow can name."""
 
     def __init__(self) -> None:
-        self.tools: Shelf[Tool] = Shelf("tool", "write @tool above its def")
+        self.tools: Shelf[Tool] = Functions("tool", "write @tool above its def")
         self.agents = Agents()
         self.flows: Definitions[Flow] = Definitions("flow", "define one in a cell")
         self.schemas: Definitions[Schema] = Definitions("schema", "write a schema: document")

@@ -6,7 +6,7 @@ other threads, so a cell may register while a run or a listing reads.
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Protocol, TypeVar
 
 from ..text.diagnostics import Diagnostic
@@ -31,19 +31,23 @@ class Shelf(Mapping[str, T]):
         self._word = word
         self._how = how
         self._held: dict[str, T] = {}
-        self.version = object()
+        self._version = object()
+
+    @property
+    def version(self) -> object:
         """Another object after each change."""
+        return self._version
 
     def add(self, thing: T) -> None:
         """Register a thing, in place of the one that has its name. Names that look the same are
         one (decision D150)."""
         self._held[same_name(thing.name)] = thing
-        self.version = object()
+        self._version = object()
 
     def remove(self, name: str) -> None:
         """Remove a thing, if it is here."""
         self._held.pop(same_name(name), None)
-        self.version = object()
+        self._version = object()
 
     def __getitem__(self, name: str) -> T:
         held = self._held
@@ -73,6 +77,32 @@ class Shelf(Mapping[str, T]):
 
     def __repr__(self) -> str:
         return f"<{self._word}s: {', '.join(self) or 'none'}>"
+
+
+class Functions(Shelf[T]):
+    """Things that are made of Python functions. A module that is loaded again (``%autoreload``)
+    changes its functions in place: then they are read again, with their new parameters."""
+
+    def _renew(self, names: Iterable[str]) -> None:
+        for name in names:
+            thing = self._held.get(name)
+            renew = getattr(thing, "renewed", None)  # a model has no function
+            renewed = renew() if renew is not None else thing
+            if renewed is not None and renewed is not thing:
+                self.add(renewed)
+
+    @property
+    def version(self) -> object:
+        self._renew(list(self._held))
+        return self._version
+
+    def __getitem__(self, name: str) -> T:
+        self._renew((name,))
+        return super().__getitem__(name)
+
+    def items(self) -> ItemsView[str, T]:
+        self._renew(list(self._held))
+        return super().items()
 
 
 class Definitions(Shelf[T]):

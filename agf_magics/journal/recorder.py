@@ -68,6 +68,8 @@ class Journal:
         """What earlier sessions of this run did; None: it is the first one."""
         self.log = NO_RECORDS if earlier is None else earlier
         """The same; empty for the first session."""
+        if self.log.identities is not None:
+            self.rows.identities = self.log.identities
         self.broken: JournalError | None = None
         """Why nothing is journaled any more."""
         self.emit: Callable[[ev.Event], None] = lambda event: None
@@ -135,6 +137,8 @@ class Journal:
         except JournalError as broken:
             self._break(broken)
         self.warn_broken()
+        if (changes := self.rows.changes()) is not None:
+            self._later(*changes, self._break)
         ending = self._ending(status, output, stores, error)
         self.store.writer.later(FINISH, [ending], self._not_ended)
 
@@ -192,7 +196,7 @@ class Journal:
         """The value of a call in another run, written for this run without waiting: the call is not
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
-        value, _ = result
+        value, call = result.value, call._replace(digest=result.digest)
         self._later(*self.rows.reused(call, value), self.lose)
         if not self.is_open:
             self._lost += 1

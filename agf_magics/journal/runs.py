@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from ..flow.progress.rows import PRICE
+from .calls.objects import CALL, changed_in
 from .codec.json_texts import checker, encode, part_digest
 from .codec.signatures import checksum
 from .database.errors import JournalError
@@ -276,18 +277,26 @@ def records(store: Store, num: int, is_shown: bool = True) -> Iterator[Record]:
 def missing_results(
     connection: sqlite3.Connection, num: int, count: Callable[[bytes], int]
 ) -> Iterator[Record]:
-    """The results of a run that can be reused, of each digest only those after the first
+    """The results of a run that can be reused, of each call only those after the first
     ``count(digest)``.
 
     The others are not read: a run is often repeated with all results of the run before."""
     numbers, lines = Counter[bytes](), list[int]()
     sql = f"SELECT line, digest FROM records WHERE {OF_RUN} AND {REUSABLE} ORDER BY line"
     for line, digest in connection.execute(sql, (num, num + ROOM)):
-        numbers[digest] += 1
-        if numbers[digest] > count(digest):
+        call = digest[:CALL]
+        numbers[call] += 1
+        if numbers[call] > count(call):
             lines.append(line)
     sql = f"{RECORDS} WHERE line IN ({LISTED_VALUES}) ORDER BY line"
     yield from read_records(connection.execute(sql, (encode(lines),)), is_shown=False)
+
+
+def changed_objects(connection: sqlite3.Connection, num: int) -> frozenset[bytes]:
+    """The keys of the objects that the calls of a run changed: `Objects`."""
+    sql = f"SELECT DISTINCT digest FROM records WHERE {OF_RUN} AND length(digest)>{CALL}"
+    sql += " AND typeof(digest)='blob'"
+    return changed_in(digest for (digest,) in connection.execute(sql, (num, num + ROOM)))
 
 
 @contextmanager

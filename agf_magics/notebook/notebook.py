@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -38,7 +37,6 @@ from ..lifecycle.definitions.define import Defined, findings_before_run, registe
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.input.options import RunOptions
 from ..lifecycle.launch import launch
-from ..lifecycle.runs import live
 from ..lifecycle.runs import run as run_module
 from ..limits.limits import Limits
 from ..pictures.plain import line
@@ -52,6 +50,9 @@ from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
 """Codes of warnings that ``--quiet`` does not hide: the step fails in nearly every run."""
+
+LAST_ENDED = 8
+"""Background runs that have ended, whose last page ``%runs --wait`` may have to send again."""
 
 
 def called_in_function() -> bool:
@@ -95,7 +96,7 @@ class Notebook:
         self.last: run_module.Run | None = None
         self.shown: tuple[run_module.Run, int] | None = None
         """The run that a view shows, and the number of its cell."""
-        self.followed: deque[tuple[run_module.Run, view.View]] = deque(maxlen=live.live.MAX_ENDED)
+        self.followed: list[tuple[run_module.Run, view.View]] = []
         """The last views of background runs."""
         self.undo = ExitStack()
         """Undoes what `load` did to the shell."""
@@ -322,7 +323,7 @@ class Notebook:
         if not background:
             return watching.watch(start, display, hz), display
         run = watching.follow(start, display, hz)
-        self.followed.append((run, display))
+        self._follow(run, display)
         return run, display
 
     def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
@@ -358,8 +359,16 @@ class Notebook:
             self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
         )
         watching.follow(lambda _: run, display, self.settings.refresh_hz)
-        self.followed.append((run, display))
+        self._follow(run, display)
         return True
+
+    def _follow(self, run: run_module.Run, display: view.View) -> None:
+        """Remember the view of a background run. Ended runs are let go: their values may be
+        large."""
+        ended = [each for each in self.followed if each[0].done]
+        for old in ended[:-LAST_ENDED]:
+            self.followed.remove(old)
+        self.followed.append((run, display))
 
     def wait(self, run: run_module.Run) -> None:
         """Wait for a background run until every cell shows its end. This cell sends the last page

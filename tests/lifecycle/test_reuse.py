@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.calls.reuse import Reuse
+from agf_magics.journal.calls.reuse import EarlierRun, Reuse
 from agf_magics.journal.database.store import ROOM, Store
 from agf_magics.journal.runs import forget, list_runs, missing_results, reading_texts, records
 from agf_magics.lifecycle.storage.lookup import unpickled
@@ -307,11 +307,11 @@ def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[
     store = Store.at(Path(current.settings.journal or ""))
     nums = {head.run_id: head.num for head in list_runs(store)}
     read = partial(unpickled, trust=False)
-    every = Reuse("all", [(one, list(records(store, nums[one]))) for one in reversed(ids)], read)
+    every = Reuse("all", [(EarlierRun(one), list(records(store, nums[one]))) for one in reversed(ids)], read)
     some = Reuse("missing", (), read)
     with reading_texts(store) as connection:
         for one in reversed(ids):
-            some.add(one, missing_results(connection, nums[one], some.count))
+            some.add(EarlierRun(one), missing_results(connection, nums[one], some.count))
     digests = {record.digest for one in ids for record in records(store, nums[one]) if record.what == "finished"}
     assert digests
     for digest in digests:

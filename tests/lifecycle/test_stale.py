@@ -454,7 +454,7 @@ def test_the_reason_of_each_step_is_named() -> None:
     registry = tools(first=lambda n: n, second=locked())
     agf.define(TWO, registry=registry)
     run = agf.run("two", {"n": 1}, registry=registry)
-    assert agf.stale(run, registry=registry)[1]["why"] == "its function or its arguments cannot be compared"
+    assert agf.stale(run, registry=registry)[1]["why"] == "its function cannot be compared: lock (a lock of _thread)"
     assert agf.stale(run, input={"n": 2}, registry=registry)[0]["why"] == "its arguments differ"
     now = tools(first=lambda n: n + 1, second=lambda n: n)
     agf.define(TWO, registry=now)

@@ -1,4 +1,4 @@
-"""The names in the code of a function: globals, attributes and imports, and what it changes."""
+"""The names in the code of a function: globals, attributes, imports, and the names that it binds."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from collections.abc import Iterator
 from importlib.util import resolve_name
 from typing import NamedTuple
 
-_LOOK_UPS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"})
-_WRITES = frozenset({"STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "STORE_ATTR", "DELETE_ATTR"})
-_CHANGES = frozenset(
-    {
-        *("append", "appendleft", "extend", "extendleft", "insert", "add", "update", "setdefault"),
-        *("pop", "popleft", "popitem", "remove", "discard", "clear", "subtract"),
-        *("sort", "reverse", "rotate", "move_to_end"),
-        *("difference_update", "intersection_update", "symmetric_difference_update"),
-    }
-)
-"""Methods that change the containers of the standard library."""
+_STORES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_DEREF", "DELETE_DEREF"})
+_SETS = frozenset({"STORE_ATTR", "DELETE_ATTR"})
+_SETTERS = frozenset({"setattr", "delattr", "vars"})
+"""Functions that bind attributes by their texts."""
 
 
 class CodeNames(NamedTuple):
@@ -26,8 +19,9 @@ class CodeNames(NamedTuple):
 
     read: dict[str, None]
     """The globals that it reads, in their order."""
-    changed: set[str]
-    """The globals and the names of its closure whose objects it changes."""
+    bound: set[str]
+    """The names and attributes that it binds to another object: ``global count; count += 1``,
+    ``helpers.count = 1``."""
     imported: dict[str, None]
     """The modules that its body imports."""
 
@@ -36,15 +30,18 @@ def names_of(function: types.FunctionType) -> CodeNames:
     names = CodeNames({}, set(), {})
     for code in _codes_in(function.__code__):
         steps = list(dis.get_instructions(code))
-        names.changed.update(_changed(steps))
         for at, step in enumerate(steps):
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 names.read[step.argval] = None
+            elif step.opname in _STORES or step.opname in _SETS:
+                names.bound.add(step.argval)
             elif step.opname == "IMPORT_NAME":
                 level = steps[at - 2].argval
                 within = function.__globals__.get("__package__")
                 module = resolve_name("." * level + step.argval, within) if level else step.argval
                 names.imported[module] = None
+    if not _SETTERS.isdisjoint(names.read):
+        names.bound.update(words_in(function.__code__))
     return names
 
 
@@ -59,27 +56,3 @@ def _codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _codes_in(constant)
-
-
-def _changed(steps: list[dis.Instruction]) -> Iterator[str]:
-    """The names whose objects these instructions change: `cache[key] = 1`, `seen.append(1)`,
-    `global n; n += 1`. The text of a target begins with its name, so both have one place."""
-    names: dict[tuple[int | None, int | None], str] = {}
-    for step in steps:
-        place = step.positions
-        if place is None or place.col_offset is None or place.end_col_offset is None:
-            continue  # `python -X no_debug_ranges`: then nothing counts as changed
-        start = place.lineno, place.col_offset
-        if step.opname == "STORE_GLOBAL":
-            yield step.argval
-        elif step.opname in _LOOK_UPS:
-            # Code that was made from a tree may give one place to several names.
-            if place.end_col_offset - place.col_offset == len(step.argval.encode()):
-                names[start] = step.argval
-        elif step.opname.startswith("CALL"):
-            names.pop(start, None)  # `RULES.copy().pop()` changes the copy
-        elif start in names and (
-            step.opname in _WRITES
-            or (step.opname in ("LOAD_ATTR", "LOAD_METHOD") and step.argval in _CHANGES)
-        ):
-            yield names[start]

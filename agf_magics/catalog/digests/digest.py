@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import enum
 import fractions
 import functools
 import hashlib
@@ -16,6 +17,7 @@ import json
 import pathlib
 import re
 import sys
+import types
 import uuid
 import zoneinfo
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +25,8 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, get_args, get_origin
 
 from ...values.value import is_json
-from .origins import has_plain_state, is_ours
+from .origins import find_installed, has_plain_state, is_ours
+from .places import MISSING, Place, Places
 
 MAX_PARTS = 100_000
 """The number of parts; a larger function or value has no digest."""
@@ -32,11 +35,27 @@ MAX_PARTS = 100_000
 class NoDigest(Exception):
     """The value has no digest."""
 
+    def __init__(self, why: str = "") -> None:
+        """``why``: what it is, where that is not told by its type."""
+        super().__init__(why)
+        self.why = why
+        self.names: list[str] = []
+        """The names that lead to it, from the outermost one on."""
+
+    def __str__(self) -> str:
+        return f"{' → '.join(self.names)} ({self.why})" if self.names else self.why
+
 
 class Digest:
     """A hash of all parts of an object, each with its kind and its length."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(
+        self, most: int | None = None, places: Places | None = None, is_state: bool = False
+    ) -> None:
+        """``most``: bytes of all parts. ``places``: where objects go that calls may change; None:
+        they are parts. ``is_state``: this is the state of such an object: the code in it is known
+        by its digest."""
+        self.most, self.places, self.is_state = most, places, is_state
         self.hash = hashlib.sha256()
         self.named: dict[str, str] = {}
         """The digests of the named parts of the outermost function."""
@@ -62,13 +81,13 @@ class Digest:
         left."""
         if self._room is not None:
             if size > self._room:
-                raise NoDigest
+                raise NoDigest(f"more than {self.most:,} bytes")
             self._room -= size
 
     def add_value(self, thing: Any) -> None:
         self._left -= 1
         if self._left < 0:
-            raise NoDigest
+            raise NoDigest(f"more than {MAX_PARTS:,} parts")
         kind = type(thing)
         if kind in _TEXTS:
             self.add(f"{kind.__module__}.{kind.__qualname__}", _TEXTS[kind](thing))
@@ -77,7 +96,33 @@ class Digest:
         else:
             self._seen[id(thing)] = len(self._seen)
             self._held.append(thing)
-            add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
+            try:
+                add_parts.dispatch(kind)(thing, self)  # not by __class__, which an object may fake
+            except NoDigest as error:
+                error.why = error.why or f"a {kind.__qualname__} of {kind.__module__}"
+                raise
+
+    def add_code(self, thing: Any, name: str) -> None:
+        """Add a function or a class that is in an object."""
+        assert self.places is not None
+        if id(thing) not in self.places.codes:
+            inner = Digest(self.most, self.places)
+            inner.add_value(thing)
+            self.places.codes[id(thing)] = thing, name, inner.hash.hexdigest()
+        self.add("code", self.places.codes[id(thing)][2])
+
+    def add_place(self, place: Place) -> None:
+        """Add what is at ``place``: as a part if it is code, or if all objects are parts."""
+        value = place.look()
+        if value is MISSING:
+            return
+        is_code = isinstance(value, CODE) or type(value).__module__ == "typing"
+        if self.places is not None:
+            kind = "code" if is_code else "constant" if is_constant(value) else "object"
+            self.places.add(place, value, kind)
+        if is_code or self.places is None:
+            with self.part(place.name):
+                self.add_value(value)
 
     def all(self, kind: str, things: Iterable[Any]) -> None:
         parts = list(things)
@@ -90,8 +135,14 @@ class Digest:
         """Adds what is added inside as one part, so that two digests can tell where they differ."""
         whole, self.hash = self.hash, hashlib.sha256()
         self._depth += 1
-        yield
-        self._depth -= 1
+        try:
+            yield
+        except NoDigest as error:
+            error.names.insert(0, name)
+            self.hash = whole
+            raise
+        finally:
+            self._depth -= 1
         if not self._depth:
             self.named[name] = self.hash.hexdigest()[:16]
         whole.update(f"part {name}:".encode() + self.hash.digest())
@@ -109,11 +160,19 @@ def add_parts(thing: Any, digest: Digest) -> None:
     elif kind.__module__ == "typing":
         _add_typing(digest, thing)
     elif not is_ours(kind.__module__) or not has_plain_state(kind):
-        raise NoDigest
+        _add_installed(digest, thing)
     else:
         # Only a list and a dict have items beside their state, and these are registered.
         _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
         digest.all("instance", (arguments, state))
+
+
+def _add_installed(digest: Digest, thing: Any) -> None:
+    """Add a function that is no Python function, or another object that an installed module has."""
+    installed = find_installed(thing)
+    if installed is None:
+        raise NoDigest
+    digest.add("installed", installed)
 
 
 def _add_typing(digest: Digest, thing: Any) -> None:
@@ -141,7 +200,7 @@ def _add_data(digest: Digest, thing: Any, package: str) -> None:
     elif package == "pandas" and isinstance(thing, library.Index):
         _index(digest, thing, library)
     else:
-        raise NoDigest
+        _add_installed(digest, thing)
 
 
 # --- numpy
@@ -282,6 +341,20 @@ def _zone(zone: datetime.tzinfo | None) -> str:
     if zone is not None and type(zone) not in (datetime.timezone, zoneinfo.ZoneInfo):
         raise NoDigest
     return repr(zone)
+
+
+CODE = (
+    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.MethodWrapperType),
+    *(type, types.ModuleType, types.GenericAlias, types.UnionType, functools.partial, enum.Enum),
+    *(staticmethod, classmethod, property, types.MemberDescriptorType),
+)
+"""The types of what is code, or holds code and objects."""
+
+
+def is_constant(value: Any) -> bool:
+    """Whether nobody can change a value, but only bind its name to another one."""
+    kind = type(value)
+    return kind in _TEXTS or (kind in (tuple, frozenset) and all(map(is_constant, value)))
 
 
 def _moment(moment: Any) -> str:

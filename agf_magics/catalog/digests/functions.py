@@ -19,13 +19,15 @@ import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...values.value import is_json
-from .code_names import names_of, words_in
-from .digest import Digest, NoDigest, add_generic, add_parts
-from .origins import is_found, is_ours, is_put_there, version_of
+from .code_names import CodeNames, names_of, words_in
+from .digest import CODE, Digest, NoDigest, add_generic, add_parts, is_constant
+from .origins import find_installed, is_found, is_ours, is_put_there, version_of
+from .places import MISSING, Place, Places, in_cell, in_names
 
 LARGEST_MODULE = 10_000_000
 """Bytes of the file of a module of the notebook's own; a larger one has no digest."""
@@ -39,51 +41,89 @@ _READS_ANYTHING = frozenset({"globals", "eval", "exec", "__import__"})
 
 @add_parts.register
 def _add_function(function: types.FunctionType, digest: Digest) -> None:
-    """Its code, its defaults, and what it names, except what it changes itself: a cache, a counter
-    (decision D43)."""
+    """Its code, its defaults, and what it names."""
     # The module of its code: a decorator may have set ``__module__``.
-    installed = add_installed(digest, function.__globals__.get("__name__"), function.__qualname__)
+    is_installed = not is_ours(str(function.__globals__.get("__name__")))
+    if is_installed and _is_the_packages(function):
+        add_installed(digest, function.__module__, function.__qualname__)
+        return
+    owner = f"{function.__module__}.{function.__qualname__}"
+    if digest.is_state:
+        digest.add_code(function, owner)
+        return
     names = names_of(function)
+    if digest.places is not None:
+        digest.places.bound |= names.bound
+    if is_installed:
+        add_installed(digest, function.__globals__["__name__"], function.__qualname__)
     # A function of the notebook inside of a package's decorator counts.
-    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-    for name, cell in cells:
-        try:
-            value = cell.cell_contents
-        except ValueError:  # not bound yet
-            continue
-        with digest.part(name):
-            _add_unless_changed(digest, name, value, names.changed)
-    if installed:
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        digest.add_place(Place(name, f"{owner}.{name}", cell, name, in_cell(cell)))
+    if is_installed:
         return
     with digest.part(ITS_CODE):
         _code(digest, function.__code__)
-        digest.add_value(function.__defaults__)
-        digest.add_value(function.__kwdefaults__)
+        objects = list(_defaults(digest, function, owner))
         _annotations(digest, function)
-        if function.__dict__:
-            digest.add_value(function.__dict__)
+    for place in objects:
+        digest.add_place(place)
+    held, shared = function.__dict__, "<locals>" not in owner
+    for name in sorted(held):
+        shown, look = f"{function.__name__}.{name}", in_names(held, name)
+        digest.add_place(Place(shown, f"{owner}.{name}", function, name, look, shared=shared))
+    _named(digest, function, names)
+
+
+def _named(digest: Digest, function: types.FunctionType, names: CodeNames) -> None:
+    """Add the globals that a function names, the modules that it imports, and what it reads of
+    them."""
     words = words_in(function.__code__)
     if "import_module" in words or not _READS_ANYTHING.isdisjoint(names.read):
-        raise NoDigest
-    modules = []
+        raise NoDigest("it reads globals without naming them")
+    modules, held = [], function.__globals__
     for name in names.read:
-        if name in function.__globals__:
-            value = function.__globals__[name]
-            with digest.part(name):
-                if isinstance(value, types.ModuleType):
-                    _named_module(digest, value)
-                    modules.append(value)
-                else:
-                    _add_unless_changed(digest, name, value, names.changed)
+        place = _global(held, name, name)
+        if isinstance(held.get(name), types.ModuleType):
+            _module_at(digest, place, held[name])
+            modules.append(held[name])
+        elif name in held:
+            digest.add_place(place)
     modules += _imports(digest, names.imported)
     _attributes(digest, modules, words)
 
 
-def _add_unless_changed(digest: Digest, name: str, value: Any, changed: set[str]) -> None:
-    if name in changed:
-        digest.add("changed", type(value).__qualname__)
-    else:
-        digest.add_value(value)
+def _is_the_packages(function: types.FunctionType) -> bool:
+    """Whether an installed module has this function under its name, so that its version tells all:
+    also if a decorator made it, whose closure has what cannot be compared."""
+    cells = (cell for cell in function.__closure__ or ())
+    return find_installed(function) is not None and not any(
+        is_put_there(in_cell(cell)()) for cell in cells
+    )
+
+
+def _defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
+    """Add the defaults, except objects, which all calls share: their places are returned."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
+    values = {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
+    for name, value in values.items():
+        digest.add("default", name)
+        if digest.places is None or isinstance(value, CODE) or is_constant(value):
+            digest.add_value(value)
+        else:
+            yield Place(name, f"{owner}({name})", function, f"({name})", in_names(values, name))
+
+
+def _global(names: dict[str, Any], name: str, shown: str) -> Place:
+    key = f"{names.get('__name__')}.{name}"
+    return Place(shown, key, names, name, in_names(names, name), shared=True)
+
+
+def _module_at(digest: Digest, place: Place, module: types.ModuleType) -> None:
+    if digest.places is not None:
+        digest.places.add(place, module, "code")
+    with digest.part(place.name):
+        _named_module(digest, module)
 
 
 def _annotations(digest: Digest, function: types.FunctionType) -> None:
@@ -124,12 +164,12 @@ def _attributes(digest: Digest, modules: list[types.ModuleType], words: frozense
         for word in sorted(words & vars(module).keys()):
             value = vars(module)[word]
             if is_ours(module.__name__) or is_put_there(value):
-                with digest.part(f"{module.__name__}.{word}"):
-                    if isinstance(value, types.ModuleType):
-                        _named_module(digest, value)
-                        modules.append(value)
-                    else:
-                        digest.add_value(value)
+                place = _global(vars(module), word, f"{module.__name__}.{word}")
+                if isinstance(value, types.ModuleType):
+                    _module_at(digest, place, value)
+                    modules.append(value)
+                else:
+                    digest.add_place(place)
 
 
 def _code(digest: Digest, code: types.CodeType) -> None:
@@ -179,13 +219,26 @@ def add_installed(digest: Digest, module: str | None, name: str) -> bool:
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class FunctionDigest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FunctionDigest:
     """The digest of a function."""
 
-    whole: str
-    parts: Mapping[str, str]
+    code: str
+    """Of all that counts in any case: code, classes, modules, and values that cannot change."""
+    states: Mapping[str, str]
+    """Those of the objects that it names, by the keys of their places."""
+    parts: Mapping[str, str] = field(compare=False)
     """The digests of its code and of what it names, by name: they tell what differs between two
-    versions of it (decision D43)."""
+    versions of it."""
+    places: Places = field(compare=False)
+    most: int | None = field(compare=False)
+
+    def state(self, place: Place) -> str | None:
+        """The digest of the object that is at ``place`` now; None if it has none."""
+        try:
+            return _state(place, self.places, self.most)
+        except Exception:  # NoDigest, any error of a user's class
+            return None
 
 
 _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
@@ -203,20 +256,96 @@ _OF_EVERY_CLASS = frozenset(
 
 
 def digest_function(function: Callable[..., Any], most: int | None = None) -> FunctionDigest | None:
-    """The digest of ``function``; None if it has none, or if the objects it refers to hold more
+    """The digest of ``function``; None if it has none, or if an object that it names holds more
     than ``most`` bytes."""
-    digest = _digest(function, most)
-    return FunctionDigest(digest.hash.hexdigest(), digest.named) if digest is not None else None
+    try:
+        return _digest_function(function, most)
+    except Exception:  # NoDigest, a nesting that is too deep, any error of a user's class
+        return None
+
+
+def why_no_digest(function: Callable[..., Any], most: int | None = None) -> str:
+    """Which object of ``function`` cannot be compared; empty if it is not known."""
+    return _why(lambda: _digest_function(function, most))
+
+
+def why_no_value_digest(value: Any, most: int | None = None) -> str:
+    """Which part of ``value`` cannot be compared; empty if it is not known."""
+    return _why(lambda: Digest(most).add_value(value))
+
+
+def _why(digest: Callable[[], object]) -> str:
+    try:
+        digest()
+    except NoDigest as error:
+        return str(error)
+    except Exception:  # any error of a user's class
+        return ""
+    return ""
+
+
+def _digest_function(function: Callable[..., Any], most: int | None) -> FunctionDigest:
+    places = Places()
+    digest = Digest(most, places)
+    if isinstance(function, CODE):
+        digest.add_value(function)
+    else:  # an instance whose class can be called
+        digest.add_place(Place("its object", "its object", function, "", lambda: function))
+    states = _states(places, most)
+    # Only now all names are known that the functions bind to another value.
+    for place, value in places.constants:
+        if place.slot in places.bound:
+            places.add_object(place)
+            continue
+        places.bindings.append((place, value))
+        with digest.part(place.name):
+            digest.add("constant", place.key)
+            digest.add_value(value)
+    parts = dict(digest.named)
+    states.update(_states(places, most, states))
+    for key, state in states.items():
+        name = places.objects[key].name
+        parts[name] = hashlib.sha256(f"{parts.get(name)} {state}".encode()).hexdigest()[:16]
+    return FunctionDigest(digest.hash.hexdigest(), states, parts, places, most)
+
+
+def _states(places: Places, most: int | None, known: Mapping[str, str] = {}) -> dict[str, str]:
+    """The states of all objects that are not ``known``, also of those that are found on the way."""
+    states = dict[str, str]()
+    while len(states) + len(known) < len(places.objects):
+        for key, place in list(places.objects.items()):
+            if key not in states and key not in known:
+                states[key] = _state(place, places, most)
+    return states
+
+
+def _state(place: Place, places: Places, most: int | None) -> str:
+    value = place.look()
+    if value is not MISSING and (text := _as_json(value)) is not None:  # nearly always
+        if most is not None and len(text) > most:
+            raise NoDigest(f"more than {most:,} bytes")
+        return hashlib.sha256(text).hexdigest()
+    digest = Digest(most, places, is_state=True)
+    with digest.part(place.name):
+        if value is not MISSING:
+            digest.add_value(value)
+    return digest.hash.hexdigest()
 
 
 def digest_value(value: Any, most: int | None = None) -> str | None:
     """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
     digests mean equal values."""
-    with suppress(ValueError, RecursionError):  # a number of 5,000 digits
-        if is_json(value):  # nearly always
-            return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
+    if (text := _as_json(value)) is not None:  # nearly always
+        return hashlib.sha256(text).hexdigest()
     digest = _digest(value, most)
     return digest.hash.hexdigest() if digest is not None else None
+
+
+def _as_json(value: Any) -> bytes | None:
+    with suppress(ValueError, RecursionError):  # a number of 5,000 digits
+        if is_json(value):
+            return b"json " + _encode(value).encode()
+    return None
 
 
 def _digest(thing: Any, most: int | None = None) -> Digest | None:
@@ -257,7 +386,11 @@ def _set(things: Any, digest: Digest) -> None:
 
 @add_parts.register
 def _method(method: types.MethodType, digest: Digest) -> None:
-    digest.all("method", (method.__func__, method.__self__))
+    if (installed := find_installed(method)) is not None:
+        digest.add("installed", installed)
+        return
+    digest.add_value(method.__func__)
+    _held(digest, method, "its object", method.__self__)
 
 
 @add_parts.register(types.BuiltinFunctionType)
@@ -267,29 +400,64 @@ def _builtin(function: Any, digest: Digest) -> None:
     module = getattr(function, "__module__", None) or ""
     if owner is None or isinstance(owner, types.ModuleType):
         digest.add("builtin", f"{module}.{function.__qualname__} {version_of(module)}")
+    elif (installed := find_installed(function)) is not None:
+        digest.add("installed", installed)
     else:
-        digest.all("builtin method", (function.__qualname__, owner))
+        digest.add("builtin method", function.__qualname__)
+        _held(digest, function, "its object", owner)
 
 
 @add_parts.register(functools.partial)
 def _partial(partial: functools.partial[Any], digest: Digest) -> None:
     if type(partial) is not functools.partial:
         raise NoDigest
-    digest.all("partial", (partial.func, partial.args, partial.keywords, vars(partial)))
+    if (installed := find_installed(partial)) is not None:
+        digest.add("installed", installed)
+        return
+    numbered = {str(place): value for place, value in enumerate(partial.args)}
+    values = {**numbered, **partial.keywords, **vars(partial)}
+    digest.add("partial", f"{len(partial.args)} {list(partial.keywords)} {list(vars(partial))}")
+    digest.add_value(partial.func)
+    for name, value in values.items():
+        _held(digest, partial, name, value)
+
+
+def _held(digest: Digest, holder: Any, name: str, value: Any) -> None:
+    """Add what a method or a partial holds, which stays the same object."""
+    if digest.is_state or is_constant(value):
+        digest.add_value(value)
+        return
+    owner = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', 'partial')}"
+    digest.add_place(Place(name, f"{owner}.{name}", holder, f"({name})", lambda: value))
 
 
 @add_parts.register(type)
 def _class(kind: type, digest: Digest) -> None:
     if is_found(kind) and add_installed(digest, kind.__module__, kind.__qualname__):
         return
+    if digest.is_state:
+        digest.add_code(kind, f"{kind.__module__}.{kind.__qualname__}")
+        return
     digest.add("class", kind.__qualname__)
     if type(kind) is not type:
         digest.add_value(type(kind))
     digest.all("bases", kind.__bases__)
     for name, value in sorted(vars(kind).items()):
-        if name not in _OF_EVERY_CLASS:
-            digest.add("attribute", name)
+        if name in _OF_EVERY_CLASS:
+            continue
+        digest.add("attribute", name)
+        if digest.places is None or name.startswith("__") or not _is_data(value):
             digest.add_value(value)
+            continue
+        owner, held = f"{kind.__module__}.{kind.__qualname__}", vars(kind)
+        look = in_names(held, name)
+        place = Place(f"{kind.__name__}.{name}", f"{owner}.{name}", kind, name, look, counts=True)
+        digest.add_place(place)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether the attribute of a class may change while a run goes on, and not only by an edit."""
+    return is_constant(value) or type(value) in (list, dict, set, tuple, bytearray)
 
 
 add_parts.register(types.GenericAlias, add_generic)

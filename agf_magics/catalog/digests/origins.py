@@ -145,6 +145,33 @@ def is_found(kind: type) -> bool:
     return found is kind
 
 
+def find_installed(thing: Any) -> str | None:
+    """The name and the version of what an installed module has: a function in C or inside a
+    decorator, a ufunc, a method of an object that the module hides (`random.randint`). None: no
+    module has it."""
+    for module in _makers(thing):
+        loaded = sys.modules.get(module)
+        if loaded is None or is_ours(module):
+            continue
+        for name, value in vars(loaded).items():
+            is_bound = type(value) is type(thing) and getattr(thing, "__self__", None) is not None
+            if value is thing or (is_bound and value == thing):
+                return f"{module}.{name} {version_of(module)}"
+    return None
+
+
+def _makers(thing: Any) -> Iterator[str]:
+    """The modules that may have made an object."""
+    function = getattr(thing, "func", thing)  # of a partial
+    owner = getattr(thing, "__self__", None)
+    makers = (
+        getattr(function, "__module__", None),
+        getattr(function, "__globals__", {}).get("__name__"),
+        type(owner).__module__,
+    )
+    yield from (module for module in dict.fromkeys(makers) if isinstance(module, str))
+
+
 def is_put_there(found: Any) -> bool:
     """Whether a function or a class of the notebook was set in an installed module."""
     if isinstance(found, types.FunctionType):

@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic
 from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
 from ...values.value import Value
-from .callables import names_around, options_of, signature_of
+from .callables import names_around, options_of, routine_of, signature_of
 from .context import is_context
 
 if TYPE_CHECKING:
@@ -45,9 +45,12 @@ class Arguments:
         secret: Collection[str] = (),
         unchecked: Collection[str] = (),
     ) -> None:
-        """``what``: the subject of errors, ``tool 'fetch'``; ``secret``: parameters whose values
-        are never shown; ``unchecked``: parameters whose annotations are not checked."""
-        self._function, self._what = function, what
+        """``function``: as the user has registered it; ``what``: the subject of errors, ``tool
+        'fetch'``; ``secret``: parameters whose values are never shown; ``unchecked``: parameters
+        whose annotations are not checked."""
+        self.function, self._what = function, what
+        self._routine = routine_of(function)
+        self._code = getattr(self._routine, "__code__", None)
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
         self.signature = signature_of(function)
@@ -79,6 +82,11 @@ class Arguments:
         self.validate: Callable[[dict[str, Value]], dict[str, Value]] = self._first
 
     @property
+    def are_current(self) -> bool:
+        """Whether the function still has the code that they were read of."""
+        return getattr(self._routine, "__code__", None) is self._code
+
+    @property
     def schema(self) -> dict[str, Any]:
         """JSON Schema of the arguments."""
         return self._read().schema
@@ -108,7 +116,7 @@ class Arguments:
             return None
         from .annotations import schema_of
 
-        return schema_of(self.signature.return_annotation, names_around(self._function))
+        return schema_of(self.signature.return_annotation, names_around(self.function))
 
     def explain(
         self, code: str, who: str, error: BaseException, given: Mapping[str, Value]
@@ -147,7 +155,7 @@ class Arguments:
                 n: p.replace(annotation=Any) if n in self._unchecked else p
                 for n, p in self.parameters.items()
             }
-            self._model = build(checked, self.more, names_around(self._function), self.secret)
+            self._model = build(checked, self.more, names_around(self.function), self.secret)
             self.validate = self._model.validate
             self._refused = unusable(self._model.schema, self._what)
         return self._model

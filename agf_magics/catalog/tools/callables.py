@@ -84,6 +84,15 @@ def signature_of(function: Callable[..., Any]) -> inspect.Signature | None:
     return None
 
 
+def routine_of(function: Callable[..., Any]) -> Any:
+    """The function that its parameters are read of. A module that is loaded again gives it another
+    code."""
+    inner = inspect.unwrap(_inner(function))
+    if inspect.isclass(inner):
+        return inner.__init__
+    return inner if inspect.isroutine(inner) else type(inner).__call__
+
+
 def names_around(function: Callable[..., Any]) -> dict[str, Any]:
     """The globals that its annotations use."""
     inner = inspect.unwrap(_inner(function))

@@ -81,6 +81,19 @@ class Tool:
             for doubt in self.arguments.problems
         )
 
+    def renewed(self) -> Tool:
+        """The tool with the present parameters of its function; the same one if nothing has
+        changed, or if they do not fit a tool any more."""
+        if self.arguments.are_current:
+            return self
+        function, name, secret = self.arguments.function, self.name, tuple(self.secret)
+        try:
+            tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
+        except (TypeError, ValueError):  # told where it is registered again
+            return self
+        same = {"function", "arguments", "description", "is_async"}
+        return replace(self, **{each: getattr(tool, each) for each in same})
+
     def check(self, given: dict[str, Value]) -> dict[str, Value]:
         """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with
         everything that is wrong."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from ...catalog import Agent, Tool
@@ -15,15 +14,18 @@ from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...text.diagnostics import StepError
 from ...values.large import WIDE, KnownValue, LargeValues
-from ...values.value import Value, isolate
+from ...values.value import Value
 from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
+from ..codec.fingerprints import Fingerprint, fingerprint
+from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
 from ..secrets.masking import NOTHING, Received, Secrets, hide
-from .digest import CallDigest
+from .digest import CallDigest, DigestedCall
+from .objects import CALL, Watched
 
 Cells = tuple[Any, ...]
 
@@ -41,6 +43,10 @@ of large parts."""
 
 CHANGED = "the call changed its arguments, which later steps share"
 
+CHANGED_RESULT = "the call changed an object that an earlier call returned"
+
+UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
+
 NO_KEY = "you have no key to sign it with"
 
 
@@ -55,16 +61,25 @@ class StartedCall(NamedTuple):
     whole: int
     """0: ``given`` is a preview; 1: it is complete; `IN_PIECES`."""
     digest: bytes | None = None
+    watched: Watched | None = None
+    """The objects that its function names, which it may change."""
     received: Received = NOTHING
-    digest_again: Callable[[], bytes | None] | None = None
-    """The digest with the arguments of now, if some are opaque: the callee may change these for all
-    later steps."""
+    objects: Fingerprint | None = None
+    """The arguments that are no JSON: the callee may change these for all later steps."""
+    is_effect: bool = False
+    """Whether the call must not be repeated."""
 
     @property
-    def changed_arguments(self) -> bool:
-        """Whether the callee changed an opaque argument: a step after it that gets a stored result
-        needs this call."""
-        return self.digest_again is not None and self.digest_again() != self.digest
+    def why_again(self) -> str:
+        """Why a resumed run has to make the call again: it changed an object that later steps
+        share, or nobody can tell. Empty: it did not."""
+        if self.objects is None:
+            return ""
+        if self.objects.differs():
+            return CHANGED
+        unknown = self.objects.unknown
+        # What must not be repeated is better kept.
+        return UNKNOWN.format(unknown) if unknown and not self.is_effect else ""
 
 
 class _Pieces:
@@ -143,6 +158,7 @@ class CallRows:
         self.run_id, self.most = run_id, most
         self.secret = Secrets()
         self.digests = CallDigest(most)
+        self.identities = Identities()
         self.large = LargeValues()
         self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
         self._kept: set[str] = set()
@@ -180,19 +196,17 @@ class CallRows:
             # A call without a digest needs no second text of its arguments.
             if tools is not None and whole and not received.any:
                 complete = self._complete(given)
-        is_opaque, digest, again = not whole, None, None
+        digested, objects = DigestedCall(), None
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:
-            keyed = received.any
-            digest = self.digests.of(step, callee, given, complete, tools, grant, keyed)
-            if digest is not None and is_opaque:
-                # Lists and dicts are copies here: the tool may change its own.
-                again = partial(
-                    self.digests.of, step, callee, isolate(given), None, tools, grant, keyed
-                )
+            if not whole:
+                objects = fingerprint(given)
+            digested = self.digests.of(step, callee, given, complete, tools, grant, received.any)
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
-        return StartedCall(key, step.kind, name, time.time(), text, whole, digest, received, again)
+        is_effect = isinstance(callee, Tool) and not callee.reuse
+        started = StartedCall(key, step.kind, name, time.time(), text, whole, *digested)
+        return started._replace(received=received, objects=objects, is_effect=is_effect)
 
     def given(self, given: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -240,9 +254,15 @@ class CallRows:
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
+        if call.watched is not None:
+            self.digests.objects.not_made(call.watched)
         packed = self.secret.pack(value, self.most, call.received)
         if packed.form == "again":
             self._not_stored(call, packed.why)
+        elif packed.form == "pickle" and isinstance(packed.data, bytes):
+            # Another run has seen that nobody changed it.
+            data = self.identities.named(value, packed.data) or packed.data
+            packed = packed._replace(data=data)
         return self.outcome("finished", call, packed)
 
     def ended(
@@ -259,14 +279,24 @@ class CallRows:
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
     ) -> tuple[str, StartedCall, EncodedValue, str | None]:
         """The parameters of `outcome` for a call that has returned, or has failed."""
+        if call.watched is not None and call.digest is not None:
+            seen = self.digests.objects.after(call.watched)
+            digest = call.digest[:CALL] + seen if seen is not None else None
+            call = call._replace(digest=digest)
         if error is not None:
             return "failed", call, NO_VALUE, error_json(error, self.secret)
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
         # The steps after it share the object, and a stored result would not have changed it again.
-        if call.changed_arguments:
-            packed = EncodedValue("again", None, packed.shown or encode(preview(value)), CHANGED)
+        why = call.why_again
+        if why == CHANGED and call.objects is not None:
+            call.objects.each(self.identities.changed)
+        if not why and packed.form == "pickle" and isinstance(packed.data, bytes):
+            data = self.identities.named(value, packed.data)
+            why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
+        if why:
+            packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
         if packed.form == "again":
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
@@ -340,6 +370,27 @@ class CallRows:
             None,
             None,
         )
+
+    def changes(self) -> Insert | None:
+        """At the end of the run: the objects that its calls changed and no row tells; None: none."""
+        entries = self.digests.objects.at_end()
+        cells = (
+            "changed",
+            encode(["changed"]),
+            "",
+            "",
+            "",
+            None,
+            None,
+            None,
+            0,
+            None,
+            None,
+            None,
+            None,
+            None,
+        )
+        return self.row(*cells, bytes(CALL) + entries) if entries else None
 
     def sign(self, *parts: str | bytes) -> bytes | None:
         """The signature of parts of this run; None if the user has no key."""

@@ -9,14 +9,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
-from ...catalog.digests.functions import FunctionDigest, digest_function, digest_value
+from ...catalog.digests.functions import (
+    FunctionDigest,
+    digest_function,
+    digest_value,
+    why_no_digest,
+    why_no_value_digest,
+)
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...values.value import Value
 from ..codec.signatures import sign, user_key
+from .objects import Objects, Watched, entries
+
+NO_DIGEST = "its function or its arguments cannot be compared"
+
+
+class DigestedCall(NamedTuple):
+    """The digest of a call that starts."""
+
+    digest: bytes | None = None
+    watched: Watched | None = None
+    """The objects that its functions name, which it may change."""
 
 
 class CallDigest:
@@ -25,6 +43,7 @@ class CallDigest:
     def __init__(self, most: int | None = None) -> None:
         self.most = most
         """Bytes of the arguments: a call with larger ones has no digest."""
+        self.objects = Objects()
         self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
 
     def of(
@@ -36,43 +55,68 @@ class CallDigest:
         tools: Mapping[str, Tool],
         grant: Grant,
         keyed: bool = False,
-    ) -> bytes | None:
-        """A digest of the call, or None if there is none.
+    ) -> DigestedCall:
+        """A digest of the call, if it has one.
 
         ``text``: its arguments as JSON, if they are complete. ``keyed``: the arguments contain a
         secret, which could be guessed from a plain digest: so the digest is made with the user's
         key."""
         what = self.called(callee)
-        if what is None:
-            return None
-        if text is None:
+        functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
+        held = f"json {text}" if text is not None else None
+        if text is None and what is not None:
             shown: dict[str, Value] = dict(given)
             # Its result depends on the tools that it may call, also on their code.
             if isinstance(callee, Agent) and "tools" in shown:
-                offered = {
-                    name: self.called(tool) for name, tool in tools.items() if grant.allows(name)
-                }
-                if None in offered.values():
-                    return None
-                shown["tools"] = offered
+                allowed = {name: tool for name, tool in tools.items() if grant.allows(name)}
+                shown["tools"] = offered = {n: self.called(tool) for n, tool in allowed.items()}
+                functions += map(self.function, allowed.values())
+                what = what if None not in offered.values() else None
             held = digest_value(shown, self.most)
-            if held is None:
-                return None
-        else:
-            held = f"json {text}"
+        if what is None or held is None:
+            return DigestedCall()
         identity = (_before_arguments(step, what) + held).encode()
-        if not keyed:
-            return hashlib.sha256(identity).digest()
-        key = user_key()
-        return sign(key, "call", identity) if key is not None else None
+        digest: bytes | None = hashlib.sha256(identity).digest()
+        if keyed:
+            key = user_key()
+            digest = sign(key, "call", identity) if key is not None else None
+        return self._watched(digest, callee, functions)
+
+    def _watched(
+        self, digest: bytes | None, callee: object, functions: Iterable[FunctionDigest | None]
+    ) -> DigestedCall:
+        """A call with the objects that its functions name."""
+        if digest is None:
+            return DigestedCall()
+        name, is_async = getattr(callee, "name", ""), getattr(callee, "is_async", False)
+        watched = self.objects.before(filter(None, functions), name, is_async)
+        if watched is None:
+            return DigestedCall(digest)
+        more = entries(watched)
+        return DigestedCall(digest + more if more is not None else None, watched)
+
+    def why_none(
+        self, callee: object, given: Mapping[str, Value], tools: Mapping[str, Tool]
+    ) -> str:
+        """Why a call has no digest: the function or the argument that cannot be compared."""
+        for each in (callee, *tools.values()):
+            if isinstance(each, FUNCTIONS) and self.called(each) is None:
+                why = why_no_digest(each.function, self.most)
+                who = "its function" if each is callee else f"its tool {each.name!r}"
+                return f"{who} cannot be compared{why and f': {why}'}"
+        for name, value in given.items():
+            if digest_value(value, self.most) is None:
+                why = why_no_value_digest(value, self.most)
+                return f"its argument {name!r} cannot be compared{why and f': {why}'}"
+        return NO_DIGEST
 
     def called(self, callee: object) -> str | None:
         """A digest of the callee. A request to a model has its own, which is not cached."""
-        if not isinstance(callee, Tool | Agent | Transform | Policy):
+        if not isinstance(callee, FUNCTIONS):
             fingerprint = getattr(callee, "fingerprint", None)
             return fingerprint if isinstance(fingerprint, str) else None
         digest = self.function(callee)
-        return digest.whole if digest is not None else None
+        return digest.code if digest is not None else None
 
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
         """The digest of the function of a callee; None if its calls are never reused."""
@@ -83,9 +127,16 @@ class CallDigest:
         # By identity, with the function itself kept: a new object at its address would get its
         # digest. Of the function, because a hundred agents may have the same one.
         function = callee.function
-        if id(function) not in self._called:
-            self._called[id(function)] = function, digest_function(function, self.most)
-        return self._called[id(function)][1]
+        _, digest = self._called.get(id(function), (None, None))
+        # A cell may define a helper again while the run goes on.
+        if id(function) not in self._called or (digest and digest.places.are_bound_again):
+            digest = digest_function(function, self.most)
+            self._called[id(function)] = function, digest
+        return digest
+
+
+FUNCTIONS = (Tool, Agent, Transform, Policy)
+"""The callees that have a function of a user."""
 
 
 def _before_arguments(step: Invoke, what: str) -> str:

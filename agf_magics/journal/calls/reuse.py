@@ -5,21 +5,42 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..records.records import Record, value_of
+from .objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
 
 ReadValue = Callable[[Record, str], Record]
 
 
-ReusedResult = tuple[Value, str | None]
-"""A result, and its text if it is stored as JSON."""
+class ReusedResult(NamedTuple):
+    value: Value
+    text: str | None
+    """Its text if it is stored as JSON."""
+    digest: bytes | None = None
+    """The digest of its call in this run."""
 
 
-_Stored = str | tuple[Record, str]
-"""A JSON text; or any other result with the id of its run."""
+class EarlierRun(NamedTuple):
+    """A run whose results are reused."""
+
+    run_id: str
+    changed: frozenset[bytes] = NOTHING_CHANGED
+    """The keys of the objects that its calls changed."""
+
+
+class _Object(NamedTuple):
+    """A result of a function that names objects, or one that is no JSON."""
+
+    value: str | Record
+    digest: bytes
+    run: EarlierRun
+
+
+_Stored = str | _Object
+"""A JSON text of a function that names no objects; or any other result."""
 
 
 def _is_reusable(record: Record) -> bool:
@@ -32,10 +53,10 @@ class Reuse:
     def __init__(
         self,
         source: str,
-        runs: Iterable[tuple[str, Iterable[Record]]],
+        runs: Iterable[tuple[EarlierRun, Iterable[Record]]],
         read: ReadValue,
     ) -> None:
-        """``source``: what the run says of them; ``runs``: the id and the records of each run, the
+        """``source``: what the run says of them; ``runs``: the records of each run, the
         newest run first. The n-th result of a digest is that of the newest run that has so many.
         ``read``: given a record and its run's id, the record with its value; raises DecodeError if
         that cannot be used."""
@@ -44,41 +65,67 @@ class Reuse:
         self._left: dict[bytes | None, list[_Stored]] = {}
         """Lists, although they are taken from the front: most digests have one result, and a deque
         would take ten times the memory."""
-        for run_id, records in runs:
-            self.add(run_id, self._missing(records))
+        for run, records in runs:
+            self.add(run, self._missing(records))
 
-    def count(self, digest: bytes | None) -> int:
-        """How many results of this digest are known."""
-        return len(self._left.get(digest, ()))
+    def count(self, digest: bytes) -> int:
+        """How many results are known of the call with this digest, whatever the states of the
+        objects that its function names."""
+        return len(self._left.get(digest[:CALL], ()))
 
-    def add(self, run_id: str, records: Iterable[Record]) -> None:
+    def add(self, run: EarlierRun, records: Iterable[Record]) -> None:
         """Add results of a run, of which each is the n-th of its digest in that run and no newer
         run has so many."""
         for record in filter(_is_reusable, records):
             form, data, *_ = record.result
+            assert record.digest, "it is reusable"
             is_text = form == "json" and isinstance(data, str)
-            stored: Any = data if is_text else (record, run_id)
-            self._left.setdefault(record.digest, []).append(stored)
+            stored: Any = data if is_text else record
+            if not is_text or len(record.digest) > CALL:
+                stored = _Object(stored, record.digest, run)
+            self._left.setdefault(record.digest[:CALL], []).append(stored)
 
     def _missing(self, records: Iterable[Record]) -> Iterator[Record]:
         """The results in ``records`` that no newer run has."""
-        numbers = Counter[bytes | None]()
+        numbers = Counter[bytes]()
         for record in filter(_is_reusable, records):
-            numbers[record.digest] += 1
-            if numbers[record.digest] > self.count(record.digest):
+            assert record.digest, "it is reusable"
+            call = record.digest[:CALL]
+            numbers[call] += 1
+            if numbers[call] > self.count(call):
                 yield record
 
     def take(self, digest: bytes | None) -> ReusedResult | None:
         """The next result of an identical call."""
-        left = self._left.get(digest)
-        while left:
-            stored = left[0]
-            del left[0]
+        left = self._left.get(digest[:CALL]) if digest is not None else None
+        if not left or digest is None:
+            return None
+        place = 0
+        while place < len(left):
+            stored = left[place]
+            now = _digest_if_same(stored, digest)
+            if now is None:
+                place += 1
+                continue
+            del left[place]
             # What cannot be read is left out: the next one. `suppress` takes as long as reading.
             try:
-                if isinstance(stored, str):
-                    return json.loads(stored), stored
-                return value_of(self._read(*stored)), None
+                return self._result(stored, now)
             except (DecodeError, ValueError, RecursionError):
                 continue
         return None
+
+    def _result(self, stored: _Stored, now: bytes) -> ReusedResult:
+        value = stored if isinstance(stored, str) else stored.value
+        if isinstance(value, str):
+            return ReusedResult(json.loads(value), value, now)
+        assert isinstance(stored, _Object)
+        return ReusedResult(value_of(self._read(value, stored.run.run_id)), None, now)
+
+
+def _digest_if_same(stored: _Stored, now: bytes) -> bytes | None:
+    """The digest of the call ``now`` if it is the call of a stored result; else None."""
+    if isinstance(stored, str):
+        return now if len(now) == CALL else None
+    changed = stored.run.changed
+    return with_changed(now, changed) if is_same_call(stored.digest, now, changed) else None

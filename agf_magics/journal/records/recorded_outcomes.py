@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ...flow.progress import events as ev
 from ...flow.progress.events import is_within
 from ...values.value import Value
+from ..codec.identities import Identities
 from .records import SPLIT, CallKey, Record, SequenceRow, around, sequence_row, value_of
 
 
@@ -31,9 +32,12 @@ class ReplayLog:
     and nothing that Python's garbage collector visits again.
     """
 
-    def __init__(self, records: Iterable[Record], ended: bool) -> None:
+    def __init__(
+        self, records: Iterable[Record], ended: bool, identities: Identities | None = None
+    ) -> None:
         """``records``: with their values, in order. ``ended``: the run ended, and the call that
-        made it fail is made again."""
+        made it fail is made again. ``identities``: the objects in the values."""
+        self.identities = identities
         self.line = 0
         self.values: dict[tuple[ev.StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""

@@ -98,7 +98,7 @@ class OfflineJournal(Journal):
         """The end of this run is not that of the recorded one."""
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
-        return result[0]
+        return result.value
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
         return False

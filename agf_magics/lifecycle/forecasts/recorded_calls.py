@@ -16,11 +16,13 @@ from ...flow.progress.events import StepPath
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
 from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from
 from ...journal.records.records import CallKey, Record, StoredValue, around, value_of
+from ...limits.grants import ANYTHING, Grant
 from ...values.value import Value
 from .offline import OfflineJournal, refuse_call
 
@@ -50,6 +52,23 @@ class Forecast(OfflineJournal):
         self.shows_edit = False
         """Whether a call is made again because of an edit."""
         self._asked: dict[CallKey, None] = {}
+        self._why_none = ""
+
+    def start_call(
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
+        grant: Grant = ANYTHING,
+    ) -> StartedCall:
+        call = super().start_call(step, callee, key, given, tools, grant)
+        if call.digest is None:
+            offered = tools if isinstance(callee, Agent) and tools is not None else {}
+            allowed = {name: tool for name, tool in offered.items() if grant.allows(name)}
+            self._why_none = self.rows.digests.why_none(callee, given, allowed)
+        return call
 
     def answered(self, key: CallKey) -> Record | None:
         """A person is asked again; here the answer is that of the run."""
@@ -71,16 +90,16 @@ class Forecast(OfflineJournal):
             self.taken[key] += 1
             return result
         self.made[key] += 1
-        miss = self._recorded.why(callee, call, self._edited(callee))
+        miss = self._recorded.why(callee, call, self._edited(callee), self._why_none)
         self.misses.setdefault(key, miss)
         self.shows_edit |= miss.shows_edit
         record = self._recorded.result(call)
         if record is None:
             self._recorded.is_complete = False
-            return self._sample(step, callee, key), None
+            return ReusedResult(self._sample(step, callee, key), None)
         if record.error is not None:
             raise error_from(record.error, ())
-        return value_of(record), None
+        return ReusedResult(value_of(record), None)
 
     def _edited(self, callee: object) -> str:
         """What was edited if a call with the same arguments has another digest now."""
@@ -92,10 +111,14 @@ class Forecast(OfflineJournal):
         )
         if before is None or digest is None:
             return "its function, its model or its schema was edited"
-        now = digest.parts
-        names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        now = parts_of(digest, callee.name)
+        names, left_out = edited_parts(before, now, self._recorded.changed)
         edited = f"its function was edited: {', '.join(names)}"
-        return edited if names else "its model or its schema was edited"
+        if not names:
+            edited = "its model or its schema was edited"
+        if left_out:
+            edited += f" (not compared: {', '.join(left_out)}, which calls of the run changed)"
+        return edited
 
     def _sample(self, step: Invoke, callee: object, key: Key) -> Value:
         """A value of the type of the result, for a call without a result."""
@@ -127,11 +150,14 @@ class RecordedCalls:
         records: Iterable[Record],
         read: ReadValue,
         is_complete: bool,
+        changed: frozenset[bytes] = NOTHING_CHANGED,
     ) -> None:
         """``functions``: by the name of a callee, the digests of the parts of its function.
+        ``changed``: the keys of the objects that its calls changed.
         ``is_complete``: whether the run made all of its calls, so that a call without a result
         shows an edit."""
         self._run_id, self._read, self.is_complete = run_id, read, is_complete
+        self.changed = changed
         self._is_ok = is_complete  # so each failure was handled: a plan's has a second place
         self.functions = functions
         self._by_arguments: dict[tuple[str, str], Record] = {}
@@ -180,20 +206,24 @@ class RecordedCalls:
             return self._read(record, self._run_id) if record is not None else None
         return None
 
-    def why(self, callee: object, call: StartedCall, edited: str) -> Miss:
+    def why(self, callee: object, call: StartedCall, edited: str, why_none: str) -> Miss:
         """Why a call is not reused, as far as the run shows it. ``edited``: the reason if only its
-        digest differs."""
+        digest differs; ``why_none``: the reason if it has none."""
         if isinstance(callee, Tool) and not callee.reuse:
             return Miss("it has an effect (reuse=False)")
         if call.digest is None:
-            return Miss("its function or its arguments cannot be compared")
+            return Miss(why_none)
         same = self._by_arguments.get((call.name, call.given or ""))
         if same is not None and same.digest is not None:
-            if same.digest != call.digest:
+            if not is_same_call(same.digest, call.digest, self.changed):
                 return Miss(edited, True)
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
-            is_edited = failed.given.text == call.given and failed.digest not in (None, call.digest)
+            is_edited = (
+                failed.given.text == call.given
+                and failed.digest is not None
+                and not is_same_call(failed.digest, call.digest, self.changed)
+            )
             return Miss(f"it failed{', and was edited since then' * is_edited}", is_edited)
         is_called = call.name in self._by_name
         why = "its arguments differ" if is_called else "the run has no result of it"

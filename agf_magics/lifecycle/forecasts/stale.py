@@ -17,10 +17,10 @@ from ...engine.linking.linked import flow_at
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Invoke
-from ...journal.calls.reuse import Reuse
+from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
-from ...journal.runs import records
+from ...journal.runs import changed_objects, records
 from ...pictures.plain import counted, html
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
@@ -163,16 +163,21 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
     (store, num), bounded = past._in_journal, Bounded()
     read = partial(unpickled, trust=False) if unpickles else _json_only
     with as_definition_errors():
+        with store.reading() as connection:
+            heads = latest_runs(store, now)
+            changed = {head.num: changed_objects(connection, head.num) for head in heads}
+            changed_here = changed_objects(connection, num)
         calls = RecordedCalls(
             past.run_id,
             past.order.functions,
             Bounded().read(records(store, num)),
             read,
             past.status == "ok",
+            changed_here,
         )
         last_runs = (
-            (head.run_id, bounded.read(records(store, head.num)))
-            for head in latest_runs(store, now)
+            (EarlierRun(head.run_id, changed[head.num]), bounded.read(records(store, head.num)))
+            for head in heads
             if not bounded.note
         )
         results = Reuse("", last_runs, read)

@@ -24,9 +24,10 @@ from ...flow.progress.events import Event, is_within
 from ...flow.progress.rows import Key, key_of
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
-from ...journal.calls.reuse import Reuse
+from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.codec.identities import Identities
 from ...journal.records.records import Record
-from ...journal.runs import records
+from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
 from ...text.suggestions import suggest
 from ...values.value import Value
@@ -98,8 +99,14 @@ def rerun_from(
     again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
     find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
     if again.journal is not None:
-        results = [(earlier.run_id, _before(earlier, key))]
-        again.journal.reuse = Reuse(earlier.run_id, results, partial(unpickled, trust=False))
+        assert earlier._in_journal is not None, "`find_ended` has checked it"
+        store, num = earlier._in_journal
+        with store.reading() as connection:
+            changed = changed_objects(connection, num)
+        results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
+        again.journal.reuse = Reuse(
+            earlier.run_id, results, partial(unpickled, trust=False, identities=Identities())
+        )
     start_on_engine(again)
     return again
 

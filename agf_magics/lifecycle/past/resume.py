@@ -21,6 +21,7 @@ from ...engine.threads.rights import refuse_inside, rights
 from ...flow.frame import FlowInput
 from ...flow.progress.events import Event, Question, Warned, WrongAnswer
 from ...journal.codec.encoding import DecodeError
+from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
@@ -198,10 +199,12 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
         raise refused_running(run_id)
     try:
         order = _manifest(row, trust)
+        identities = Identities()
         calls = (
-            unpickled(call, head.run_id, trust) for call in records(store, head.num, is_shown=False)
+            unpickled(call, head.run_id, trust, identities)
+            for call in records(store, head.num, is_shown=False)
         )
-        earlier = ReplayLog(calls, head.status in ("error", "cancelled"))
+        earlier = ReplayLog(calls, head.status in ("error", "cancelled"), identities)
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"

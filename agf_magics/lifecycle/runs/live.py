@@ -1,10 +1,15 @@
-"""The runs of this process, by id, as long as they run or somebody holds them."""
+"""The runs of this process, by id, as long as they run or somebody holds them.
+
+A background run that has ended is in the journal, so it is not held here: its values would fill the
+memory. One that the journal does not have is held, as the only place where it is found.
+"""
 
 from __future__ import annotations
 
 import time
+import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from .run import Run
 
@@ -20,7 +25,7 @@ class Live:
 
     def __init__(self) -> None:
         self._running: dict[str, Run] = {}
-        self._ended: dict[str, Run] = {}
+        self._ended: dict[str, Callable[[], Run | None]] = {}
         self.interrupted: deque[tuple[Run, float]] = deque(maxlen=8)
         """The last runs that an interrupt cancelled, each with its end by the monotonic clock."""
 
@@ -32,21 +37,23 @@ class Live:
     @property
     def ended(self) -> tuple[Run, ...]:
         """The last `MAX_ENDED` runs that ran in the background or left fire-and-forget calls, in
-        the order of their ends."""
-        return tuple(self._ended.values())
+        the order of their ends, except those of the journal that nobody else holds."""
+        return tuple(run for held in list(self._ended.values()) if (run := held()) is not None)
 
     def __iter__(self) -> Iterator[Run]:
         return iter((*self.ended, *self.running))
 
     def find(self, run_id: str) -> Run | None:
-        return self._running.get(run_id) or self._ended.get(run_id)
+        ended = self._ended.get(run_id)
+        return self._running.get(run_id) or (ended() if ended is not None else None)
 
     def add(self, run: Run) -> None:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
         if (run.background or run._fired) and run.progress.ended is not None:
-            self._ended[run.run_id] = run
+            is_kept = run.journal is not None and run.journal.broken is None
+            self._ended[run.run_id] = weakref.ref(run) if is_kept else lambda: run
             for old in list(self._ended)[: -self.MAX_ENDED]:
                 self._ended.pop(old, None)
         self._running.pop(run.run_id, None)

@@ -12,7 +12,10 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from ...journal.calls.objects import NOTHING_CHANGED, edited_parts
 from ...journal.codec.json_texts import encode
+from ...journal.database.errors import as_definition_errors
+from ...journal.runs import changed_objects
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import counted, duration, line
 from ...pictures.values import cell_text, table_html, table_text
@@ -132,9 +135,14 @@ class TableComparison:
 
     @property
     def tools(self) -> list[str]:
-        """The tools and agents whose functions differ, or that only one run has."""
+        """The tools and agents whose functions differ, or that only one run has. An object that the
+        calls of a run changed is not compared."""
         before, after = (past.order.functions for past in self._past)
-        return sorted(n for n in {*before, *after} if before.get(n) != after.get(n))
+        changed = frozenset[bytes]().union(*map(_changed, self._past))
+        alone = before.keys() ^ after.keys()
+        both = before.keys() & after.keys()
+        edited = {name for name in both if edited_parts(before[name], after[name], changed)[0]}
+        return sorted(alone | edited)
 
     @property
     def _past(self) -> tuple[PastRun, PastRun]:
@@ -179,6 +187,15 @@ class TableComparison:
 
     def __repr__(self) -> str:
         return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))
+
+
+def _changed(past: PastRun) -> frozenset[bytes]:
+    """The keys of the objects that the calls of a run changed."""
+    if past._in_journal is None:
+        return NOTHING_CHANGED
+    store, num = past._in_journal
+    with as_definition_errors(), store.reading() as connection:
+        return changed_objects(connection, num)
 
 
 def _matched(

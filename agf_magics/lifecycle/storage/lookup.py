@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...journal.codec.encoding import DecodeError
+from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
@@ -124,13 +125,17 @@ def _notebook(row: RunRow) -> str:
         return this_notebook()
 
 
-def unpickled(record: Record, run_id: str, trust: bool) -> Record:
-    """A record of that run with its value. Raises DecodeError for a value that the user has not
-    signed."""
+def unpickled(
+    record: Record, run_id: str, trust: bool, identities: Identities | None = None
+) -> Record:
+    """A record of that run with its value. ``identities``: the objects that were read before.
+    Raises DecodeError for a value that the user has not signed."""
     if record.result.data is None or record.result.form not in ("json", "pickle"):
         return record
     try:
         value = record.read_value(run_id, trust)
+        if identities is not None and isinstance(record.result.data, bytes):
+            value = identities.restored(value, record.result.data)
         return record._replace(result=record.result._replace(unpickled=(value,)))
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None

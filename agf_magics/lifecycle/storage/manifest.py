@@ -22,6 +22,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...engine.linking.sessions import asked_model
+from ...journal.calls.objects import parts_of
 from ...journal.codec.encoding import DecodeError, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
@@ -282,7 +283,7 @@ def _functions(journal: Journal, linked: Linked) -> dict[str, Mapping[str, str]]
         if isinstance(callee, Tool | Agent | Transform | Policy)
     }
     digests = {name: journal.rows.digests.function(callee) for name, callee in callees.items()}
-    return {name: digest.parts for name, digest in digests.items() if digest is not None}
+    return {name: parts_of(digest, name) for name, digest in digests.items() if digest is not None}
 
 
 def _source(source: Source) -> list[Any]:

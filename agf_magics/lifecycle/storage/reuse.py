@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...journal.calls.reuse import Reuse
+from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.codec.identities import Identities
 from ...journal.database.errors import as_definition_errors
 from ...journal.database.store import Store
-from ...journal.runs import RunHead, list_runs, missing_results, reading_texts
+from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
 from ..runs.run import Run
 from .lookup import find_run, journal, unpickled
 from .relink import refused
@@ -35,11 +36,12 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         heads = latest_runs(store, run) if earlier is True else [_named(store, run, earlier)]
         if run.journal is not None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), partial(unpickled, trust=False))
+            reuse = Reuse(source, (), partial(unpickled, trust=False, identities=Identities()))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:
-                    reuse.add(head.run_id, missing_results(connection, head.num, reuse.count))
+                    earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
+                    reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
             run.journal.reuse = reuse
 
 

@@ -1,0 +1,89 @@
+"""The values of a background run go with its handle: the journal has what is read later."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.lifecycle.runs.live import live
+from tests.engine.kept import journal_in, no_journal
+
+TEXT = "{pipeline: flow, steps: [{tool: {name: big, output: a}}]}"
+
+
+class Thing:
+    def __init__(self) -> None:
+        self.data = bytearray(1000)
+
+
+class Made:
+    """The objects that a tool has made."""
+
+    def __init__(self) -> None:
+        self.refs: list[weakref.ref[Thing]] = []
+        self.registry = agf.Registry()
+
+        @agf.tool(registry=self.registry)
+        def big() -> Thing:
+            thing = Thing()
+            self.refs.append(weakref.ref(thing))
+            return thing
+
+        agf.define(TEXT, registry=self.registry)
+        agf.define("{pipeline: nothing, steps: [{transform: {value: '1'}}]}", registry=self.registry)
+
+    def alive(self) -> int:
+        agf.start("nothing", registry=self.registry).wait()  # the loop has then left the run before
+        gc.collect()
+        return sum(ref() is not None for ref in self.refs)
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path) -> Iterator[None]:
+    with journal_in(tmp_path):
+        yield
+
+
+@pytest.mark.parametrize("start", ["start", "run"])
+def test_values_are_let_go_with_the_handle(start: str) -> None:
+    made = Made()
+
+    def once() -> str:
+        run: Any = getattr(agf, start)("flow", registry=made.registry)
+        run.wait()
+        assert live.find(run.run_id) in (run, None)
+        return str(run.run_id)
+
+    ids = [once() for _ in range(5)]
+    assert made.alive() == 0
+    past = agf.runs(ids[0])
+    assert past.status == "ok"
+    assert isinstance(past.load(), Thing)
+
+
+def test_a_handle_keeps_the_values() -> None:
+    made = Made()
+    runs = [agf.start("flow", registry=made.registry).wait() for _ in range(3)]
+    assert made.alive() == 3
+    assert agf.runs(runs[0].run_id) is runs[0]
+    del runs
+    assert made.alive() == 0
+
+
+def test_without_a_journal_a_run_is_found_as_long_as_it_is_among_the_last_ones() -> None:
+    with no_journal():
+        made = Made()
+        run_id = agf.start("flow", registry=made.registry).wait().run_id
+        assert made.alive() == 1
+        found = live.find(run_id)
+        assert found is not None
+        assert isinstance(found.output, Thing)
+        del found
+        live.forget()
+        assert made.alive() == 0
