@@ -148,7 +148,10 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
 class _Plain(GenerateJsonSchema):
     """Without generated titles, and with the name of a class that is not JSON."""
 
-    ignored_warning_kinds: typing.ClassVar[Any] = {"skipped-choice", "non-serializable-default"}
+    ignored_warning_kinds: typing.ClassVar[Any] = {  # type: ignore[misc]  # as pydantic reads it
+        "skipped-choice",
+        "non-serializable-default",
+    }
 
     is_written = False
     """Whether code of a user wrote a part of it, which may be anything."""

@@ -6,6 +6,7 @@ import linecache
 import pickle
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...text.raised import set_cause
 
@@ -23,7 +24,7 @@ class RemoteTraceback(Exception):
 def raised_there(data: bytes, text: str) -> BaseException:
     """An exception of a worker, with the traceback there as its cause."""
     try:
-        error = pickle.loads(data)
+        error: Any = pickle.loads(data)
     except BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):
@@ -33,8 +34,9 @@ def raised_there(data: bytes, text: str) -> BaseException:
         error = type(name, (Exception,), {})(said)
         if len(answer) == 2:
             error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
-    set_cause(error, RemoteTraceback(text))
-    return error
+    raised: BaseException = error
+    set_cause(raised, RemoteTraceback(text))
+    return raised
 
 
 def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
