@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from ...text.diagnostics import Diagnostic, StepError
 from ..tools.tool import MASK
+from .messages import Tokens
 
 INSTALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
@@ -30,6 +31,8 @@ class ModelFault(StepError):
     """Whether the same request may succeed later."""
     after: float | None = None
     """The delay that the provider asks for, in seconds."""
+    used: Tokens | None = None
+    """The tokens of a reply that is no answer: they are paid for."""
 
 
 def fault(
@@ -48,11 +51,15 @@ def fault(
 def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
     empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
-    if large := _too_large(error):
+    if large := caused_by(error, "AnswerTooLarge"):
         hint = "no reply is so long: the address may be that of another kind of server"
         return fault("model.reply", f"{model} is not heard: {large}", hint)
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
+    if caused_by(error, "AnswerUnended"):
+        return unended(model)
+    if broken := caused_by(error, "AnswerBroken"):
+        return _broken_off(broken, model)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     reason, status = _reason(error), getattr(error, "status_code", None)
     if "decode" in reason.lower():
@@ -75,6 +82,10 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
 
 
+_FILTERED = "{model} gives no answer, by the rules of its provider: {reason}"
+_REPHRASE = "rephrase the prompt, or use another model"
+_FAILED = "{model} has an internal error: {reason}"
+_LATER = "try again later"
 _TIME_LIMIT = "%config AgfMagics.model_timeout sets the time limit"
 
 _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
@@ -82,8 +93,8 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "ContentFilterError",
         (),
         "model.filtered",
-        "{model} is blocked by its provider's filter: {reason}",
-        "rephrase the prompt",
+        _FILTERED,
+        _REPHRASE,
     ),
     (
         "ModelAuthenticationError",
@@ -118,8 +129,8 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "",
         (*_BUSY, *range(500, 1000)),
         "model.server",
-        "{model} has an internal error: {reason}",
-        "try again later",
+        _FAILED,
+        _LATER,
     ),
     ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
     (
@@ -148,14 +159,22 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
 message and the hint. The first one counts."""
 
 
-def _too_large(error: BaseException | None) -> str:
-    """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
-    while error is not None and type(error).__name__ != "AnswerTooLarge":
-        error = error.__cause__ or error.__context__
-    return str(error or "")
+def causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error and what caused it, down to the innermost; of a group the first of its errors."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
+        error = inner or error.__cause__ or error.__context__
 
 
-def _broken_off(error: Exception, model: str) -> ModelFault:
+def caused_by(error: BaseException, kind: str) -> BaseException | None:
+    """What caused ``error``, by the name of its class; None: nothing of that class."""
+    return next((cause for cause in causes(error) if type(cause).__name__ == kind), None)
+
+
+def _broken_off(error: BaseException, model: str) -> ModelFault:
     """A reply that ended in the middle. It is not asked for again without the user: its tokens are
     already paid."""
     (inner,) = error.args
@@ -165,6 +184,28 @@ def _broken_off(error: Exception, model: str) -> ModelFault:
     )
     return fault(
         "model.broken-off", f"the reply of {model} ended in the middle: {_reason(inner)}", hint
+    )
+
+
+def filtered(model: str, words: str) -> ModelFault:
+    """A reply that its provider or the model refused, with their words."""
+    return fault("model.filtered", _FILTERED.format(model=model, reason=in_line(words)), _REPHRASE)
+
+
+def server_failed(model: str, words: str) -> ModelFault:
+    """A reply that says that it failed."""
+    message = _FAILED.format(model=model, reason=in_line(words))
+    return fault("model.server", message, _LATER, again=True)
+
+
+def unended(model: str) -> ModelFault:
+    """A reply that ended without the mark that its protocol puts at the end. It is not asked for
+    again without the user: its tokens are already paid."""
+    return fault(
+        "model.unended",
+        f"the reply of {model} ended without the mark of its end: it is not complete",
+        "run again, or %resume the run to repeat only this request; a proxy with a short time "
+        "limit is the usual cause",
     )
 
 
@@ -183,15 +224,20 @@ def without_keys(text: str) -> str:
     return _SECRET.sub(MASK, text)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException | str) -> str:
     """The provider's message in one line."""
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
     status = getattr(error, "status_code", None)
-    text = " ".join(str(message or error).split("\n")[0].split()) or type(error).__name__
-    text = text if len(text) <= 300 else f"{text[:300]}…"
+    text = in_line(str(message or error).split("\n")[0]) or type(error).__name__
     return f"{status}, {text}" if status is not None and message else text
+
+
+def in_line(text: str) -> str:
+    """A provider's words in one line of bounded length."""
+    line = " ".join(text.split())
+    return line if len(line) <= 300 else f"{line[:300]}…"
 
 
 _OWN_KEY = (

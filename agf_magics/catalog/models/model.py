@@ -63,8 +63,9 @@ class Model:
         self._kept: dict[tuple[Loop, int], Any] = {}
         """What keeps the connections of such a model open between two requests: a TLS context takes
         28 ms."""
-        self._streams = True
-        """False: it replied to a request for a stream in one piece."""
+        self._in_one_piece: set[int] = set()
+        """The environments in which it replied to a request for a stream in one piece. They name
+        the server."""
 
     @property
     def address(self) -> str | None:
@@ -125,19 +126,21 @@ class Model:
         ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
         """
         from .requests import running_loop
-        from .streams import bound_answers
+        from .wire import listen_to
 
         loop = running_loop()
         made = self.open(loop)
         try:
             await self._keep(made, loop)
             async with made:
-                bound_answers(made)
+                listen_to(made)
                 reply = await self._reply(made, request, listen)
-                cost = self.price(reply["usage"])
-                if cost is not None:
-                    reply["usage"]["cost"] = f"{cost:f}"
+                self._add_cost(reply["usage"])
                 return reply
+        except ModelFault as error:
+            if error.used is not None:
+                self._add_cost(error.used)
+            raise
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
@@ -145,6 +148,11 @@ class Model:
                 error, self.name, _address(made) or self._base_url, bool(self._base_url)
             )
         raise failure  # not in the except: its cause would have the request with the key
+
+    def _add_cost(self, used: Tokens) -> None:
+        cost = self.price(used)
+        if cost is not None:
+            used["cost"] = f"{cost:f}"
 
     def price(self, used: Tokens) -> Decimal | None:
         """The price of a reply in US dollars; None: it is not known, for example because the server
@@ -164,12 +172,13 @@ class Model:
     ) -> Reply:
         from .requests import asked, streamed
 
-        if listen is None or not self._streams:
-            return await asked(made, request)
-        reply = await streamed(made, request, listen)
+        environment = _environment()
+        if listen is None or environment in self._in_one_piece:
+            return await asked(made, request, self.name)
+        reply = await streamed(made, request, self.name, listen)
         if reply is None:
-            reply = await asked(made, request)
-            self._streams = False
+            reply = await asked(made, request, self.name)
+            self._in_one_piece.add(environment)
         return reply
 
     def _check(self) -> None:
