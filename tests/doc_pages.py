@@ -243,7 +243,7 @@ def new_shell() -> Shell:
 def session(shell: Shell) -> Iterator[Session]:
     """A reader who starts: an empty folder, only the built-in tools, and the extension loaded."""
     registry = default()
-    before = dict(shell.user_ns)
+    before, environment = dict(shell.user_ns), dict(os.environ)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         Path("pyproject.toml").touch()  # a project of its own, whatever is in the folders above
         for shelf in (
@@ -261,6 +261,8 @@ def session(shell: Shell) -> Iterator[Session]:
             yield Session(shell)
         finally:
             shell.extension_manager.unload_extension("agf_magics")
+            os.environ.clear()
+            os.environ.update(environment)
             for name in shell.user_ns.keys() - before.keys():
                 del shell.user_ns[name]
             shell.user_ns.update(before)  # _ and __ are the results of the last cells

@@ -5,7 +5,8 @@ from .builtin.install import install
 from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
 from .model_agents import ANYBODY, ModelAgent
-from .models.errors import ModelFault, timeout_fault
+from .models.errors import timeout_fault
+from .models.failed import ModelFault
 from .models.messages import Delta, Offered, Part, Reply, Request, Tokens
 from .models.model import Model, model_of
 from .policies import Policy

@@ -1,4 +1,4 @@
-"""What a model replies that is no answer, or not as its protocol says (decision M1): the same end for each protocol.
+"""What a model replies that is no answer, or not as its protocol says (decision D130): the same end for each protocol.
 
 A table of kinds × protocols × streamed or plain × with and without a schema. A cell is what a run ended with: the code,
 the words, the requests that the server got.

@@ -6,46 +6,15 @@ imported. They are never the cause of ours: they have the request, and the reque
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
-from ...text.diagnostics import Diagnostic, StepError
-from ..tools.tool import MASK
-from .messages import Tokens
+from .connections import answer_fault, connection_fault, server_hint
+from .failed import ModelFault, caused_by, fault, in_line
 
 INSTALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 
-_SECRET = re.compile(
-    r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+|(?<=//)[^/\s@]+@"
-)
-_VARIABLE = re.compile(r"(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$")
 _BUSY = frozenset({408, 409, 425, 429})
-
-
-class ModelFault(StepError):
-    """A failed request to a model."""
-
-    again: bool = False
-    """Whether the same request may succeed later."""
-    after: float | None = None
-    """The delay that the provider asks for, in seconds."""
-    used: Tokens | None = None
-    """The tokens of a reply that is no answer: they are paid for."""
-
-
-def fault(
-    code: str,
-    message: str,
-    hint: str | None = None,
-    *,
-    again: bool = False,
-    after: float | None = None,
-) -> ModelFault:
-    made = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
-    made.again, made.after = again, after
-    return made
 
 
 def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
@@ -60,17 +29,23 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
         return unended(model)
     if broken := caused_by(error, "AnswerBroken"):
         return _broken_off(broken, model)
+    if failed := connection_fault(
+        error, model, where, server_hint(model.partition(":")[0], where if own else "")
+    ):
+        return failed
     kinds = {kind.__name__ for kind in type(error).__mro__}
     reason, status = _reason(error), getattr(error, "status_code", None)
     if "decode" in reason.lower():
         kinds.add("UnexpectedModelBehavior")
+    is_answered = status is not None or "UnexpectedModelBehavior" in kinds
+    if is_answered and (answered := answer_fault(model, where, status)):
+        return answered
     own_server = own or model.startswith("ollama:")
     words = {
         "model": model,
         "at": f" at {where}" if where else "",
         "reason": reason,
         "key": _OWN_KEY if own_server else _keys(model),
-        "server": _server(model),
         "rejected": _rejection_hint(kinds, reason),
     }
     for kind, statuses, code, message, hint in _FAULTS:
@@ -134,13 +109,6 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
     ),
     ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
     (
-        "ModelConnectionError",
-        (),
-        "model.no-server",
-        "there is no server for {model}{at}: {reason}",
-        "{server}",
-    ),
-    (
         "ModelRequestRejectedError",
         range(1000),
         "model.rejected",
@@ -157,21 +125,6 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
 )
 """What a request failed for, by the class of the library's error or its HTTP status: the code, the
 message and the hint. The first one counts."""
-
-
-def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what caused it, down to the innermost; of a group the first of its errors."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        yield error
-        inner = error.exceptions[0] if isinstance(error, BaseExceptionGroup) else None
-        error = inner or error.__cause__ or error.__context__
-
-
-def caused_by(error: BaseException, kind: str) -> BaseException | None:
-    """What caused ``error``, by the name of its class; None: nothing of that class."""
-    return next((cause for cause in causes(error) if type(cause).__name__ == kind), None)
 
 
 def _broken_off(error: BaseException, model: str) -> ModelFault:
@@ -214,16 +167,6 @@ def timeout_fault(model: str, seconds: float | None) -> ModelFault:
     return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 
 
-def without_keys(text: str) -> str:
-    """``text`` without keys: secrets of the environment, and what looks like a key."""
-    secrets = {
-        value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
-    }
-    for word in sorted(secrets, key=len, reverse=True):
-        text = text.replace(word, MASK)
-    return _SECRET.sub(MASK, text)
-
-
 def _reason(error: BaseException | str) -> str:
     """The provider's message in one line."""
     body = getattr(error, "body", None)
@@ -232,12 +175,6 @@ def _reason(error: BaseException | str) -> str:
     status = getattr(error, "status_code", None)
     text = in_line(str(message or error).split("\n")[0]) or type(error).__name__
     return f"{status}, {text}" if status is not None and message else text
-
-
-def in_line(text: str) -> str:
-    """A provider's words in one line of bounded length."""
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else f"{line[:300]}…"
 
 
 _OWN_KEY = (
@@ -252,12 +189,6 @@ def _keys(model: str) -> str:
         " or ".join(KEYS[provider]) if provider in KEYS else "the variable that its provider names"
     )
     return f"set {names} in the environment (os.environ), not in a saved cell, and run again"
-
-
-def _server(model: str) -> str:
-    if model.startswith("ollama:"):
-        return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
-    return "start the server, or set its address: %config AgfMagics.model_base_url = …"
 
 
 def _rejection_hint(kinds: Collection[str], reason: str) -> str:

@@ -94,7 +94,7 @@ class Reply(TypedDict):
     """Whether a stream ended without the reason of its end, though with the mark of it."""
     empty: NotRequired[str]
     """Why this is no answer: there is nothing in it. The model is asked once more (decision
-    M1)."""
+    D130)."""
     kept: NotRequired[dict[str, Any]]
 
 

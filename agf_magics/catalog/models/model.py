@@ -19,7 +19,9 @@ from typing import Any, Protocol
 from ...compat.imports import installed_only
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
-from .errors import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
+from .connections import certificates_fault, environment_fault, socks_fault
+from .errors import CHOOSE, INSTALL, KEYS, explained
+from .failed import ModelFault, fault
 from .messages import Delta, Reply, Request, Tokens
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
@@ -192,6 +194,8 @@ class Model:
                 f"{self.name} needs {package}, which is not installed",
                 INSTALL,
             )
+        if wrong := environment_fault(provider, self._base_url):
+            raise wrong
         named = KEYS.get(provider, ())
         if (
             named
@@ -210,7 +214,7 @@ class Model:
             return made(provider, model, self._base_url or ollama)
         except ImportError as error:
             group = str(error).partition("[")[2].partition("]")[0] or provider
-            found = fault(
+            found = socks_fault(self.name) or fault(
                 "model.not-installed",
                 f"{self.name} needs a package that is not installed",
                 INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
@@ -221,9 +225,11 @@ class Model:
                 f"no provider {provider!r}",
                 suggest(provider, PROVIDERS, "providers"),
             )
-        except Exception as error:  # the library's UserError
-            found = fault(
-                "model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+        except Exception as error:
+            is_key = type(error).__name__ == "UserError"  # the library's: it names the variable
+            why = f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+            found = certificates_fault(error, self.name) or fault(
+                "model.no-key" if is_key else "model.failed", why
             )
         raise found
 

@@ -1,6 +1,6 @@
 """Reasoning that a model writes into its text: the first characters are ``<think>`` or ``<thinking>``.
 
-Such a block is no part of the answer (decision M1), whichever pieces it arrives in. Elsewhere in a
+Such a block is no part of the answer (decision D130), whichever pieces it arrives in. Elsewhere in a
 text the tags are text: a model may write about them.
 """
 

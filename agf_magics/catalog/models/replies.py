@@ -1,4 +1,4 @@
-"""Whether a reply is an answer (decision M1), decided here for all models, streamed or in one piece.
+"""Whether a reply is an answer (decision D130), decided here for all models, streamed or in one piece.
 
 A reply that is none raises `ModelFault`: its provider refused or filtered it, failed, or broke it
 off. One with nothing in it says so, and its session asks once more. Calls without a name, or of
@@ -18,7 +18,8 @@ from pydantic_ai.models import Model as Made
 
 from ...flow.sessions.session import read_json
 from ...values.value import Value
-from .errors import ModelFault, filtered, server_failed, unended
+from .errors import filtered, server_failed, unended
+from .failed import ModelFault
 from .messages import Reply, Request, Tokens, ToolCall
 from .names import Names
 from .reasoning import split_reasoning

@@ -17,7 +17,7 @@ from pydantic_ai.models import Model as Made
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from .errors import caused_by
+from .failed import caused_by
 from .messages import Delta
 from .reasoning import Piece, ReasoningSplitter
 from .wire import AnswerUnended, Heard, heard

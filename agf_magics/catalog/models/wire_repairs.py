@@ -1,4 +1,4 @@
-"""What servers get wrong in the form of a reply, and how it is put right (decision M1).
+"""What servers get wrong in the form of a reply, and how it is put right (decision D130).
 
 Only the form: which numbers, names and indexes a reply has. What it means is decided in replies.py.
 """

@@ -234,7 +234,7 @@ class Conversation:
 
     def _silent(self, what: str, last: bool) -> Conversation:
         """The conversation after a reply with nothing in it: the model is asked once more (decision
-        M1). No provider takes such a reply as a message, so the next request does not have it."""
+        D130). No provider takes such a reply as a message, so the next request does not have it."""
         again = ", also when it was asked again" if self.is_silent else ""
         message = f"the model replied with {what}{again}"
         empty = Diagnostic("model.empty", message, hint=_SILENT_HINT)
