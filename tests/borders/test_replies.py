@@ -454,6 +454,30 @@ FLOWS = {
     "pipeline": "pipeline: p\nsteps:\n- agent: {prompt: Hi}\n",
     "llm node": GRAPH.format(node="{type: llm, prompt: Hi, state_key: a}"),
     "agent node": GRAPH.format(node="{type: agent, prompt: Hi, tools: [add], state_key: a}"),
+    "router node": """
+name: g
+version: '1.0'
+state: {}
+nodes:
+  n: {type: router, prompt: Hi, routes: {a: x, b: y}, default_route: x}
+  x: {type: passthrough, output: {v: 1}}
+  y: {type: passthrough, output: {v: 2}}
+edges:
+- {from: START, to: n}
+- {from: n, to: [x, y], type: conditional}
+- {from: x, to: END}
+- {from: y, to: END}
+""",
+    "policy": """
+schema_version: "1.0.0"
+metadata: {id: greeter, name: Greeter, version: "1.0.0", description: Greets.}
+interface: {input: {}, output: {}}
+execution_policy:
+  id: agf.react
+  config: {instructions: Greet., model: "openai-chat:m"}
+""",
+    "element": "{pipeline: p, steps: [{for_each: {over: '[1]', on_error: abort, do: {agent: {prompt: Hi}}, "
+    "collect: {transform: {value: pipe}}}}]}",
 }
 
 
@@ -469,6 +493,64 @@ def test_a_reply_has_the_same_end_in_each_flow(
     if code is not None:
         assert asked.cell[1] == words
         assert asked.run.error.diagnostic.span is not None
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        [Said(), FINE],
+        [Said()],
+        [Said(calls=[Call("", {"x": 2})]), FINE],
+        [Said(text="<think>hm</think>fine")],
+        [Said(refusal="No.", end="refused")],
+    ],
+    ids=["empty, then an answer", "empty", "a call without a name", "reasoning in the text", "refused"],
+)
+def test_a_recording_has_the_same_end(script: Sequence[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    with kept.journal_in(tmp_path), ProtocolServer(Chat(), script) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        registry = agf.Registry()
+        registry.choose(Chat.model)
+        made = agf.run(FLOWS["pipeline"], registry=registry, raises=False)
+        requests = len(server.requests)
+        file = agf.record(made, tmp_path / "run.agf")
+        with agf.replay(file):
+            again = agf.run(FLOWS["pipeline"], registry=registry, raises=False)
+        assert len(server.requests) == requests
+    assert (again.output, again.error and again.error.code) == (made.output, made.error and made.error.code)
+
+
+PLAN = {"calls": [{"_tool": "add", "x": 3, "_outputPath": "†state.sum"}], "output": "†state.sum"}
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ([Said(refusal="No.", end="refused")], ("model.filtered", 1)),
+        ([Said(text=json.dumps(PLAN)[:20], end="none")], ("model.unended", 1)),
+        ([Said()], ("model.empty", 2)),
+        ([Said(thinking="hm"), Said(text=json.dumps(PLAN))], (4, 2)),
+        ([Said(text=f"<think>hm</think>{json.dumps(PLAN)}")], (4, 1)),
+    ],
+    ids=["refused", "broken off", "empty", "reasoning, then a plan", "reasoning in the text"],
+)
+def test_a_planner_is_told_as_a_flow(script: Any, expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    def add(x: int) -> int:
+        """Adds one."""
+        return x + 1
+
+    with ProtocolServer(Chat(), script) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        try:
+            end: Any = agf.planning.run_planner(Chat.model, "Add.", registry=registry).output
+        except agf.AgfError as error:
+            end = error.code
+    assert (end, len(server.requests)) == expected
 
 
 def test_an_empty_reply_is_asked_for_once_more_by_a_resumed_run_too(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import socket
-import ssl
 import unicodedata
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -175,13 +174,16 @@ def connection_fault(error: Exception, model: str, where: str, hint: str) -> Mod
     kinds = {kind.__name__ for cause in causes(error) for kind in type(cause).__mro__}
     inner = list(causes(error))[-1]
     at = f" at {where}" if where else ""
+    if not where and "ModelConnectionError" not in kinds:
+        return None  # raised by a model object of the user's own
     if "LocalProtocolError" in kinds or _is_header(inner):
         message = f"a header of the request to {model} has a character that no header may have"
         return fault("model.key", message, "copy the key again, without blanks and quotes")
-    if isinstance(inner, ssl.SSLCertVerificationError):
-        message = (
-            f"the certificate of the server of {model}{at} is not trusted: {inner.verify_message}"
-        )
+    # By name: a page has no ssl.
+    tls = {kind.__name__ for kind in type(inner).__mro__}
+    if "SSLCertVerificationError" in tls:
+        why = getattr(inner, "verify_message", "")
+        message = f"the certificate of the server of {model}{at} is not trusted: {why}"
         return fault("model.certificate", message, _CERTIFICATES)
     if isinstance(inner, OverflowError):
         return fault("model.address", f"the address of {model}{at} has a port out of range")
@@ -189,7 +191,7 @@ def connection_fault(error: Exception, model: str, where: str, hint: str) -> Mod
     failed = "ModelConnectionError" in kinds and "ModelTimeoutError" not in kinds
     if proxy is not None and (failed or "ProxyError" in kinds):
         return _proxy_fault(proxy, model, at)
-    if isinstance(inner, ssl.SSLError):
+    if "SSLError" in tls:
         message = f"the server of {model}{at} does not speak TLS"
         return fault("model.certificate", message, "write http:// if it has no certificate")
     if not failed:
