@@ -24,7 +24,7 @@ from .messages import Delta, ModelMessage, Reply, Request, UserMessage
 from .names import Names
 from .replies import WRAPPED, Response, read_reply
 from .streams import Sent, stream_reply
-from .wire import Heard, heard
+from .wire import hearing
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
 """Providers that accept a schema of the answer together with tools. Gemini refuses both, and
@@ -74,24 +74,24 @@ running_loop = asyncio.get_running_loop  # this is the only module of the room t
 async def asked(model: Made, request: Request, name: str) -> Reply:
     """The reply in one piece. ``name``: of the model, for messages."""
     sent, names = _sent(model, request)
-    heard.set(now := Heard())
-    try:
-        response = await model_request(
-            sent.model,
-            sent.messages,
-            model_settings=sent.settings,
-            model_request_parameters=sent.parameters,
-        )
-    except ContentFilterError:
-        raise
-    except UnexpectedModelBehavior:
-        if now.kind != "pieces":
+    with hearing() as now:
+        try:
+            said = await model_request(
+                sent.model,
+                sent.messages,
+                model_settings=sent.settings,
+                model_request_parameters=sent.parameters,
+            )
+        except ContentFilterError:
             raise
-        streamed = await _only_streamed(sent)
-        if streamed is None:
-            raise
-        response = streamed
-    return read_reply(Response(response, model, name, now), request, names)
+        except UnexpectedModelBehavior:
+            if now.kind != "pieces":
+                raise
+            response = await _only_streamed(sent, name)
+            if response is None:
+                raise
+            return read_reply(response, request, names)
+    return read_reply(Response(said, model, name, now), request, names)
 
 
 async def streamed(
@@ -100,11 +100,11 @@ async def streamed(
     """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
     piece. ``name``: of the model, for messages."""
     sent, names = _sent(model, request)
-    heard.set(now := Heard())
-    response = await stream_reply(sent, listen)
-    if response is None:
+    with hearing() as now:
+        said = await stream_reply(sent, now, listen)
+    if said is None:
         return None
-    return read_reply(Response(response, model, name, now, streamed=True), request, names)
+    return read_reply(Response(said, model, name, now, streamed=True), request, names)
 
 
 def _sent(model: Made, request: Request) -> tuple[Sent, Names]:
@@ -116,14 +116,13 @@ def _sent(model: Made, request: Request) -> tuple[Sent, Names]:
     return Sent(model, _history(request, names), settings, parameters, names.tool_of), names
 
 
-async def _only_streamed(sent: Sent) -> ai.ModelResponse | None:
+async def _only_streamed(sent: Sent, name: str) -> Response | None:
     """The reply of a server that only streams; None if it has another fault. Raises what a reply
     that breaks off raises."""
-    heard.set(Heard())
-    with suppress(UnexpectedModelBehavior, ModelAPIError):
-        response = await stream_reply(sent, lambda delta: None)
-        if response is not None and response.parts:
-            return response
+    with hearing() as now, suppress(UnexpectedModelBehavior, ModelAPIError):
+        said = await stream_reply(sent, now, lambda delta: None)
+        if said is not None and said.parts:
+            return Response(said, sent.model, name, now, streamed=True)
     return None
 
 

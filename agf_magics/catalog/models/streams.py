@@ -20,7 +20,7 @@ from pydantic_ai.settings import ModelSettings
 from .failed import caused_by
 from .messages import Delta
 from .reasoning import Piece, ReasoningSplitter
-from .wire import AnswerUnended, Heard, heard
+from .wire import AnswerUnended, Heard
 
 
 class BrokenOff(Exception):
@@ -38,9 +38,11 @@ class Sent(NamedTuple):
     """Our name of a tool, from the name that was sent; empty for the structured answer."""
 
 
-async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelResponse | None:
+async def stream_reply(
+    sent: Sent, now: Heard, listen: Callable[[Delta], None]
+) -> ai.ModelResponse | None:
     """The reply; each part of it goes to ``listen`` when it arrives. None: the model does not
-    stream.
+    stream. ``now``: what is known of the answer.
 
     Raises `BrokenOff` if the reply ends in the middle, and otherwise what a plain request raises.
     """
@@ -63,7 +65,6 @@ async def stream_reply(sent: Sent, listen: Callable[[Delta], None]) -> ai.ModelR
             listen(delta)
         if caused_by(error, "AnswerUnended"):
             raise
-        now = heard.get() or Heard()
         is_cut = isinstance(error, ModelConnectionError) and now.kind == "pieces"
         if parts.have_arrived or is_cut:
             raise BrokenOff(error) from None

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,8 +52,18 @@ class Heard:
     calls: CallNumbers = field(default_factory=CallNumbers)
 
 
-heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
-"""What the request of this task has got as an answer."""
+_heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
+"""What the request of this task has got as an answer; None: it is no request of ours."""
+
+
+@contextmanager
+def hearing() -> Iterator[Heard]:
+    """A context for one request: what is known of its answer."""
+    token = _heard.set(now := Heard())
+    try:
+        yield now
+    finally:
+        _heard.reset(token)
 
 
 def listen_to(model: Any) -> None:
@@ -75,7 +86,10 @@ async def hear(response: Any) -> None:
         raise AnswerTooLarge(f"the server packs its answer as {packing[:40]!r}, not as gzip")
     pieces = _bounded(response.aiter_bytes)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    now = heard.get() or Heard()
+    now = _heard.get()
+    if now is None:  # a request that the user makes with the same client
+        response.aiter_bytes = _as_iterator(pieces)
+        return
     if not 200 <= response.status_code < 300:
         response.aiter_bytes = _as_iterator(pieces)
     elif kind == "text/event-stream":
