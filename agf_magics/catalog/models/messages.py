@@ -92,6 +92,9 @@ class Reply(TypedDict):
     """Whether the reply reached the largest number of tokens."""
     unended: NotRequired[bool]
     """Whether a stream ended without the reason of its end, though with the mark of it."""
+    thinking: NotRequired[str]
+    """The reasoning that the model wrote into its text; what it sends as reasoning is in
+    ``kept``."""
     empty: NotRequired[str]
     """Why this is no answer: there is nothing in it. The model is asked once more (decision
     D130)."""

@@ -91,11 +91,11 @@ class Response:
         return str(self.details.get("finish_reason") or "")
 
     @property
-    def text(self) -> str:
-        """The text without reasoning."""
+    def spoken(self) -> tuple[str, str]:
+        """The reasoning in the text, and the text without it."""
         text, heard = self.written, self.heard.text or ""
         # The library takes tags out of texts of the Chat protocol wherever they stand.
-        return split_reasoning(heard if "<think" in heard else text)[1]
+        return split_reasoning(heard if "<think" in heard else text)
 
     @property
     def written(self) -> str:
@@ -108,7 +108,7 @@ def read_reply(response: Response, request: Request, names: Names) -> Reply:
     said = response.said
     usage = _usage(said)
     calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
-    text = response.text
+    reasoning, text = response.spoken
     if fault := _not_an_answer(response, text, bool(calls)):
         fault.used = usage
         raise fault
@@ -122,6 +122,8 @@ def read_reply(response: Response, request: Request, names: Names) -> Reply:
         reply["unended"] = True
     if not calls and not text.strip():
         reply["empty"] = _what_is_there(response)
+    if reasoning:
+        reply["thinking"] = reasoning
     if any(not _plain(part) for part in said.parts):
         (whole,) = ai.ModelMessagesTypeAdapter.dump_python([said], mode="json")
         reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
