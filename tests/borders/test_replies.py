@@ -59,7 +59,7 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 class ModelObject(FunctionModel):
     """A model of the user's own, which says what a `Said` says and names the reason of its end."""
 
-    system = "openai"  # type: ignore[assignment]
+    system = "openai"
 
     def __init__(self, script: Sequence[Said | Fails]) -> None:
         self.script, self.requests = script, list[Any]()
@@ -87,7 +87,7 @@ class ModelObject(FunctionModel):
         yield
 
     @asynccontextmanager
-    async def request_stream(  # type: ignore[override]
+    async def request_stream(
         self, messages: Any, settings: Any, parameters: Any, context: Any = None
     ) -> AsyncIterator[StreamedResponse]:
         yield _Streamed(parameters, _model_name="m", _iter=_nothing(), whole=self._whole(messages, None))
