@@ -32,6 +32,8 @@ class Raw:
     headers: Mapping[str, str] = field(default_factory=dict)
     stalls: bool = False
     """Whether it never comes: the connection stays open and silent until the server is closed."""
+    cut: bool = False
+    """Whether the connection closes before the end that the headers announce."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +208,10 @@ def _handler(owner: LocalServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(len(content) + 1000 * reply.cut))
             self.end_headers()
             self.wfile.write(content)
+            self.close_connection = self.close_connection or reply.cut
 
         def _stream(self, reply: Stream) -> None:
             self.send_response(200)

@@ -252,7 +252,7 @@ def session(shell: Shell) -> Iterator[Session]:
 def session_in(shell: Shell, folder: Path) -> Iterator[Session]:
     """The same in a folder that another session may have left: a new kernel, with the files and the journal."""
     registry = default()
-    before = dict(shell.user_ns)
+    before, environment = dict(shell.user_ns), dict(os.environ)
     with chdir(folder):
         Path("pyproject.toml").touch()  # a project of its own, whatever is in the folders above
         for shelf in (
@@ -270,6 +270,8 @@ def session_in(shell: Shell, folder: Path) -> Iterator[Session]:
             yield Session(shell)
         finally:
             shell.extension_manager.unload_extension("agf_magics")
+            os.environ.clear()
+            os.environ.update(environment)
             for name in shell.user_ns.keys() - before.keys():
                 del shell.user_ns[name]
             shell.user_ns.update(before)  # _ and __ are the results of the last cells

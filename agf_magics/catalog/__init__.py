@@ -5,8 +5,9 @@ from .builtin.install import install
 from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
 from .model_agents import ANYBODY, ModelAgent
-from .models.errors import ModelFault, timeout_fault
-from .models.messages import Delta, Offered, Part, Reply, Request
+from .models.errors import timeout_fault
+from .models.failed import ModelFault
+from .models.messages import Delta, Offered, Part, Reply, Request, Tokens
 from .models.model import Model, model_of
 from .policies import Policy
 from .registry import Registry, default
@@ -36,6 +37,7 @@ __all__ = [
     "Retry",
     "Shelf",
     "Throttle",
+    "Tokens",
     "Tool",
     "ToolContext",
     "Transform",

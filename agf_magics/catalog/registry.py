@@ -105,6 +105,11 @@ class Registry:
         self._chosen = None if model is None and not base_url else (model or "", base_url)
 
     @property
+    def has_chosen(self) -> bool:
+        """Whether `choose` names a model, which wins over the settings."""
+        return self._chosen is not None
+
+    @property
     def model(self) -> Model | None:
         """The model that is used wherever a definition names one; None: the named model is used."""
         model, base_url = self._chosen or self.configured()

@@ -14,6 +14,7 @@ from typing import Any
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
 
+from ..catalog import default
 from ..settings import settings
 from ..settings.words import TAKES, read_word
 from ..text.diagnostics import Diagnostic
@@ -208,6 +209,15 @@ class AgfMagics(Configurable):
         """Called by ``%config``. Raises BadSetting for any error, and then changes nothing."""
         self._check(config)
         super().update_config(config)
+        ignored = [
+            name for name in ("model", "model_base_url") if name in config.get("AgfMagics", {})
+        ]
+        if ignored and default().has_chosen:
+            message = f"AgfMagics.{ignored[0]} has no effect: agf.registry.choose(…) wins over it"
+            hint = "agf.registry.choose() leaves the model to the settings"
+            print(
+                f"warning: {Diagnostic('magic.no-effect', message, hint=hint, severity='warning')}"
+            )
 
     def _check(self, config: Config) -> None:
         known: dict[str, Any] = dict(type(self).class_traits(config=True))

@@ -65,6 +65,11 @@ def test_instructions_are_sent_as_they_stand() -> None:
     assert server.requests[0]["messages"][0] == {"role": "system", "content": "  You add.  Keep  spaces.\n"}
 
 
+def test_reasoning_in_a_text_is_apart_from_it() -> None:
+    reply, _ = ask("<think>2+3</think>\n5")
+    assert (reply["text"], reply["thinking"]) == ("5", "2+3")
+
+
 def test_settings_are_sent_and_what_a_provider_does_not_have_is_left_out() -> None:
     settings = {"temperature": 0.5, "top_p": 0.9, "top_k": 7, "max_output_tokens": 50, "stop_sequences": ["END"]}
     _, server = ask("hi", Request(HELLO, settings=settings))

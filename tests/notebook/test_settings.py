@@ -51,6 +51,17 @@ def test_the_shell_is_off_until_it_is_turned_on(shell: Shell) -> None:
     assert shell.good(cell).value.output["stdout"].strip() == "on"
 
 
+@pytest.mark.parametrize("setting", ["model = 'ollama:qwen3'", "model_base_url = 'http://127.0.0.1:9/v1'"])
+def test_a_setting_over_which_the_registry_wins_says_so(shell: Shell, setting: str) -> None:
+    default().choose("ollama:llama3")
+    try:
+        assert "[magic.no-effect]" in shell.good(f"%config AgfMagics.{setting}").out
+        default().choose()
+        assert shell.good(f"%config AgfMagics.{setting}").out == ""
+    finally:
+        default().choose()
+
+
 def test_the_model_is_chosen_and_forgotten(shell: Shell) -> None:
     shell.good("%config AgfMagics.model = 'ollama:qwen3'")
     assert repr(default().model) == "<Model ollama:qwen3>"

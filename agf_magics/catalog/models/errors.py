@@ -6,65 +6,49 @@ imported. They are never the cause of ours: they have the request, and the reque
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Collection
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import args_of, attribute, cause_of, context_of, text_of
 from ..tools.tool import MASK
+from .connections import answer_fault, connection_fault, server_hint
+from .failed import ModelFault, caused_by, fault, in_line
 
 INSTALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 
-_SECRET = re.compile(
-    r"\b(?:sk|pk|rk|key|gsk|xai)-[\w*.-]{6,}|\bAIza[\w-]{10,}|\bBearer\s+\S+|(?<=//)[^/\s@]+@"
-)
-_VARIABLE = re.compile(r"(?:_KEY|_TOKEN|_SECRET|_PASSWORD)$")
 _BUSY = frozenset({408, 409, 425, 429})
-
-
-class ModelFault(StepError):
-    """A failed request to a model."""
-
-    again: bool = False
-    """Whether the same request may succeed later."""
-    after: float | None = None
-    """The delay that the provider asks for, in seconds."""
-
-
-def fault(
-    code: str,
-    message: str,
-    hint: str | None = None,
-    *,
-    again: bool = False,
-    after: float | None = None,
-) -> ModelFault:
-    made = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
-    made.again, made.after = again, after
-    return made
 
 
 def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
     empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
-    if large := _too_large(error):
+    if large := caused_by(error, "AnswerTooLarge"):
         hint = "no reply is so long: the address may be that of another kind of server"
         return fault("model.reply", f"{model} is not heard: {large}", hint)
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
+    if caused_by(error, "AnswerUnended"):
+        return unended(model)
+    if broken := caused_by(error, "AnswerBroken"):
+        return _broken_off(broken, model)
+    if failed := connection_fault(
+        error, model, where, server_hint(model.partition(":")[0], where if own else "")
+    ):
+        return failed
     kinds = {kind.__name__ for kind in type(error).__mro__}
     reason, status = _reason(error), attribute(error, "status_code")
     if "decode" in reason.lower():
         kinds.add("UnexpectedModelBehavior")
+    is_answered = status is not None or "UnexpectedModelBehavior" in kinds
+    if is_answered and (answered := answer_fault(model, where, status)):
+        return answered
     own_server = own or model.startswith("ollama:")
     words = {
         "model": model,
         "at": f" at {where}" if where else "",
         "reason": reason,
         "key": _OWN_KEY if own_server else _keys(model),
-        "server": _server(model),
         "rejected": _rejection_hint(kinds, reason),
     }
     for kind, statuses, code, message, hint in _FAULTS:
@@ -76,6 +60,10 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     return fault("model.failed", f"the request to {model} failed: {type(error).__name__}: {reason}")
 
 
+_FILTERED = "{model} gives no answer, by the rules of its provider: {reason}"
+_REPHRASE = "rephrase the prompt, or use another model"
+_FAILED = "{model} has an internal error: {reason}"
+_LATER = "try again later"
 _TIME_LIMIT = "%config AgfMagics.model_timeout sets the time limit"
 
 _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
@@ -83,8 +71,8 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "ContentFilterError",
         (),
         "model.filtered",
-        "{model} is blocked by its provider's filter: {reason}",
-        "rephrase the prompt",
+        _FILTERED,
+        _REPHRASE,
     ),
     (
         "ModelAuthenticationError",
@@ -119,17 +107,10 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
         "",
         (*_BUSY, *range(500, 1000)),
         "model.server",
-        "{model} has an internal error: {reason}",
-        "try again later",
+        _FAILED,
+        _LATER,
     ),
     ("ModelTimeoutError", (), "model.timeout", "{model} did not reply", _TIME_LIMIT),
-    (
-        "ModelConnectionError",
-        (),
-        "model.no-server",
-        "there is no server for {model}{at}: {reason}",
-        "{server}",
-    ),
     (
         "ModelRequestRejectedError",
         range(1000),
@@ -149,14 +130,7 @@ _FAULTS: tuple[tuple[str, Collection[int], str, str, str], ...] = (
 message and the hint. The first one counts."""
 
 
-def _too_large(error: BaseException | None) -> str:
-    """Why the answer behind ``error`` was not read to its end; empty if that is not the reason."""
-    while error is not None and type(error).__name__ != "AnswerTooLarge":
-        error = cause_of(error) or context_of(error)
-    return "" if error is None else text_of(error)
-
-
-def _broken_off(error: Exception, model: str) -> ModelFault:
+def _broken_off(error: BaseException, model: str) -> ModelFault:
     """A reply that ended in the middle. It is not asked for again without the user: its tokens are
     already paid."""
     (inner,) = args_of(error)
@@ -169,29 +143,41 @@ def _broken_off(error: Exception, model: str) -> ModelFault:
     )
 
 
+def filtered(model: str, words: str) -> ModelFault:
+    """A reply that its provider or the model refused, with their words."""
+    return fault("model.filtered", _FILTERED.format(model=model, reason=in_line(words)), _REPHRASE)
+
+
+def server_failed(model: str, words: str) -> ModelFault:
+    """A reply that says that it failed."""
+    message = _FAILED.format(model=model, reason=in_line(words))
+    return fault("model.server", message, _LATER, again=True)
+
+
+def unended(model: str) -> ModelFault:
+    """A reply that ended without the mark that its protocol puts at the end. It is not asked for
+    again without the user: its tokens are already paid."""
+    return fault(
+        "model.unended",
+        f"the reply of {model} ended without the mark of its end: it is not complete",
+        "run again, or %resume the run to repeat only this request; a proxy with a short time "
+        "limit is the usual cause",
+    )
+
+
 def timeout_fault(model: str, seconds: float | None) -> ModelFault:
     within = f" within {seconds:g} s" if seconds else ""
     return fault("model.timeout", f"{model} did not reply{within}", _TIME_LIMIT)
 
 
-def without_keys(text: str) -> str:
-    """``text`` without keys: secrets of the environment, and what looks like a key."""
-    secrets = {
-        value for name, value in os.environ.items() if _VARIABLE.search(name) and len(value) >= 8
-    }
-    for word in sorted(secrets, key=len, reverse=True):
-        text = text.replace(word, MASK)
-    return _SECRET.sub(MASK, text)
-
-
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException | str) -> str:
     """The provider's message in one line."""
     body = attribute(error, "body")
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
     status = attribute(error, "status_code")
-    text = " ".join(text_of(message or error).split("\n")[0].split()) or type(error).__name__
-    text = text if len(text) <= 300 else f"{text[:300]}…"
+    text = in_line(text_of(message or error).split("
+")[0]) or type(error).__name__
     return f"{status}, {text}" if status is not None and message else text
 
 
@@ -207,12 +193,6 @@ def _keys(model: str) -> str:
         " or ".join(KEYS[provider]) if provider in KEYS else "the variable that its provider names"
     )
     return f"set {names} in the environment (os.environ), not in a saved cell, and run again"
-
-
-def _server(model: str) -> str:
-    if model.startswith("ollama:"):
-        return "start it: ollama serve (OLLAMA_BASE_URL sets another address)"
-    return "start the server, or set its address: %config AgfMagics.model_base_url = …"
 
 
 def _rejection_hint(kinds: Collection[str], reason: str) -> str:

@@ -10,6 +10,9 @@ from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from ...values.value import Value
 
+NAMELESS = " "
+"""The tool of a call that names none; no tool has a name with a blank."""
+
 
 class ToolCall(TypedDict):
     """A call that a model asks for."""
@@ -88,7 +91,13 @@ class Reply(TypedDict):
     cut: NotRequired[bool]
     """Whether the reply reached the largest number of tokens."""
     unended: NotRequired[bool]
-    """Whether a stream ended without the mark of its end, so that the reply may be incomplete."""
+    """Whether a stream ended without the reason of its end, though with the mark of it."""
+    thinking: NotRequired[str]
+    """The reasoning that the model wrote into its text; what it sends as reasoning is in
+    ``kept``."""
+    empty: NotRequired[str]
+    """Why this is no answer: there is nothing in it. The model is asked once more (decision
+    D130)."""
     kept: NotRequired[dict[str, Any]]
 
 

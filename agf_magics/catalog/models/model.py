@@ -19,7 +19,9 @@ from typing import Any, Protocol
 from ...compat.imports import installed_only
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
-from .errors import CHOOSE, INSTALL, KEYS, ModelFault, explained, fault
+from .connections import certificates_fault, environment_fault, socks_fault
+from .errors import CHOOSE, INSTALL, KEYS, explained
+from .failed import ModelFault, fault
 from .messages import Delta, Reply, Request, Tokens
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
@@ -63,8 +65,9 @@ class Model:
         self._kept: dict[tuple[Loop, int], Any] = {}
         """What keeps the connections of such a model open between two requests: a TLS context takes
         28 ms."""
-        self._streams = True
-        """False: it replied to a request for a stream in one piece."""
+        self._in_one_piece: set[int] = set()
+        """The environments in which it replied to a request for a stream in one piece. They name
+        the server."""
 
     @property
     def address(self) -> str | None:
@@ -125,19 +128,21 @@ class Model:
         ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
         """
         from .requests import running_loop
-        from .streams import bound_answers
+        from .wire import listen_to
 
         loop = running_loop()
         made = self.open(loop)
         try:
             await self._keep(made, loop)
             async with made:
-                bound_answers(made)
+                listen_to(made)
                 reply = await self._reply(made, request, listen)
-                cost = self.price(reply["usage"])
-                if cost is not None:
-                    reply["usage"]["cost"] = f"{cost:f}"
+                self._add_cost(reply["usage"])
                 return reply
+        except ModelFault as error:
+            if error.used is not None:
+                self._add_cost(error.used)
+            raise
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
@@ -145,6 +150,11 @@ class Model:
                 error, self.name, _address(made) or self._base_url, bool(self._base_url)
             )
         raise failure  # not in the except: its cause would have the request with the key
+
+    def _add_cost(self, used: Tokens) -> None:
+        cost = self.price(used)
+        if cost is not None:
+            used["cost"] = f"{cost:f}"
 
     def price(self, used: Tokens) -> Decimal | None:
         """The price of a reply in US dollars; None: it is not known, for example because the server
@@ -164,12 +174,13 @@ class Model:
     ) -> Reply:
         from .requests import asked, streamed
 
-        if listen is None or not self._streams:
-            return await asked(made, request)
-        reply = await streamed(made, request, listen)
+        environment = _environment()
+        if listen is None or environment in self._in_one_piece:
+            return await asked(made, request, self.name)
+        reply = await streamed(made, request, self.name, listen)
         if reply is None:
-            reply = await asked(made, request)
-            self._streams = False
+            reply = await asked(made, request, self.name)
+            self._in_one_piece.add(environment)
         return reply
 
     def _check(self) -> None:
@@ -183,6 +194,8 @@ class Model:
                 f"{self.name} needs {package}, which is not installed",
                 INSTALL,
             )
+        if wrong := environment_fault(provider, self._base_url):
+            raise wrong
         named = KEYS.get(provider, ())
         if (
             named
@@ -201,7 +214,7 @@ class Model:
             return made(provider, model, self._base_url or ollama)
         except ImportError as error:
             group = str(error).partition("[")[2].partition("]")[0] or provider
-            found = fault(
+            found = socks_fault(self.name) or fault(
                 "model.not-installed",
                 f"{self.name} needs a package that is not installed",
                 INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
@@ -212,9 +225,11 @@ class Model:
                 f"no provider {provider!r}",
                 suggest(provider, PROVIDERS, "providers"),
             )
-        except Exception as error:  # the library's UserError
-            found = fault(
-                "model.no-key", f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+        except Exception as error:
+            is_key = type(error).__name__ == "UserError"  # the library's: it names the variable
+            why = f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
+            found = certificates_fault(error, self.name) or fault(
+                "model.no-key" if is_key else "model.failed", why
             )
         raise found
 

@@ -58,14 +58,13 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     callee = candidates.callees.get(name) if isinstance(name, str) else None
     if callee is None:
         hint = (
-            suggest(str(name), candidates.callees, "the names to choose from")
+            suggest(str(name).strip(), candidates.callees, "the names to choose from")
             or "there is nothing to choose from"
         )
-        raise StepError(
-            Diagnostic(
-                "step.not-among", f"there is no {step.kind} {name!r} here", step.name.span, hint
-            )
-        )
+        # A model may call a tool without a name.
+        written = repr(name.strip() if isinstance(name, str) else name)
+        message = f"there is no {step.kind} {written} here"
+        raise StepError(Diagnostic("step.not-among", message, step.name.span, hint))
     # Messages about the call name the chosen callee.
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):

@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...catalog import Model, ModelFault, Offered, Reply, Request, Tool, Where, timeout_fault
+from ...catalog import (
+    Model,
+    ModelFault,
+    Offered,
+    Reply,
+    Request,
+    Tokens,
+    Tool,
+    Where,
+    timeout_fault,
+)
 from ...catalog.digests.functions import digest_value
 from ...flow.progress import events as ev
 from ...flow.progress.rows import cost_of
@@ -69,12 +80,25 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     # Before the request: afterwards its price could not be counted, and so not limited.
     _refuse_unpriced(site, binding.model)
-    reply: dict[str, Value] = await call(site, caller, "model", arguments)
+    reply: dict[str, Value] = await _replied(site, caller, arguments)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has
     # not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
         _emit_usage(run, site.at, reply, binding.name)
     _count(site, reply, binding.name)
+    return reply
+
+
+async def _replied(
+    site: CallSite[Invoke], caller: _Caller, arguments: dict[str, Value]
+) -> dict[str, Value]:
+    """The reply to a request that is made. The tokens of one that is no answer are counted, too."""
+    try:
+        reply: dict[str, Value] = await call(site, caller, "model", arguments)
+    except StepError:
+        if caller.unanswered is not None:
+            _count_unanswered(site, caller.unanswered)
+        raise
     return reply
 
 
@@ -102,6 +126,8 @@ class _Caller:
     at: ev.StepPath
     replied: bool = False
     """Whether the model itself has replied, and not the journal."""
+    unanswered: Tokens | None = None
+    """The tokens of a reply that was no answer."""
     where: Where | None = "loop"
     timeout: float | None = None
     is_async: bool = True
@@ -131,7 +157,13 @@ class _Caller:
         asking = ModelRequest(
             self.binding.model, self.request, self.run.budget.limits.model_timeout, warn
         )
-        reply = await ask_model(asking, self._stream if self.run.stream else None)
+        try:
+            reply = await ask_model(asking, self._stream if self.run.stream else None)
+        except ModelFault as error:
+            if error.used is not None:
+                self.unanswered = error.used
+                _emit_usage(self.run, self.at, {"usage": error.used}, self.name)
+            raise
         # Before the journal and the session get the reply, and not after it was streamed only.
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
@@ -250,10 +282,19 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
         site.run.warn_once(warning, warning)
 
     if reply.get("unended"):
-        message = f"the reply of {name} ended without the mark of its end: it may be incomplete"
-        hint = "compare it with the server's log; some servers never send the mark (finish_reason)"
+        message = f"the reply of {name} ended without the reason of its end (finish_reason)"
+        hint = "compare it with the server's log; some servers never send the reason"
         warning = Diagnostic("model.unended", message, site.step.span, hint, "warning")
         site.run.warn_once(warning, warning)
+
+
+def _count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
+    """Count the tokens of a reply that is no answer. They are paid for; the error of the step is
+    that of the reply, and a limit that they exceed refuses the next request."""
+    tokens, cost = used["input"] + used["output"], cost_of(used)
+    for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):
+        with suppress(LimitReached):
+            use(tokens, cost)
 
 
 def dry_reply(config: Mapping[str, Value], name: str) -> Value:

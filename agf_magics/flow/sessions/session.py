@@ -5,7 +5,8 @@ All of it is JSON, so that it can be journaled and shown. A message is one of ``
 digest; the same with the role ``"system"``, ``{"role": "model", "text", "calls", "kept"}`` and
 ``{"role": "tool", "id", "tool", "text", "failed"}``. A reply is ``{"text", "calls", "usage"}``,
 with ``"answer"`` for a structured answer, ``"cut"`` for a reply that reached the limit of tokens,
-and ``"kept"`` for parts that the provider must get back. A call is ``{"id", "tool", "arguments"}``,
+``"empty"`` for one with nothing in it, and ``"kept"`` for parts that the provider must get back. A
+call is ``{"id", "tool", "arguments"}``,
 with ``"fault"`` if its arguments cannot be parsed; the call of a tool without a name is the
 structured answer.
 """
@@ -35,6 +36,11 @@ LONGEST = 100_000
 _FENCE = re.compile(r"```[^\n`]*\n")
 
 ANSWER_NOW = "Answer now, with what you know: no tool can be used any more."
+
+_SILENT_HINT = (
+    "ask for something else, or use another model; a model that reasons needs a larger "
+    "max_output_tokens"
+)
 
 Verdict = Literal["tools", "again", "answer"]
 
@@ -153,6 +159,8 @@ class Conversation:
     answer: Value = None
     fault: StepError | None = None
     """Why the answer is not valid."""
+    is_silent: bool = False
+    """Whether the last reply had nothing in it."""
 
     def request(self, session: Session) -> Value:
         """The next request."""
@@ -166,13 +174,18 @@ class Conversation:
             "role": "model",
             **{name: reply[name] for name in ("text", "calls", "kept") if name in reply},
         }
-        last, messages, calls = (
-            self.steps + 1 >= session.steps,
-            (*self.messages, message),
-            reply["calls"],
-        )
+        last = self.steps + 1 >= session.steps
+        if reason_of_silence := reply.get("empty"):
+            return self._silent(reason_of_silence, last)
+        messages, calls = (*self.messages, message), reply["calls"]
         conversation = replace(
-            self, messages=messages, steps=self.steps + 1, calls=calls, verdict="answer", fault=None
+            self,
+            messages=messages,
+            steps=self.steps + 1,
+            calls=calls,
+            verdict="answer",
+            fault=None,
+            is_silent=False,
         )
         answer_call = next((call for call in calls if call["tool"] == ""), None)
         if calls and answer_call is None:
@@ -197,6 +210,21 @@ class Conversation:
             again = not last and self.asked < ASKED_AGAIN
             return replace(conversation, verdict="again" if again else "answer", fault=error)
 
+    def _silent(self, what: str, last: bool) -> Conversation:
+        """The conversation after a reply with nothing in it: the model is asked once more (decision
+        D130). No provider takes such a reply as a message, so the next request does not have it."""
+        again = ", also when it was asked again" if self.is_silent else ""
+        message = f"the model replied with {what}{again}"
+        empty = Diagnostic("model.empty", message, hint=_SILENT_HINT)
+        return replace(
+            self,
+            steps=self.steps + 1,
+            calls=(),
+            verdict="answer" if last or self.is_silent else "again",
+            fault=StepError(empty),
+            is_silent=True,
+        )
+
     def observed(self, values: Sequence[Value]) -> Conversation:
         """The conversation with the results of the tools."""
         both = zip(self.calls, values, strict=True)
@@ -213,7 +241,8 @@ class Conversation:
         results = [_result(call, text, True) for call in self.calls] or [
             {"role": "user", "text": text}
         ]
-        return replace(self, messages=(*self.messages, *results), asked=self.asked + 1)
+        asked = self.asked if self.is_silent else self.asked + 1
+        return replace(self, messages=(*self.messages, *results), asked=asked)
 
     @property
     def used_tools(self) -> list[Value]:
@@ -238,6 +267,8 @@ class Conversation:
     @property
     def objection(self) -> str:
         assert self.fault is not None, "an answer is rejected for a reason"
+        if self.is_silent:
+            return "Your reply has no text. Answer now."
         return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
 
 

@@ -76,7 +76,8 @@ def _reply(record: Record) -> Json:
     if not isinstance(reply, Mapping):
         return found | {"text": "the reply is not in the journal"}
     found["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
-    if thinking := _thinking(reply.get("kept")):
+    written = str(reply.get("thinking") or "")
+    if thinking := _thinking(reply.get("kept")) or written:
         found["thinking"] = plain(thinking, MOST_TEXT)
     found["calls"] = [
         {"tool": line(str(call.get("tool")), 60), "arguments": value_json(call.get("arguments"))}

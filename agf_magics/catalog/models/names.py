@@ -1,0 +1,41 @@
+"""The names of tools in a form that all providers accept, and back."""
+
+from __future__ import annotations
+
+import re
+
+from .messages import NAMELESS, Request
+
+_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+class Names:
+    """The names of the tools of a request."""
+
+    def __init__(self, request: Request) -> None:
+        self.sent: dict[str, str] = {}
+        for tool in request.tools:
+            self.sent[tool.name] = self._free(_NAME.sub("_", tool.name)[:64])
+        self.ours = {sent: name for name, sent in self.sent.items()}
+        self.answer = self._free("final_answer")
+        self.offers_answer = False
+        """Whether the structured answer is offered as a call."""
+
+    def _free(self, name: str) -> str:
+        taken = set(self.sent.values())
+        return next(
+            free
+            for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)))
+            if free not in taken
+        )
+
+    def tool_of(self, sent: str | None) -> str:
+        """Our name of a tool; empty for the structured answer."""
+        if not sent or not sent.strip():
+            return NAMELESS
+        if self.offers_answer and sent == self.answer:
+            return ""
+        return self.ours.get(sent, sent)
+
+    def of(self, name: str) -> str:
+        return self.sent.get(name, _NAME.sub("_", name)[:64] or "_")

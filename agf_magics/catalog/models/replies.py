@@ -1,0 +1,215 @@
+"""Whether a reply is an answer (decision D130), decided here for all models, streamed or in one piece.
+
+A reply that is none raises `ModelFault`: its provider refused or filtered it, failed, or broke it
+off. One with nothing in it says so, and its session asks once more. Calls without a name, or of
+what was not offered, stay in the reply: the model is told, and may correct itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_ai import messages as ai
+from pydantic_ai.models import Model as Made
+
+from ...flow.sessions.session import read_json
+from ...values.value import Value
+from .errors import filtered, server_failed, unended
+from .failed import ModelFault
+from .messages import Reply, Request, Tokens, ToolCall
+from .names import Names
+from .reasoning import split_reasoning
+from .streams import as_text
+from .wire import Heard
+
+MOST_TOKENS = 10**12
+"""Tokens of one request; more is a server's mistake."""
+
+WRAPPED = "answer"
+"""The field of the object that wraps any other answer: providers accept only objects."""
+
+_KEPT = (
+    "kind",
+    "parts",
+    "provider_name",
+    "provider_url",
+    "canonical_system",
+    "provider_details",
+    "provider_response_id",
+    "model_name",
+)
+"""The parts of a reply that its provider may need in the next request."""
+
+_MARKS_END = frozenset({"openai", "anthropic", "google", "google-gla", "google-vertex", "azure"})
+"""Providers that end each reply with the reason of its end."""
+
+_MARKS_STREAMS = frozenset({"server", "ollama", "deepseek", "openrouter", "groq", "mistral"})
+"""Those that do it in streams. In one piece some leave it out, and the JSON shows that it is
+whole."""
+
+_NOT_ENDED = frozenset({"in_progress", "queued", "incomplete"})
+_FILTERED = frozenset(
+    [
+        "content_filter",
+        "content_filtered",
+        "refusal",
+        "refused",
+        "safety",
+        "recitation",
+        "prohibited_content",
+        "blocklist",
+        "spii",
+        "guardrail_intervened",
+        "sensitive",
+    ]
+)
+"""Reasons of an end that proxies pass on as their provider says them, in lower case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What the library has read of a reply, and how it came."""
+
+    said: ai.ModelResponse
+    model: Made
+    name: str
+    """The name of the model, for messages."""
+    heard: Heard
+    streamed: bool = False
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        return self.said.provider_details or {}
+
+    @property
+    def why(self) -> str:
+        """The reason of its end in the words of its provider; empty: it did not say."""
+        return str(self.details.get("finish_reason") or "")
+
+    @property
+    def spoken(self) -> tuple[str, str]:
+        """The reasoning in the text, and the text without it."""
+        text, heard = self.written, self.heard.text or ""
+        # The library takes tags out of texts of the Chat protocol wherever they stand.
+        return split_reasoning(heard if "<think" in heard else text)
+
+    @property
+    def written(self) -> str:
+        """The text as the library has read it."""
+        return "".join(part.content for part in self.said.parts if isinstance(part, ai.TextPart))
+
+
+def read_reply(response: Response, request: Request, names: Names) -> Reply:
+    """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
+    said = response.said
+    usage = _usage(said)
+    calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
+    reasoning, text = response.spoken
+    if fault := _not_an_answer(response, text, bool(calls)):
+        fault.used = usage
+        raise fault
+    reply: Reply = {"text": _unwrapped_text(text, request.schema), "calls": calls, "usage": usage}
+    given = next((call for call in calls if call["tool"] == ""), None)
+    if given is not None and "fault" not in given:
+        reply["answer"] = _unwrapped(given["arguments"], request.schema)
+    if said.finish_reason == "length":
+        reply["cut"] = True
+    if response.streamed and not _has_reason(response):
+        reply["unended"] = True
+    if not calls and not text.strip():
+        reply["empty"] = _what_is_there(response)
+    if reasoning:
+        reply["thinking"] = reasoning
+    if any(not _plain(part) for part in said.parts):
+        (whole,) = ai.ModelMessagesTypeAdapter.dump_python([said], mode="json")
+        reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
+    return reply
+
+
+def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
+    """Why the reply is no answer; None: it is one, or is asked for again."""
+    said, why, details = response.said, response.why, response.details
+    if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
+        told = details.get("refusal") or details.get("block_reason_message") or text.strip()
+        return filtered(
+            response.name, str(told or why or details.get("block_reason") or "no reason")
+        )
+    if said.finish_reason == "error" or why.lower() in ("error", "failed"):
+        return server_failed(response.name, text.strip() or why or "it does not say why")
+    is_silent = not text and not has_calls
+    if not _has_reason(response) and not (
+        response.heard.is_done or (is_silent and not response.streamed)
+    ):
+        return unended(response.name)
+    return None
+
+
+def _has_reason(response: Response) -> bool:
+    """Whether the reply says why it ended, where its protocol does that."""
+    if not response.streamed and not response.heard.kind:
+        return True  # a model object without a server replies as a whole
+    system = response.model.system
+    says = system in _MARKS_END or (response.streamed and system in _MARKS_STREAMS)
+    return not says or (bool(response.why) and response.why not in _NOT_ENDED)
+
+
+def _what_is_there(response: Response) -> str:
+    """What an empty reply has."""
+    if response.said.finish_reason == "length":
+        return "nothing: it reached its maximum number of tokens before its answer"
+    parts = response.said.parts
+    has_reasoning = any(isinstance(part, ai.ThinkingPart) for part in parts)
+    return "reasoning only" if has_reasoning or response.written.strip() else "nothing"
+
+
+def _usage(said: ai.ModelResponse) -> Tokens:
+    used = said.usage
+    usage: Tokens = {"input": _tokens(used.input_tokens), "output": _tokens(used.output_tokens)}
+    if used.cache_read_tokens:
+        usage["cache_read"] = _tokens(used.cache_read_tokens)
+    if used.cache_write_tokens:
+        usage["cache_write"] = _tokens(used.cache_write_tokens)
+    return usage
+
+
+def _tokens(count: int) -> int:
+    """A server may answer any number; one that no model can have used is no number."""
+    return count if 0 <= count < MOST_TOKENS else 0
+
+
+def _plain(part: Any) -> bool:
+    """Whether a text or a call without provider data."""
+    known = isinstance(part, ai.TextPart | ai.ToolCallPart)
+    return known and not getattr(part, "provider_details", None) and not getattr(part, "id", None)
+
+
+def _call(part: ai.ToolCallPart, names: Names) -> ToolCall:
+    tool = names.tool_of(part.tool_name)
+    read, why = read_json(as_text(part.args) or "{}")
+    if read is None and not why:  # some servers write null for no arguments
+        read = {}
+    call: ToolCall = {"id": part.tool_call_id, "tool": tool, "arguments": read}
+    if why or not isinstance(read, dict):
+        call["arguments"] = part.args
+        call["fault"] = f"are not JSON: {why}" if why else "are not a JSON object"
+    return call
+
+
+def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
+    """A structured answer that is text, without the object that wraps it."""
+    if schema is None or schema.get("type") == "object" or WRAPPED not in text:
+        return text
+    with suppress(ValueError, RecursionError):
+        whole = json.loads(text)
+        if isinstance(whole, dict) and {*whole} == {WRAPPED}:
+            return json.dumps(whole[WRAPPED], ensure_ascii=False)
+    return text
+
+
+def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
+    wrapped = schema is not None and schema.get("type") != "object"
+    return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer

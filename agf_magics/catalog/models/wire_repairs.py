@@ -1,0 +1,239 @@
+"""What servers get wrong in the form of a reply, and how it is put right (decision D130).
+
+Only the form: which numbers, names and indexes a reply has. What it means is decided in replies.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+Json = dict[str, Any]
+
+_WORDS = {
+    "rate_limit": 429,
+    "too_many_requests": 429,
+    "resource_exhausted": 429,
+    "insufficient_quota": 402,
+    "billing": 402,
+    "overloaded": 503,
+    "unavailable": 503,
+    "authentication": 401,
+    "unauthenticated": 401,
+    "invalid_api_key": 401,
+    "permission": 403,
+    "not_found": 404,
+    "invalid_request": 400,
+    "invalid_argument": 400,
+    "context_length": 400,
+}
+"""Beginnings of the names of errors, and the statuses with which they are sent."""
+
+
+def error_status(reply: Json) -> int:
+    """The HTTP status of the error in an answer of status 200; 0: there is none.
+
+    >>> error_status({"error": {"code": 502}}), error_status({"choices": [], "error": None})
+    (502, 0)
+    """
+    error = reply.get("error")
+    if not error and "error" not in (reply.get("type"), reply.get("object")):
+        return 500 if reply.get("status") == "failed" else 0
+    fields = [*_mapping(error).values(), reply.get("code"), reply.get("status")]
+    return next(filter(None, map(_status, fields)), 500)
+
+
+def _status(field: object) -> int:
+    if isinstance(field, int) and not isinstance(field, bool):
+        return field if 400 <= field < 600 else 0
+    if not isinstance(field, str):
+        return 0
+    if field.isdecimal() and len(field) == 3:
+        return _status(int(field))
+    name = field.lower().removesuffix("_error")
+    return next((status for word, status in _WORDS.items() if name.startswith(word)), 0)
+
+
+def is_reply(answer: Json) -> bool:
+    """Whether an answer may be a reply of a protocol: it has its key."""
+    return not answer.keys().isdisjoint(
+        ("choices", "output", "content", "candidates", "promptFeedback")
+    )
+
+
+def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
+    """Put the form of a reply right, or that of a piece of one. Returns whether it was wrong.
+
+    ``is_whole``: whether it is a reply in one piece."""
+    wrong = [_repair_usage(holder) for holder in _holders(reply)]
+    if is_whole and "choices" in reply:
+        wrong.append(_repair_completion(reply))
+    for choice in map(_mapping, _listed(reply, "choices")):
+        wrong += [
+            _repair_call(_mapping(call)) for call in _listed(choice.get("message"), "tool_calls")
+        ]
+        wrong += [
+            calls.repair(_mapping(call)) for call in _listed(choice.get("delta"), "tool_calls")
+        ]
+    wrong += [_repair_name(item) for item in _items(reply)]
+    return any(wrong)
+
+
+def _repair_completion(reply: Json) -> bool:
+    """A reply of the Chat protocol in one piece; without a choice it is an empty one."""
+    missing = {name: value for name, value in _HEAD.items() if reply.get(name) is None}
+    reply.update(missing)
+    if reply["choices"]:
+        return bool(missing)
+    message = {"role": "assistant", "content": None}
+    reply["choices"] = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return True
+
+
+_HEAD = {"id": "", "object": "chat.completion", "created": 0, "model": ""}
+
+
+class CallNumbers:
+    """The numbers of the calls of a streamed reply. Some servers send each call as number 0, with
+    an id of its own (lens #49, litellm PR #11558)."""
+
+    def __init__(self) -> None:
+        self._ids: dict[int, str] = {}
+        """The id of each call, by its number."""
+        self._has_arguments: set[int] = set()
+        self._now: dict[int, int] = {}
+        """The number that a call now has, by the number that its server sends."""
+
+    def repair(self, call: Json) -> bool:
+        """Put the number and the name of a piece of a call right. Returns whether it was wrong."""
+        sent, id, function = call.get("index"), call.get("id"), _mapping(call.get("function"))
+        if not isinstance(sent, int):
+            return False
+        number = self._now.get(sent, sent)
+        is_first = number not in self._ids
+        if not is_first and self._is_another(number, id, function):
+            known = next((n for n, known in self._ids.items() if id and known == id), None)
+            number, is_first = (max(self._ids) + 1, True) if known is None else (known, False)
+        self._now[sent] = number
+        self._ids.setdefault(number, id if isinstance(id, str) else "")
+        if function.get("arguments"):
+            self._has_arguments.add(number)
+        is_nameless = is_first and function.get("name") is None and "function" in call
+        if is_nameless:
+            call["function"] = {**function, "name": ""}
+        call["index"] = number
+        return number != sent or is_nameless
+
+    def _is_another(self, number: int, id: object, function: Json) -> bool:
+        """Whether this is no further piece of the call with that number."""
+        before = self._ids[number]
+        if id and before:
+            return id != before
+        return bool(function.get("name")) and number in self._has_arguments and not before
+
+
+def _repair_call(call: Json) -> bool:
+    """A call of the Chat protocol in one piece."""
+    function = _mapping(call.get("function"))
+    if call.get("type", "function") != "function":
+        return False
+    name, given = function.get("name"), function.get("arguments")
+    repaired = {
+        "name": name if isinstance(name, str) else "",
+        "arguments": given if isinstance(given, str) else json.dumps(given) if given else "",
+    }
+    if repaired == function:
+        return False
+    call["function"] = {**function, **repaired}
+    return True
+
+
+def _repair_name(item: Json) -> bool:
+    """A call of Anthropic's, Google's or the Responses protocol."""
+    if item.get("type") in ("tool_use", "function_call"):
+        call = item
+    elif isinstance(item.get("functionCall"), dict):
+        call = item["functionCall"]
+        if "args" in call and not isinstance(call["args"], dict) and call["args"] in ("null", ""):
+            del call["args"]
+            call.setdefault("name", "")
+            return True
+    else:
+        return False
+    if isinstance(call.get("name"), str):
+        return False
+    call["name"] = ""
+    return True
+
+
+def _items(reply: Json) -> Iterator[Json]:
+    """What may be a call, in a reply or in an event of a stream."""
+    inner = _mapping(reply.get("response"))
+    listed = [*_listed(reply, "output"), *_listed(reply, "content"), *_listed(inner, "output")]
+    for candidate in _listed(reply, "candidates"):
+        listed += _listed(_mapping(candidate).get("content"), "parts")
+    for item in (*listed, reply.get("item"), reply.get("content_block")):
+        if isinstance(item, dict):
+            yield item
+
+
+def _holders(reply: Json) -> Iterator[Json]:
+    """What may have numbers of tokens, in a reply or in an event of a stream."""
+    yield reply
+    yield _mapping(reply.get("response"))
+    yield _mapping(reply.get("message"))
+
+
+def _repair_usage(holder: Json) -> bool:
+    """Numbers of tokens are whole numbers, and what is none is left out; Chat has all three."""
+    wrong = False
+    for key in ("usage", "usageMetadata"):
+        usage = holder.get(key)
+        if usage is None:
+            continue
+        if not isinstance(usage, dict):
+            holder[key], wrong = None, True
+            continue
+        for numbers in (usage, *filter(None, map(_mapping, usage.values()))):
+            for name in [
+                name for name in numbers if name.lower().endswith(("tokens", "tokencount"))
+            ]:
+                wrong |= _repair_number(numbers, name)
+        needed = next((names for sign, names in _NEEDED.items() if sign in holder), ())
+        if missing := [name for name in needed if usage.get(name) is None]:
+            usage.update(dict.fromkeys(missing, 0))
+            if "total_tokens" in missing:
+                usage["total_tokens"] = sum(usage[name] for name in needed[:2])
+            wrong = True
+    return wrong
+
+
+_NEEDED = {
+    "choices": ("prompt_tokens", "completion_tokens", "total_tokens"),
+    "output": ("input_tokens", "output_tokens", "total_tokens"),
+}
+"""The numbers that a protocol always has, by the key of its replies."""
+
+
+def _repair_number(numbers: Json, name: str) -> bool:
+    value = numbers[name]
+    if isinstance(value, int | dict | None):
+        return False
+    if isinstance(value, str) and value.isdecimal() and len(value) < 16:
+        numbers[name] = int(value)
+    elif isinstance(value, float) and math.isfinite(value):
+        numbers[name] = round(value)
+    else:
+        del numbers[name]
+    return True
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: object, key: str) -> list[Any]:
+    listed = _mapping(value).get(key)
+    return listed if isinstance(listed, list) else []
