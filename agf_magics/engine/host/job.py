@@ -16,6 +16,7 @@ from ..threads.awaiting import StillRunning
 from ..threads.call_threads import Call
 from ..threads.call_threads import running as on_this_thread
 from ..threads.rights import rights, under
+from .held_interrupt import INTERRUPT
 from .host import Host
 from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
@@ -145,7 +146,7 @@ class Job(Generic[T]):
             else:
                 Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
         except KeyboardInterrupt:
-            self.cancel("interrupt")
+            self.cancel(INTERRUPT)
             raise
         finally:
             if around is not None:

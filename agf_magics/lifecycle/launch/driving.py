@@ -13,7 +13,7 @@ from ...engine import run as engine
 from ...engine.calls.failures import describe_exception
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
-from ...engine.host.held_interrupt import Held
+from ...engine.host.held_interrupt import INTERRUPT, Held
 from ...engine.host.interrupts import hold_for
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
@@ -26,7 +26,7 @@ from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ..input.options import replaying
 from ..runs.live import live
-from ..runs.run import Run
+from ..runs.run import Run, RunInterrupted
 
 
 def make_emitter(run: Run) -> Callable[[Event], None]:
@@ -65,14 +65,17 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
 
 def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
     """Wait for the end of a run that was started while interrupts are ``held``. An exception
-    cancels the run; an interrupt raises nothing."""
+    cancels the run. Raises RunInterrupted after its end if a person has interrupted it, so that no
+    code goes on that only handles errors (decision D140)."""
     try:
         wait(run)
     except BaseException:
-        run.cancel("interrupt")
+        run.cancel(INTERRUPT)
         raise
     finally:
         held.ended = True
+    if run._interrupted:
+        raise RunInterrupted(run)
     return run
 
 
@@ -165,7 +168,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
         case asyncio.CancelledError() as stop:
             run._end_early("cancelled", getattr(stop, "left_running", "left running"))
             run._set_cancelled(stop)
-            if run._cancel_reason in (None, "interrupt"):
+            if run._interrupted or run._cancel_reason is None:
                 live.interrupted.append((run, time.monotonic()))
         case AgfError() as error:
             assert isinstance(error, StepError), "every failure in a run is a step's failure"

@@ -21,7 +21,7 @@ from ...catalog import Registry
 from ...flow.steps import Flow
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, RunInterrupted
 from ...pictures.plain import line, plain
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.excerpt import wrapped
@@ -51,7 +51,7 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
             )
         return render(shell, error)
 
-    for kind in (AgfError, BadSetting):
+    for kind in (AgfError, BadSetting, RunInterrupted):
         setattr(kind, HOOK, hook)
         undo.callback(delattr, kind, HOOK)
 
@@ -134,14 +134,17 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         undo.callback(table.pop, kind, None)
 
 
-def render(shell: Any, error: AgfError) -> list[str]:
+def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     """The lines of an error; of a failed step also the frames of the code that failed, as
     ``%xmode`` has them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
+    name = type(error).__name__
+    if isinstance(error, RunInterrupted):
+        error = error.error
     findings = merge_equal(error.diagnostics)
     for finding in findings[:MOST]:
-        head = type(error).__name__ if finding.severity == "error" else finding.severity
+        head = name if finding.severity == "error" else finding.severity
         first, *rest = plain(str(finding), 20_000).split("\n")
         message = wrapped(f"{head}: {first}").removeprefix(head)
         lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]

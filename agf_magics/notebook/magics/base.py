@@ -12,6 +12,7 @@ from IPython.core.magic import Magics, no_var_expand
 
 from ...commands.line import Command, read
 from ...commands.values import with_run_ids
+from ...lifecycle.runs.run import RunInterrupted
 from ...text.diagnostics import AgfError
 from ..notebook import Notebook
 
@@ -45,6 +46,8 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 return magic(self, with_run_ids(parsed, self.notebook.names), *body)
             except AgfError as error:
                 failure = error
+            except RunInterrupted as interrupt:
+                failure = interrupt
             except KeyboardInterrupt:
                 failure = KeyboardInterrupt()
             # Outside of the except: IPython renders an error differently if its context is an
