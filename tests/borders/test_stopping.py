@@ -151,7 +151,8 @@ def test_an_interrupt_of_a_script_that_nothing_handles_ends_it_as_any_other(tmp_
 
 CELLS = {
     "%run_pipeline": "get_ipython().run_line_magic('run_pipeline', 'p')",
-    "%%pipeline --run": "get_ipython().run_cell_magic('pipeline', '--run', '{pipeline: p, steps: [{tool: {name: press}}]}')",
+    "%%pipeline --run": "get_ipython().run_cell_magic('pipeline', '--run', "
+    "'{pipeline: p, steps: [{tool: {name: press}}]}')",
     "%%graph --run": "get_ipython().run_cell_magic('graph', 'g --run', "
     "'{nodes: {a: {type: python, tool: press}}, edges: [{from: START, to: a}]}')",
     "agf.run": "agf.run('p', raises=False)",

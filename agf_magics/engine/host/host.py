@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -107,9 +108,14 @@ class Host:
             return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()
-        return await in_time(
-            lambda: awaited(cross(function, arguments), self.grace), timeout, timeout
-        )
+        return await in_time(partial(self._here, function, arguments), timeout, timeout)
+
+    async def _here(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
+        """`make_call` in this task."""
+        # In the time limit of the call, which its context then has. A copy also here: a step must
+        # not see what the one before it has set.
+        context = copy_context()
+        return await awaited(context.run(cross, function, arguments), self.grace, context)
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
@@ -256,7 +262,7 @@ class Host:
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
-        return await awaited(call.result, self.grace)
+        return await awaited(call.result, self.grace, call.context)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
@@ -107,25 +108,51 @@ def start_on_engine(run: Run) -> None:
 
 
 async def run_here(run: Run) -> None:
-    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
-    cancelled, but not if only the run was."""
+    """Run ``run`` on the running loop to its end. Raises the CancelledError of the awaiting task
+    if that was cancelled, but not if only the run was."""
     run._emit = make_emitter(run)
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    loop = asyncio.get_running_loop()
     _hold_context(run)
     live.add(run)
-    outcome: tuple[engine.Done] | BaseException
-    try:
-        outcome = (await loop_module.here(partial(_main, run)),)
-    except BaseException as error:
-        outcome = error
+    # A task of its own: anyio cancels the awaiting task again and again until it ends, and calls
+    # that stop would lose their grace. And the context of the caller stays as it is.
+    task = loop.create_task(_outcome_of(run))
+    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    stop = await _finish(task)
     run._stop = None
+    outcome = asyncio.CancelledError() if task.cancelled() else task.result()
     _end(run, outcome)
-    if isinstance(outcome, asyncio.CancelledError) and run._reason is not None:
-        task.uncancel()
-    elif isinstance(outcome, BaseException) and not isinstance(outcome, AgfError):
+    if stop is not None:
+        raise stop  # itself: anyio knows its cancellation by its message
+    if isinstance(outcome, BaseException) and not isinstance(
+        outcome, AgfError | asyncio.CancelledError
+    ):
         raise outcome
+
+
+async def _outcome_of(run: Run) -> tuple[engine.Done] | BaseException:
+    """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
+    try:
+        return (await loop_module.here(partial(_main, run)),)
+    except BaseException as error:
+        return error
+
+
+async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
+    """Wait until ``task`` ends, and cancel it if this one is cancelled; with what cancelled it."""
+    stop: asyncio.CancelledError | None = None
+    try:
+        while not task.done():
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError as error:
+                # The same again is no second cancellation of a person, who gives no message.
+                if stop is None or not error.args or error.args != stop.args:
+                    task.cancel()
+                stop = stop or error
+    finally:
+        task.cancel()  # of no effect unless the loop was closed around it
+    return stop
 
 
 async def _main(run: Run, place: host.Host) -> engine.Done:
