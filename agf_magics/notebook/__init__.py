@@ -36,6 +36,7 @@ def load(shell: Any) -> None:
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
+    from .output.place import watch_clears
 
     unload(shell)
     before = shell.config.get("AgfMagics")
@@ -65,6 +66,7 @@ def load(shell: Any) -> None:
         shell.events.register("post_run_cell", tell_edited)
         undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
+        watch_clears(undo, shell)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")

@@ -45,8 +45,8 @@ class RunOptions:
     functions."""
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
-    enter: Callable[[], None] | None = None
-    """Called once, in the context of the run, before its first step: it reserves the place of the
+    enter: Callable[[Any], None] | None = None
+    """Called once with the run, in the context of the run, before its first step: it reserves the place of the
     output."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""

@@ -90,7 +90,7 @@ def start_on_engine(run: Run) -> None:
     try:
         run._job = job.Job(
             partial(_main, run),
-            enter=run._options.enter,
+            enter=partial(run._options.enter, run) if run._options.enter else None,
             waited=not run.background,
             over=partial(_end, run),
             limit=_limit(run),

@@ -17,6 +17,8 @@ from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
 
+from IPython.core.displayhook import CapturingDisplayHook
+
 from ...catalog import Registry
 from ...flow.steps import Flow
 from ...lifecycle.launch.launch import arun
@@ -120,13 +122,22 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         return registered.everything(found)
 
     def run(found: Run) -> None:
+        # `%%capture` would keep an empty output.
+        if isinstance(sys.displayhook, CapturingDisplayHook):
+            raise NotImplementedError
         if not is_shown(found):
             show_ended(found, shell)
+
+    def captured(found: Run, **_: Any) -> dict[str, str]:
+        if is_shown(found):
+            return {"text/plain": repr(found)}
+        return dict(found._repr_mimebundle_())
 
     formatter = shell.display_formatter
     for table, kind, shown in (
         (formatter.mimebundle_formatter, Flow, flow),
         (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.mimebundle_formatter, Run, captured),
         (formatter.ipython_display_formatter, Run, run),
         (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
