@@ -36,6 +36,7 @@ def load(shell: Any) -> None:
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
+    from .output.ask import ask_in_turn
     from .output.place import watch_clears
 
     unload(shell)
@@ -67,6 +68,7 @@ def load(shell: Any) -> None:
         undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
         watch_clears(undo, shell)
+        ask_in_turn(undo, shell)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")

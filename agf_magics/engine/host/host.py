@@ -173,6 +173,11 @@ class Host:
                 time.monotonic() - self._asked_at if self._questions else 0.0
             )
 
+    def make_soon(self, call: Call) -> None:
+        """Let the thread that waits for the run make ``call``, when its turn has come."""
+        assert self._calls is not None, "a thread waits for the run"
+        self._calls.put(call)
+
     def stop(self, late: bool = False) -> None:
         """No further step starts, even if a tool undoes the cancellation of its task.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from ...catalog import Registry
 from ...engine.host.host import Asker

@@ -16,6 +16,7 @@ from ...engine.host import host, job
 from ...engine.host import loop as loop_module
 from ...engine.host.held_interrupt import INTERRUPT, Held
 from ...engine.host.interrupts import hold_for
+from ...engine.host.prompts import Prompts
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
 from ...engine.shapes.table import SHAPES
@@ -165,7 +166,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
         from ...workers.call_queue import CallQueue
 
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
-    with watched_stdout() if options.stream else contextlib.nullcontext():
+    with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
             run._linked,
             run._given,
