@@ -23,6 +23,7 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
     loads nothing."""
     from ..catalog import default
+    from ..engine.threads.prints import Streams
     from .completion import editor, shift_tab
     from .completion.tab import known, matcher
     from .config import AgfMagics
@@ -69,6 +70,11 @@ def load(shell: Any) -> None:
         _install_askers(undo, shell, config)
         watch_clears(undo, shell)
         ask_in_turn(undo, shell)
+        undo.callback(setattr, Streams, "deferred", Streams.deferred)
+        Streams.deferred = True
+        for event in ("pre_run_cell", "post_run_cell"):
+            shell.events.register(event, _put_back)
+            undo.callback(shell.events.unregister, event, _put_back)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
@@ -108,6 +114,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
+
+
+def _put_back(_: object = None) -> None:
+    from ..engine.threads.prints import Streams
+
+    Streams.put_back()
 
 
 def _forget(shell: Any, before: Any) -> None:

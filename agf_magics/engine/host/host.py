@@ -21,6 +21,7 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.events import Question
 from ..threads.awaiting import Result, StillRunning, TimedOut, awaited, cross
 from ..threads.call_threads import Call, Workers
+from ..threads.prints import Streams
 from ..threads.remote_calls import RemoteCalls, Terms
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 
@@ -52,7 +53,10 @@ class Host:
         self,
         calls: SimpleQueue[Call | None] | None = None,
         grace: float = 2.0,
+        *,
+        in_background: bool = False,
     ) -> None:
+        """``in_background``: whether other code of the person runs beside it."""
         self.grace = grace
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
@@ -60,6 +64,7 @@ class Host:
         self._calls, self.waited = calls, calls is not None
         """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
         turns."""
+        self._streams = Streams(in_background)
         self.turned = time.monotonic()
         """When the loop had its last turn."""
         self._stopped = self._late = False
@@ -103,9 +108,11 @@ class Host:
         """
         if place == "worker":  # it counts the time of the call
             return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
-        on_thread = place == "thread" or (place == "kernel" and self._calls is not None)
-        if on_thread and not IN_BROWSER:
+        if not IN_BROWSER and place == "kernel" and self._calls is not None:
             return await self._elsewhere(place, function, arguments, timeout)
+        if not IN_BROWSER and place == "thread":
+            with self._streams():
+                return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()
         return await in_time(partial(self._here, function, arguments), timeout, timeout)

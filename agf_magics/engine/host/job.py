@@ -91,7 +91,7 @@ class Job(Generic[T]):
         self._late = inf
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._host = Host(self._calls if waited else None)
+        self._host = Host(self._calls if waited else None, in_background=not waited)
         self._ended = End()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
