@@ -1,7 +1,7 @@
 """The places where the code of users runs, and how a call is stopped there.
 
 There are four: the engine's loop; the thread that waits for the run, where a blocking function can
-be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
+be interrupted and sqlite, matplotlib and ``pdb.set_trace()`` work; other threads; and workers, which
 are other processes. `Host.make_call` never raises what user code raised.
 """
 

@@ -46,12 +46,16 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
     def hook(error: Any) -> list[str]:
         if is_full():
-            return list(
+            lines = list(
                 shell.InteractiveTB.structured_traceback(
                     type(error), error, error.__traceback__, tb_offset=0
                 )
             )
-        return render(shell, error)
+        else:
+            lines = render(shell, error)
+        if (frames := _for_debugger(error)) is not None:  # after it is rendered
+            error.__traceback__ = sys.last_traceback = frames
+        return lines
 
     for kind in (AgfError, BadSetting, RunInterrupted):
         setattr(kind, HOOK, hook)
@@ -236,6 +240,25 @@ def _without_ours(tb: TracebackType) -> TracebackType | None:
     shown = None
     for frame in reversed(frames):
         shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _for_debugger(error: BaseException) -> TracebackType | None:
+    """The frames of an error, and of what has failed its step, without ours and those of IPython:
+    `%debug` and `%pdb on` begin at the innermost one, in the tool, and `up` leads to the cell.
+    None: there are no others."""
+    cause = error.__cause__ if isinstance(error, StepError) else None
+    frames: list[TracebackType] = []
+    for trace in (error.__traceback__, cause.__traceback__ if cause is not None else None):
+        while trace is not None:
+            frame = trace.tb_frame
+            module = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if not frame.f_code.co_filename.startswith(OURS) and module != "IPython":
+                frames.append(trace)
+            trace = trace.tb_next
+    shown = None
+    for trace in reversed(frames):
+        shown = TracebackType(shown, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
     return shown
 
 
