@@ -45,14 +45,7 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
     instead."""
 
     def hook(error: Any) -> list[str]:
-        if is_full():
-            lines = list(
-                shell.InteractiveTB.structured_traceback(
-                    type(error), error, error.__traceback__, tb_offset=0
-                )
-            )
-        else:
-            lines = render(shell, error)
+        lines = _full(shell, error) if is_full() else render(shell, error)
         if (frames := _for_debugger(error)) is not None:  # after it is rendered
             error.__traceback__ = sys.last_traceback = frames
         return lines
@@ -93,6 +86,15 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
 
     shell.events.register("post_run_cell", after_cell)
     undo.callback(shell.events.unregister, "post_run_cell", after_cell)
+
+
+def _full(shell: Any, error: BaseException) -> list[str]:
+    """Python's traceback."""
+    return list(
+        shell.InteractiveTB.structured_traceback(
+            type(error), error, error.__traceback__, tb_offset=0
+        )
+    )
 
 
 def _is_run_not_awaited(value: object) -> bool:

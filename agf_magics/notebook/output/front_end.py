@@ -1,6 +1,6 @@
 """What the front end of the kernel can do, as far as the kernel sees it.
 
-Environment variables decide only whether a widget is opened (decision D19).
+Environment variables decide only whether a widget is opened (decision D142).
 """
 
 from __future__ import annotations
