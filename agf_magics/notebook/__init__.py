@@ -6,6 +6,8 @@ shell, in the opposite order.
 
 from __future__ import annotations
 
+import functools
+import re
 import threading
 import time
 from contextlib import ExitStack
@@ -176,12 +178,27 @@ def _cancel_background_runs() -> None:
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
     """Register the magics, and on unloading restore those that had their names before."""
     manager = shell.magics_manager
+    # IPython 9 imports it only then, and a later import would put it in the place of ours.
+    older = {name: shell.find_line_magic(name) for name in magics.replaced}
     tables = {kind: dict(table) for kind, table in manager.magics.items()}
     shell.register_magics(magics)
     for kind, names in magics.magics.items():
         for name in names:
             undo.callback(_restore, manager.magics[kind], name, tables[kind].get(name))
+            if kind == "line" and (before := older.get(name)) is not None:
+                ours = manager.magics[kind][name]
+                manager.magics[kind][name] = _either(ours, before, magics.replaced[name])
     undo.callback(manager.registry.pop, type(magics).__name__, None)
+
+
+def _either(ours: Any, before: Any, lines: re.Pattern[str]) -> Any:
+    """A line magic that is still the one ``before`` it for ``lines``."""
+
+    @functools.wraps(ours)
+    def magic(line: str, **named: Any) -> Any:
+        return before(line) if lines.fullmatch(line.strip()) else ours(line, **named)
+
+    return magic
 
 
 def _restore(table: dict[str, Any], name: str, before: Any) -> None:

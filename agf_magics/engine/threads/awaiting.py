@@ -20,6 +20,12 @@ Result = tuple[bool, Any]
 """Whether the call succeeded, and its value or its exception."""
 
 
+OTHER_LOOP = (
+    "it returned a task of another event loop than the one that would await it: return the "
+    "coroutine itself, or make it `async def` and await"
+)
+
+
 class TimedOut(TimeoutError):
     """A call exceeded its time limit; unlike a TimeoutError that the tool itself raised."""
 
@@ -93,6 +99,8 @@ async def awaited(result: Result, grace: float, context: Context) -> Result:
     ok, value = result
     if not ok or not is_awaitable(value):
         return result
+    if isinstance(value, asyncio.Future) and value.get_loop() is not asyncio.get_running_loop():
+        return False, RuntimeError(OTHER_LOOP)  # asyncio's message names the task of the engine
     # A future, or an object with `__await__`: only a coroutine can be sent to.
     coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
     task = asyncio.current_task()

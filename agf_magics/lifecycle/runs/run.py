@@ -134,12 +134,24 @@ class BaseRun:
             if name.startswith("_") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
             names = [each for each in dir(self) if not each.startswith("_")]
-            raise AttributeError(
-                f"a run has no {name!r}: {suggest(name, names) or 'dir(…) lists what it has'}"
-            )
+            near = suggest(name, names) or "dir(…) lists what it has"
+            raise AttributeError(f"a run has no {name!r}: {self._store_hint(name) or near}")
 
         def __getitem__(self, name: object) -> NoReturn:
-            raise TypeError(f"a run is not read with brackets: write run.{name}")
+            how = self._store_hint(name) or f"write run.{name}"
+            raise TypeError(f"a run is not read with brackets: {how}")
+
+        def _store_hint(self, name: object) -> str:
+            """How to read a named result; empty if there is none of that name."""
+            stores = getattr(self, "stores", {})
+            return f"write run.stores[{name!r}]" if name in stores else ""
+
+        def __reduce__(self) -> NoReturn:
+            raise TypeError(
+                f"a run cannot be pickled or copied: run.output and run.stores are its values, the "
+                f"journal has it as agf.runs({self.run_id!r}), and %runs {self.run_id} --export FILE "
+                f"writes it into a file"
+            )
 
 
 class Run(BaseRun):

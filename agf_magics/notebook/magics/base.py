@@ -5,8 +5,9 @@ notebook.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from IPython.core.magic import Magics, no_var_expand
 
@@ -21,6 +22,10 @@ Magic = Callable[..., Any]
 
 class NotebookMagics(Magics):
     """A group of magics. All groups of a shell share one `Notebook`."""
+
+    replaced: ClassVar[Mapping[str, re.Pattern[str]]] = {}
+    """By the name of a line magic, the lines that still mean the magic of that name which it
+    replaces."""
 
     def __init__(self, shell: Any, notebook: Notebook) -> None:
         super().__init__(shell)
