@@ -42,7 +42,7 @@ with uncollected():
     from .lifecycle.past.past_runs import runs
     from .lifecycle.past.rerun import rerun
     from .lifecycle.past.resume import resume
-    from .lifecycle.runs.run import Run, RunCancelled
+    from .lifecycle.runs.run import Run, RunCancelled, RunInterrupted
     from .limits.limits import Limits
     from .settings.folders import own_files
     from .settings.settings import current
@@ -196,6 +196,7 @@ __all__ = [
     "Retry",
     "Run",
     "RunCancelled",
+    "RunInterrupted",
     "StepError",
     "ToolContext",
     "Workers",

@@ -48,6 +48,7 @@ from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
 from .lifecycle.past.resume import resume_run
+from .lifecycle.runs.run import RunInterrupted
 from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
 from .lifecycle.storage.relink import refused
@@ -82,9 +83,13 @@ OPTIONS = {
 """By the code of an error: the option of the command line that may be missing."""
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong
-    command line."""
+    command line; 130: interrupted."""
     source, words = typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)
@@ -98,6 +103,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except AgfError as error:
         print(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _act(source: Source, words: Sequence[Token]) -> int:
@@ -207,7 +214,8 @@ def _finish(
         run, line = start(chosen), LiveLine(sys.stderr)
         if not quiet and run._job is not None:
             run._job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
-        wait_for(run, held)
+        with suppress(RunInterrupted):  # its progress, and how to resume it, are printed first
+            wait_for(run, held)
     line.clear()
     if not quiet:
         print(progress_text(run.progress, now=clock()), file=sys.stderr)
@@ -217,6 +225,8 @@ def _finish(
         print(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
     for word in parsed.words("--report"):  # also of a failed run
         write_by(word, partial(agf.report, run), sys.stderr)
+    if run._interrupted:
+        return INTERRUPTED
     if run.error is not None and not quiet:
         return 1  # the progress shows the error
     run.result()

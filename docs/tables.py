@@ -198,7 +198,7 @@ API: Mapping[str, tuple[str, ...]] = {
     ),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "ToolContext", "Workers", "Registry", "registry"),
-    "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "Diagnostic"),
+    "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "RunInterrupted", "Diagnostic"),
 }
 """The names of ``agf_magics.__all__`` and of its two modules, by the section of the reference that shows them."""
 

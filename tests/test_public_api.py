@@ -87,7 +87,8 @@ PUBLIC = """
 tool agent transform policy model_agent Registry registry define load evaluate export report draw run arun start rerun
 resume stale runs record replay replay_model import_run Flow Run PastRun Limits Retry ToolContext context NamedContext
 Event Question AgfError
-DefinitionError StepError RunCancelled Diagnostic Workers trace_to agent_tools planning Over score_over compare_over
+DefinitionError StepError RunCancelled RunInterrupted Diagnostic Workers trace_to agent_tools planning Over score_over
+compare_over
 check_over CheckFailed
 """
 

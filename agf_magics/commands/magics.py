@@ -228,7 +228,7 @@ RESUME = Command(
 RERUN = Command(
     name="%rerun",
     about="Run a flow again from one step on: a new run that reuses the results on which the step "
-    "depends.",
+    "depends. With `-l`, `-g` or numbers of lines it is IPython's own.",
     operands=(
         Operand(
             "RUN",

@@ -6,6 +6,8 @@ shell, in the opposite order.
 
 from __future__ import annotations
 
+import functools
+import re
 import threading
 import time
 from contextlib import ExitStack
@@ -23,6 +25,7 @@ def load(shell: Any) -> None:
     """``%load_ext agf_magics``. Raises DefinitionError for an error in pyproject.toml, and then
     loads nothing."""
     from ..catalog import default
+    from ..engine.threads.prints import Streams
     from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
     from .completion.tab import known, matcher
@@ -37,6 +40,8 @@ def load(shell: Any) -> None:
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
+    from .output.ask import ask_in_turn
+    from .output.place import watch_clears
 
     unload(shell)
     before = shell.config.get("AgfMagics")
@@ -68,6 +73,13 @@ def load(shell: Any) -> None:
         shell.events.register("post_run_cell", tell_edited)
         undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
         _install_askers(undo, shell, config)
+        watch_clears(undo, shell)
+        ask_in_turn(undo, shell)
+        undo.callback(setattr, Streams, "deferred", Streams.deferred)
+        Streams.deferred = True
+        for event in ("pre_run_cell", "post_run_cell"):
+            shell.events.register(event, _put_back)
+            undo.callback(shell.events.unregister, event, _put_back)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
@@ -107,6 +119,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
+
+
+def _put_back(_: object = None) -> None:
+    from ..engine.threads.prints import Streams
+
+    Streams.put_back()
 
 
 def _forget(shell: Any, before: Any) -> None:
@@ -163,12 +181,27 @@ def _cancel_background_runs() -> None:
 def _register(undo: ExitStack, shell: Any, magics: Any) -> None:
     """Register the magics, and on unloading restore those that had their names before."""
     manager = shell.magics_manager
+    # IPython 9 imports it only then, and a later import would put it in the place of ours.
+    older = {name: shell.find_line_magic(name) for name in magics.replaced}
     tables = {kind: dict(table) for kind, table in manager.magics.items()}
     shell.register_magics(magics)
     for kind, names in magics.magics.items():
         for name in names:
             undo.callback(_restore, manager.magics[kind], name, tables[kind].get(name))
+            if kind == "line" and (before := older.get(name)) is not None:
+                ours = manager.magics[kind][name]
+                manager.magics[kind][name] = _either(ours, before, magics.replaced[name])
     undo.callback(manager.registry.pop, type(magics).__name__, None)
+
+
+def _either(ours: Any, before: Any, lines: re.Pattern[str]) -> Any:
+    """A line magic that is still the one ``before`` it for ``lines``."""
+
+    @functools.wraps(ours)
+    def magic(line: str, **named: Any) -> Any:
+        return before(line) if lines.fullmatch(line.strip()) else ours(line, **named)
+
+    return magic
 
 
 def _restore(table: dict[str, Any], name: str, before: Any) -> None:

@@ -315,7 +315,7 @@ class Notebook:
             self.settings, self.ipython, quiet=quiet, drawn=drawn, background=background
         )
 
-        def start(enter: Callable[[], None]) -> run_module.Run:
+        def start(enter: Callable[[run_module.Run], None]) -> run_module.Run:
             run = begin(replace(options, enter=enter, stream=display.shows_page))
             self.adopt(run, display, out, is_last=not background)
             return run
@@ -358,7 +358,12 @@ class Notebook:
         display = view.choose_view(
             self.settings, self.ipython, quiet=False, drawn=None, background=True, elsewhere=True
         )
-        watching.follow(lambda _: run, display, self.settings.refresh_hz)
+
+        def begun(enter: Callable[[run_module.Run], None]) -> run_module.Run:
+            enter(run)  # here, and not by its thread: the output belongs where it is displayed
+            return run
+
+        watching.follow(begun, display, self.settings.refresh_hz)
         self._follow(run, display)
         return True
 

@@ -62,10 +62,10 @@ def interrupted_at(number, begin):
     sys.setprofile(tracer)
     try:
         outcome = begin().status
+    except agf.RunInterrupted as interrupt:
+        outcome = interrupt.run.status
     except KeyboardInterrupt:
         outcome = "KeyboardInterrupt"
-    except agf.RunCancelled:
-        outcome = "cancelled"
     finally:
         sys.setprofile(None)
     sent = tracer.left <= 0
@@ -222,7 +222,7 @@ def no_more():
 try:
     try:
         agf.run("{pipeline: q, steps: [{tool: {name: deaf}}]}")
-    except (KeyboardInterrupt, agf.RunCancelled):  # the run may have ended meanwhile
+    except KeyboardInterrupt:
         no_more()
 except KeyboardInterrupt:  # the last one that was pressed
     no_more()

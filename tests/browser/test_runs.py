@@ -114,7 +114,7 @@ def test_a_run_in_a_tool_that_sleeps_is_stopped(opened: Open, by: str) -> None:
     else:
         page.interrupt()
     page.finished()
-    page.says(1, "RunCancelled")
+    page.says(1, "RunCancelled" if by == "button" else "RunInterrupted")
     page.picture(f"stopped-by-{by}", 1)
     page.run(2)
     page.says(2, "42")

@@ -432,7 +432,7 @@ def test_each_call_enters_the_context_of_the_caller() -> None:
         return x
 
     flow = agf.load(fan_out(limit=4), registry=registry)
-    options = RunOptions(registry=registry, enter=lambda: route.set("cell") and None)
+    options = RunOptions(registry=registry, enter=lambda _: route.set("cell") and None)
     start_run(flow, {"xs": list(range(40))}, options).wait()
     assert found == ["cell"] * 40
 

@@ -234,11 +234,17 @@ class Kernel:
                 content: dict[str, Any] = message["content"]
                 return content
 
-    def begin(self, code: str) -> Cell:
-        return Cell(self, self.client.execute(code))
+    def begin(self, code: str, front: str = "notebook") -> Cell:
+        """``front``: what sends it: a ``notebook``, which names its cell, a ``console``, or ``nbclient``."""
+        content = {"code": code, "silent": False, "store_history": True, "user_expressions": {}}
+        content |= {"allow_stdin": front != "nbclient", "stop_on_error": True}
+        metadata = {"cellId": "a-cell"} if front == "notebook" else {}
+        message = self.client.session.msg("execute_request", content, metadata=metadata)
+        self.client.shell_channel.send(message)
+        return Cell(self, message["header"]["msg_id"])
 
-    def run(self, code: str) -> Cell:
-        return self.begin(code).end()
+    def run(self, code: str, front: str = "notebook") -> Cell:
+        return self.begin(code, front).end()
 
     def good(self, code: str) -> Cell:
         cell = self.run(code)

@@ -206,8 +206,8 @@ def test_the_interrupt_ends_a_tool_that_sleeps(kernel: Kernel, name: str) -> Non
     kernel.interrupt()
     cell.end()
     assert cell.reply["status"] == "error"
-    assert cell.reply["ename"] == "RunCancelled"
-    assert cell.of("error")[0]["ename"] == "RunCancelled"
+    assert cell.reply["ename"] == "RunInterrupted"
+    assert cell.of("error")[0]["ename"] == "RunInterrupted"
     assert "Traceback" not in cell.traceback
     assert "■ cancelled" in cell.outputs[0]["text/plain"]
     assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
@@ -222,7 +222,7 @@ def test_the_interrupt_ends_a_fan_out(kernel: Kernel, name: str) -> None:
     cell.until("stream", "asleep" if name == "sleep" else "dozing")
     kernel.interrupt()
     cell.end()
-    assert cell.reply["ename"] == "RunCancelled"
+    assert cell.reply["ename"] == "RunInterrupted"
     assert kernel.good("1 + 1").outputs[0]["text/plain"] == "2"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics import Flow, Run, RunCancelled, StepError, load
+from agf_magics import Flow, Run, RunInterrupted, StepError, load
 from agf_magics.catalog import default
 from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.launch import start_run
@@ -338,7 +338,7 @@ def stop() -> None:
 def test_an_interrupted_run_is_kept(shell: Shell) -> None:
     shell.good(STOP)
     shown = shell.run("%%pipeline --run --out r\npipeline: p\nsteps: [{tool: {name: stop}}]")
-    assert isinstance(shown.error, RunCancelled)
+    assert isinstance(shown.error, RunInterrupted)
     assert shell.names["r"] is shown.error.run
     assert shell.names["r"].status == "cancelled"
 
@@ -352,8 +352,9 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
         return run
 
     shell.good(STOP)
-    run = watch(begin_and_stop, View(), 10)
-    assert isinstance(run.error, RunCancelled)
+    with pytest.raises(RunInterrupted) as interrupt:
+        watch(begin_and_stop, View(), 10)
+    assert interrupt.value.run.status == "cancelled"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...text.diagnostics import Diagnostic, StepError
-from ...text.raised import args_of, attribute, cause_of, context_of, text_of
-from ..tools.tool import MASK
+from ...text.raised import args_of, attribute, text_of
 from .connections import answer_fault, connection_fault, server_hint
 from .failed import ModelFault, caused_by, fault, in_line
 
@@ -176,8 +174,7 @@ def _reason(error: BaseException | str) -> str:
     inner = body.get("error", body) if isinstance(body, dict) else body
     message = inner.get("message") if isinstance(inner, dict) else inner
     status = attribute(error, "status_code")
-    text = in_line(text_of(message or error).split("
-")[0]) or type(error).__name__
+    text = in_line(text_of(message or error).split("\n")[0]) or type(error).__name__
     return f"{status}, {text}" if status is not None and message else text
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, Final
+
+
+class PersonsInterrupt(str):
+    """Why a run was cancelled: a person interrupted it. A type of its own, since a reason that a
+    person gives to `cancel` may have the same text."""
+
+
+INTERRUPT: Final = PersonsInterrupt("interrupt")
 
 
 class Held:
@@ -40,4 +48,4 @@ class Held:
             raise KeyboardInterrupt
         # The first one after the end is kept for later: the result is being shown.
         self.missed = self.ended
-        self._cancel("interrupt")
+        self._cancel(INTERRUPT)

@@ -1,7 +1,7 @@
 """The places where the code of users runs, and how a call is stopped there.
 
 There are four: the engine's loop; the thread that waits for the run, where a blocking function can
-be interrupted and sqlite, matplotlib and ``breakpoint()`` work; other threads; and workers, which
+be interrupted and sqlite, matplotlib and ``pdb.set_trace()`` work; other threads; and workers, which
 are other processes. `Host.make_call` never raises what user code raised.
 """
 
@@ -11,6 +11,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from functools import partial
 from queue import SimpleQueue
 from typing import Any
@@ -20,6 +21,7 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.events import Question
 from ..threads.awaiting import Result, StillRunning, TimedOut, awaited, cross
 from ..threads.call_threads import Call, Workers
+from ..threads.prints import Streams
 from ..threads.remote_calls import RemoteCalls, Terms
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 
@@ -51,7 +53,10 @@ class Host:
         self,
         calls: SimpleQueue[Call | None] | None = None,
         grace: float = 2.0,
+        *,
+        in_background: bool = False,
     ) -> None:
+        """``in_background``: whether other code of the person runs beside it."""
         self.grace = grace
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
@@ -59,6 +64,7 @@ class Host:
         self._calls, self.waited = calls, calls is not None
         """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
         turns."""
+        self._streams = Streams(in_background)
         self.turned = time.monotonic()
         """When the loop had its last turn."""
         self._stopped = self._late = False
@@ -102,14 +108,21 @@ class Host:
         """
         if place == "worker":  # it counts the time of the call
             return await self._elsewhere(place, function, arguments, None, terms or Terms(timeout))
-        on_thread = place == "thread" or (place == "kernel" and self._calls is not None)
-        if on_thread and not IN_BROWSER:
+        if not IN_BROWSER and place == "kernel" and self._calls is not None:
             return await self._elsewhere(place, function, arguments, timeout)
+        if not IN_BROWSER and place == "thread":
+            with self._streams():
+                return await self._elsewhere(place, function, arguments, timeout)
         if place == "kernel":  # between two turns
             await self.turn()
-        return await in_time(
-            lambda: awaited(cross(function, arguments), self.grace), timeout, timeout
-        )
+        return await in_time(partial(self._here, function, arguments), timeout, timeout)
+
+    async def _here(self, function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
+        """`make_call` in this task."""
+        # In the time limit of the call, which its context then has. A copy also here: a step must
+        # not see what the one before it has set.
+        context = copy_context()
+        return await awaited(context.run(cross, function, arguments), self.grace, context)
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
@@ -166,6 +179,11 @@ class Host:
             return self._answered_in + (
                 time.monotonic() - self._asked_at if self._questions else 0.0
             )
+
+    def make_soon(self, call: Call) -> None:
+        """Let the thread that waits for the run make ``call``, when its turn has come."""
+        assert self._calls is not None, "a thread waits for the run"
+        self._calls.put(call)
 
     def stop(self, late: bool = False) -> None:
         """No further step starts, even if a tool undoes the cancellation of its task.
@@ -256,7 +274,7 @@ class Host:
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
-        return await awaited(call.result, self.grace)
+        return await awaited(call.result, self.grace, call.context)
 
     async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left

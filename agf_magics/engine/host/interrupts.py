@@ -25,7 +25,7 @@ from typing import Any
 from ...compat.browser import IN_BROWSER
 from ..threads.awaiting import cross
 from ..threads.call_threads import NEVER_BEGAN, Call
-from .held_interrupt import Held
+from .held_interrupt import INTERRUPT, Held
 
 POLL = 0.1
 """Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be
@@ -234,7 +234,7 @@ class OnSigint:
         self._cancels = True
         try:
             for waiter in stack:
-                waiter.cancel("interrupt")
+                waiter.cancel(INTERRUPT)
         finally:
             self._cancels = False
         if top.inside is None:

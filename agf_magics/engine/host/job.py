@@ -16,6 +16,7 @@ from ..threads.awaiting import StillRunning
 from ..threads.call_threads import Call
 from ..threads.call_threads import running as on_this_thread
 from ..threads.rights import rights, under
+from .held_interrupt import INTERRUPT
 from .host import Host
 from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
@@ -90,7 +91,7 @@ class Job(Generic[T]):
         self._late = inf
         self.started = False
         self._calls: SimpleQueue[Call | None] = SimpleQueue()
-        self._host = Host(self._calls if waited else None)
+        self._host = Host(self._calls if waited else None, in_background=not waited)
         self._ended = End()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
@@ -145,7 +146,7 @@ class Job(Generic[T]):
             else:
                 Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
         except KeyboardInterrupt:
-            self.cancel("interrupt")
+            self.cancel(INTERRUPT)
             raise
         finally:
             if around is not None:

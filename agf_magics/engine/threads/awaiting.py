@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from contextvars import Context
 from typing import Any
 
 from ...values.value import is_awaitable
@@ -17,6 +18,12 @@ from .forks import Forks, end_in_child
 
 Result = tuple[bool, Any]
 """Whether the call succeeded, and its value or its exception."""
+
+
+OTHER_LOOP = (
+    "it returned a task of another event loop than the one that would await it: return the "
+    "coroutine itself, or make it `async def` and await"
+)
 
 
 class TimedOut(TimeoutError):
@@ -81,8 +88,9 @@ def _raised_by_asyncio(error: BaseException) -> bool:
     return module in ("asyncio.runners", "asyncio.base_events")
 
 
-async def awaited(result: Result, grace: float) -> Result:
-    """The result of a call; an awaitable is awaited in the present task.
+async def awaited(result: Result, grace: float, context: Context) -> Result:
+    """The result of a call; an awaitable is awaited in the present task, and runs in ``context``,
+    that of the call: what it sets there is not seen by later steps, as with a plain function.
 
     Not in a task of its own, which would cost 3 µs more, half of a step. So a CancelledError is the
     tool's failure unless this task was cancelled meanwhile. A tool that swallows the cancellation
@@ -91,6 +99,8 @@ async def awaited(result: Result, grace: float) -> Result:
     ok, value = result
     if not ok or not is_awaitable(value):
         return result
+    if isinstance(value, asyncio.Future) and value.get_loop() is not asyncio.get_running_loop():
+        return False, RuntimeError(OTHER_LOOP)  # asyncio's message names the task of the engine
     # A future, or an object with `__await__`: only a coroutine can be sent to.
     coroutine = value if type(value) is types.CoroutineType else _waiting_for(value)
     task = asyncio.current_task()
@@ -99,7 +109,7 @@ async def awaited(result: Result, grace: float) -> Result:
     try:
         # `asyncio.timeout` inside the tool also cancels this task, and takes that back: only a
         # count that has grown is a cancellation of the step.
-        result = True, await _driven(coroutine, task, grace)
+        result = True, await _driven(coroutine, task, grace, context)
     except GeneratorExit as error:
         # A coroutine of a tool may raise GeneratorExit itself: that is its failure.
         if not _runs(task):  # this coroutine is being closed
@@ -115,7 +125,7 @@ async def awaited(result: Result, grace: float) -> Result:
 
 @types.coroutine
 def _driven(
-    coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float
+    coroutine: Coroutine[Any, Any, Any], task: asyncio.Task[Any], grace: float, context: Context
 ) -> Generator[Any, Any, Any]:
     """``await coroutine``, which can close a coroutine that swallows its cancellation."""
     before, forks = task.cancelling(), Forks.count
@@ -131,26 +141,26 @@ def _driven(
             task.cancel()
 
     try:
-        waits = coroutine.send(None)
+        waits = context.run(coroutine.send, None)
         while True:
             end_in_child(forks, (True, None))  # a child must not use the loop of its parent
             try:
                 sent = yield waits
             except GeneratorExit:
-                coroutine.close()
+                context.run(coroutine.close)
                 raise
             except asyncio.CancelledError as stop:
                 if cut:
                     with contextlib.suppress(BaseException):
-                        coroutine.close()
+                        context.run(coroutine.close)
                     raise
                 # One timer for all cancellations: a second one must not begin the grace again.
                 timer = timer or task.get_loop().call_later(grace, look)
-                waits = coroutine.throw(stop)
+                waits = context.run(coroutine.throw, stop)
             except BaseException as error:
-                waits = coroutine.throw(error)
+                waits = context.run(coroutine.throw, error)
             else:
-                waits = coroutine.send(sent)
+                waits = context.run(coroutine.send, sent)
     except StopIteration as end:
         return end.value
     finally:

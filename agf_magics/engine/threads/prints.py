@@ -11,7 +11,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 class Prints(Protocol):
@@ -70,3 +70,60 @@ class _Watched:
 
 watched_stdout = _Watched()
 """The context of a watched run."""
+
+
+class Streams:
+    """`sys.stdout` and `sys.stderr` around the calls of one run that are made at the same time.
+
+    `contextlib.redirect_stdout` in two of them can leave the buffer of the first one in place: it
+    puts back what it has found. Nothing is printed any more then, until the process ends. So after
+    the last of such calls what was there before the first one is put back (decision D144).
+    """
+
+    NAMES = ("stdout", "stderr")
+    deferred: ClassVar[bool] = False
+    """Whether a run in the background leaves that to `put_back`: a cell may run beside it, whose
+    own redirection nobody can tell from one that was left."""
+    _home: ClassVar[tuple[Any, ...]] = (sys.stdout, sys.stderr)
+    _left: ClassVar[dict[str, tuple[Any, Any]]] = {}
+    """By name, the stream that was left and the one from before."""
+
+    def __init__(self, in_background: bool) -> None:
+        self._in_background = in_background
+        self._calls = 0
+        self._overlapped = False
+        self._before: tuple[Any, ...] = ()
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """The context of a call on a thread."""
+        if not self._calls:
+            self._before = tuple(getattr(sys, name) for name in self.NAMES)
+            self._overlapped = False
+        self._calls += 1
+        self._overlapped |= self._calls > 1
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            # A call alone may replace a stream for good, as `colorama.init` does.
+            if not self._calls and self._overlapped:
+                self._restore()
+
+    def _restore(self) -> None:
+        for name, before in zip(self.NAMES, self._before, strict=True):
+            now = getattr(sys, name)
+            if now is before or isinstance(now, _Copied) or any(now is own for own in self._home):
+                continue
+            if self._in_background and Streams.deferred:
+                self._left[name] = now, before
+            else:
+                setattr(sys, name, before)
+
+    @classmethod
+    def put_back(cls) -> None:
+        """Put back what was left by runs in the background; between two cells."""
+        for name, (left, before) in list(cls._left.items()):
+            del cls._left[name]
+            if getattr(sys, name) is left:
+                setattr(sys, name, before)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 from ...catalog import Registry
 from ...engine.host.host import Asker
@@ -47,8 +48,8 @@ class RunOptions:
     functions."""
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
-    enter: Callable[[], None] | None = None
-    """Called once, in the context of the run, before its first step: it reserves the place of the
+    enter: Callable[[Any], None] | None = None
+    """Called once with the run, in the context of the run, before its first step: it reserves the place of the
     output."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""

@@ -7,13 +7,15 @@ import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
-from ...engine.host.held_interrupt import Held
+from ...engine.host.held_interrupt import INTERRUPT, Held
 from ...engine.host.interrupts import hold_for
+from ...engine.host.prompts import Prompts
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
 from ...engine.shapes.table import SHAPES
@@ -26,7 +28,7 @@ from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.raised import describe_exception
 from ..input.options import replaying
 from ..runs.live import live
-from ..runs.run import Run
+from ..runs.run import Run, RunInterrupted
 
 
 def make_emitter(run: Run) -> Callable[[Event], None]:
@@ -65,14 +67,17 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
 
 def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
     """Wait for the end of a run that was started while interrupts are ``held``. An exception
-    cancels the run; an interrupt raises nothing."""
+    cancels the run. Raises RunInterrupted after its end if a person has interrupted it, so that no
+    code goes on that only handles errors (decision D140)."""
     try:
         wait(run)
     except BaseException:
-        run.cancel("interrupt")
+        run.cancel(INTERRUPT)
         raise
     finally:
         held.ended = True
+    if run._interrupted:
+        raise RunInterrupted(run)
     return run
 
 
@@ -86,7 +91,7 @@ def start_on_engine(run: Run) -> None:
     try:
         run._job = job.Job(
             partial(_main, run),
-            enter=run._options.enter,
+            enter=partial(run._options.enter, run) if run._options.enter else None,
             waited=not run.background,
             over=partial(_end, run),
             limit=_limit(run),
@@ -104,25 +109,51 @@ def start_on_engine(run: Run) -> None:
 
 
 async def run_here(run: Run) -> None:
-    """Run ``run`` on the running loop to its end. Raises CancelledError if the awaiting task was
-    cancelled, but not if only the run was."""
+    """Run ``run`` on the running loop to its end. Raises the CancelledError of the awaiting task
+    if that was cancelled, but not if only the run was."""
     run._emit = make_emitter(run)
-    task, loop = asyncio.current_task(), asyncio.get_running_loop()
-    assert task is not None
-    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    loop = asyncio.get_running_loop()
     _hold_context(run)
     live.add(run)
-    outcome: tuple[engine.Done] | BaseException
-    try:
-        outcome = (await loop_module.here(partial(_main, run)),)
-    except BaseException as error:
-        outcome = error
+    # A task of its own: anyio cancels the awaiting task again and again until it ends, and calls
+    # that stop would lose their grace. And the context of the caller stays as it is.
+    task = loop.create_task(_outcome_of(run))
+    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    stop = await _finish(task)
     run._stop = None
+    outcome = asyncio.CancelledError() if task.cancelled() else task.result()
     _end(run, outcome)
-    if isinstance(outcome, asyncio.CancelledError) and run._reason is not None:
-        task.uncancel()
-    elif isinstance(outcome, BaseException) and not isinstance(outcome, AgfError):
+    if stop is not None:
+        raise stop  # itself: anyio knows its cancellation by its message
+    if isinstance(outcome, BaseException) and not isinstance(
+        outcome, AgfError | asyncio.CancelledError
+    ):
         raise outcome
+
+
+async def _outcome_of(run: Run) -> tuple[engine.Done] | BaseException:
+    """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
+    try:
+        return (await loop_module.here(partial(_main, run)),)
+    except BaseException as error:
+        return error
+
+
+async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
+    """Wait until ``task`` ends, and cancel it if this one is cancelled; with what cancelled it."""
+    stop: asyncio.CancelledError | None = None
+    try:
+        while not task.done():
+            try:
+                await asyncio.wait((task,))
+            except asyncio.CancelledError as error:
+                # The same again is no second cancellation of a person, who gives no message.
+                if stop is None or not error.args or error.args != stop.args:
+                    task.cancel()
+                stop = stop or error
+    finally:
+        task.cancel()  # of no effect unless the loop was closed around it
+    return stop
 
 
 async def _main(run: Run, place: host.Host) -> engine.Done:
@@ -135,7 +166,7 @@ async def _main(run: Run, place: host.Host) -> engine.Done:
         from ...workers.call_queue import CallQueue
 
         place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
-    with watched_stdout() if options.stream else contextlib.nullcontext():
+    with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
             run._linked,
             run._given,
@@ -165,7 +196,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
         case asyncio.CancelledError() as stop:
             run._end_early("cancelled", getattr(stop, "left_running", "left running"))
             run._set_cancelled(stop)
-            if run._cancel_reason in (None, "interrupt"):
+            if run._interrupted or run._cancel_reason is None:
                 live.interrupted.append((run, time.monotonic()))
         case AgfError() as error:
             assert isinstance(error, StepError), "every failure in a run is a step's failure"

@@ -127,7 +127,8 @@ def run(
       Default None: as the settings say.
 
     Raises DefinitionError before the first step if a name is unknown or a required input is
-    missing, StepError if a step fails, and RunCancelled if the run is interrupted.
+    missing, StepError if a step fails, RunCancelled if the run is cancelled, and RunInterrupted, also
+    with ``raises=False``, if a person interrupts it.
     """
     options = RunOptions(
         registry=registry,

@@ -16,6 +16,7 @@ from unicodedata import category
 from ...catalog import Tool
 from ...engine import run as engine
 from ...engine.host import host, job
+from ...engine.host.held_interrupt import PersonsInterrupt
 from ...engine.host.loop import cancel_background_calls, count_background_calls
 from ...engine.linking.linked import Linked
 from ...engine.runner import clock
@@ -52,9 +53,29 @@ if TYPE_CHECKING:
 
 
 class RunCancelled(StepError):
-    """A run was cancelled before its end. ``run`` has the results so far (decision A17)."""
+    """A run was cancelled before its end: by `Run.cancel`, the button *Cancel*, or a person's
+    interrupt, which raises `RunInterrupted`. ``run`` has the results so far (decision A17)."""
 
     run: Run
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A person interrupted a run: with ■ in a notebook, with Ctrl-C elsewhere (decision D140).
+
+    A KeyboardInterrupt, so that it ends the cell, and ``except Exception`` does not keep it.
+    ``run`` has the results so far, ``error`` says where the run stopped."""
+
+    def __init__(self, run: Run) -> None:
+        error = run.error
+        if not isinstance(error, RunCancelled):  # it ended before it could be cancelled
+            message = f"run of {run.name!r} was interrupted; it has ended: {run.status}"
+            error = RunCancelled(Diagnostic("run.cancelled", message))
+            error.run = run
+        super().__init__(str(error))
+        self.run, self.error = run, error
+
+    def __reduce__(self) -> Any:
+        return KeyboardInterrupt, self.args  # its run stays in its process
 
 
 V = TypeVar("V")
@@ -119,12 +140,24 @@ class BaseRun:
             if name.startswith("_") or hasattr(type(self), name):
                 return object.__getattribute__(self, name)
             names = [each for each in dir(self) if not each.startswith("_")]
-            raise AttributeError(
-                f"a run has no {name!r}: {suggest(name, names) or 'dir(…) lists what it has'}"
-            )
+            near = suggest(name, names) or "dir(…) lists what it has"
+            raise AttributeError(f"a run has no {name!r}: {self._store_hint(name) or near}")
 
         def __getitem__(self, name: object) -> NoReturn:
-            raise TypeError(f"a run is not read with brackets: write run.{name}")
+            how = self._store_hint(name) or f"write run.{name}"
+            raise TypeError(f"a run is not read with brackets: {how}")
+
+        def _store_hint(self, name: object) -> str:
+            """How to read a named result; empty if there is none of that name."""
+            stores = getattr(self, "stores", {})
+            return f"write run.stores[{name!r}]" if name in stores else ""
+
+        def __reduce__(self) -> NoReturn:
+            raise TypeError(
+                f"a run cannot be pickled or copied: run.output and run.stores are its values, the "
+                f"journal has it as agf.runs({self.run_id!r}), and %runs {self.run_id} --export FILE "
+                f"writes it into a file"
+            )
 
 
 class Run(BaseRun):
@@ -366,6 +399,11 @@ class Run(BaseRun):
         return self._job.reason if self._job is not None else self._reason
 
     @property
+    def _interrupted(self) -> bool:
+        """Whether a person has interrupted it, with ■ or Ctrl-C."""
+        return isinstance(self._cancel_reason, PersonsInterrupt)
+
+    @property
     def _fired(self) -> int:
         """The number of its fire-and-forget calls that are still running."""
         return count_background_calls(self._place) if self._place is not None else 0
@@ -373,7 +411,7 @@ class Run(BaseRun):
     def _leave_open(self) -> None:
         """Journal no end that an interrupt caused: the process is exiting, and the run counts as
         interrupted."""
-        if self.journal is not None and self._cancel_reason in (None, "interrupt"):
+        if self.journal is not None and (self._interrupted or self._cancel_reason is None):
             self.journal.leave_open()
 
     def _surround(self) -> bool:

@@ -207,6 +207,9 @@ class Explorer {
   }
 
   async act(name, given) {
+    // Resume stands where Cancel stood: the second of two quick clicks means nothing.
+    if (name === "resume" && performance.now() - this.cancelled < 1000) return;
+    if (name === "cancel") this.cancelled = performance.now();
     this.message.hidden = true;
     try {
       await this.state.request(name, given);

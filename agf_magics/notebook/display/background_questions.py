@@ -20,7 +20,8 @@ from ...lifecycle.runs.live import live
 from ...lifecycle.runs.run import Run
 from ...values.value import Value
 from ..output.ask import PendingQuestion, describe_answer, frozen
-from ..output.output import EMPTY, Bundle, OutputSlot, in_frames
+from ..output.front_end import in_frames
+from ..output.output import EMPTY, Bundle, OutputSlot
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
@@ -57,7 +58,7 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
             shown = describe_answer(question, answer)
             return answer
         finally:
-            slot.put(frozen(question, shown))
+            slot.end(frozen(question, shown))
             pending.close()
 
     return ask_in_explorer

@@ -17,11 +17,13 @@ from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
 
+from IPython.core.displayhook import CapturingDisplayHook
+
 from ...catalog import Registry
 from ...flow.steps import Flow
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, RunInterrupted
 from ...pictures.plain import line, plain
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.excerpt import wrapped
@@ -44,15 +46,12 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
     instead."""
 
     def hook(error: Any) -> list[str]:
-        if is_full():
-            return list(
-                shell.InteractiveTB.structured_traceback(
-                    type(error), error, error.__traceback__, tb_offset=0
-                )
-            )
-        return render(shell, error)
+        lines = _full(shell, error) if is_full() else render(shell, error)
+        if (frames := _for_debugger(error)) is not None:  # after it is rendered
+            error.__traceback__ = sys.last_traceback = frames
+        return lines
 
-    for kind in (AgfError, BadSetting):
+    for kind in (AgfError, BadSetting, RunInterrupted):
         setattr(kind, HOOK, hook)
         undo.callback(delattr, kind, HOOK)
 
@@ -90,6 +89,15 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
     undo.callback(shell.events.unregister, "post_run_cell", after_cell)
 
 
+def _full(shell: Any, error: BaseException) -> list[str]:
+    """Python's traceback."""
+    return list(
+        shell.InteractiveTB.structured_traceback(
+            type(error), error, error.__traceback__, tb_offset=0
+        )
+    )
+
+
 def _is_run_not_awaited(value: object) -> bool:
     # By its code: other packages have an `arun` too.
     is_run = type(value) is CoroutineType and value.cr_code is inspect.unwrap(arun).__code__
@@ -121,13 +129,22 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         return registered.everything(found)
 
     def run(found: Run) -> None:
+        # `%%capture` would keep an empty output.
+        if isinstance(sys.displayhook, CapturingDisplayHook):
+            raise NotImplementedError
         if not is_shown(found):
             show_ended(found, shell)
+
+    def captured(found: Run, **_: Any) -> dict[str, str]:
+        if is_shown(found):
+            return {"text/plain": repr(found)}
+        return dict(found._repr_mimebundle_())
 
     formatter = shell.display_formatter
     for table, kind, shown in (
         (formatter.mimebundle_formatter, Flow, flow),
         (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.mimebundle_formatter, Run, captured),
         (formatter.ipython_display_formatter, Run, run),
         (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
     ):
@@ -135,14 +152,17 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         undo.callback(table.pop, kind, None)
 
 
-def render(shell: Any, error: AgfError) -> list[str]:
+def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     """The lines of an error; of a failed step also the frames of the code that failed, as
     ``%xmode`` has them."""
     red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
     lines = []
+    name = type(error).__name__
+    if isinstance(error, RunInterrupted):
+        error = error.error
     findings = merge_equal(error.diagnostics)
     for finding in findings[:MOST]:
-        head = type(error).__name__ if finding.severity == "error" else finding.severity
+        head = name if finding.severity == "error" else finding.severity
         first, *rest = plain(str(finding), 20_000).split("\n")
         message = wrapped(f"{head}: {first}").removeprefix(head)
         lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
@@ -231,6 +251,25 @@ def _without_ours(tb: TracebackType) -> TracebackType | None:
     shown = None
     for frame in reversed(frames):
         shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _for_debugger(error: BaseException) -> TracebackType | None:
+    """The frames of an error, and of what has failed its step, without ours and those of IPython:
+    `%debug` and `%pdb on` begin at the innermost one, in the tool, and `up` leads to the cell.
+    None: there are no others."""
+    cause = error.__cause__ if isinstance(error, StepError) else None
+    frames: list[TracebackType] = []
+    for trace in (error.__traceback__, cause.__traceback__ if cause is not None else None):
+        while trace is not None:
+            frame = trace.tb_frame
+            module = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if not frame.f_code.co_filename.startswith(OURS) and module != "IPython":
+                frames.append(trace)
+            trace = trace.tb_next
+    shown = None
+    for trace in reversed(frames):
+        shown = TracebackType(shown, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
     return shown
 
 

@@ -28,11 +28,12 @@ from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, 
 from ...pictures.plain import duration, html, line
 from ...pictures.row_words import activity, reports, share_of, words
 from ..config import AgfMagics
-from ..explorer.explorer import open_explorer
+from ..explorer.explorer import close_explorer, new_mark, open_explorer
 from ..explorer.protocol import Json, Requests
 from ..output.ask import PendingQuestion
 from ..output.drawing import Drawing
-from ..output.output import EMPTY, Bundle, OutputSlot, hears_while_busy, in_frames, show
+from ..output.front_end import hears_while_busy, in_frames
+from ..output.output import EMPTY, Bundle, OutputSlot, show
 
 if TYPE_CHECKING:
     from ..explorer.explorer import Channel
@@ -53,7 +54,7 @@ class View:
     shows_page = False
     """Whether the page of the run stays in the output."""
 
-    def reserve(self) -> None:
+    def reserve(self, run: Run) -> None:
         """No output."""
 
     def tick(self, run: Run) -> None:
@@ -82,8 +83,8 @@ class Page(View):
         self._started = self._drawn = time.monotonic()
         self._seen = -1
 
-    def reserve(self) -> None:
-        self.slot.reserve(EMPTY)
+    def reserve(self, run: Run) -> None:
+        self.slot.reserve(self._first(run))
         if self._drawing is not None:
             self._drawing.begin(self._show_picture)
 
@@ -96,10 +97,16 @@ class Page(View):
             self.draw(run)
 
     def draw(self, run: Run) -> None:
-        self.slot.put(self.page(run))
+        (self.slot.end if run.done else self.slot.put)(self.page(run))
 
     def close(self, run: Run) -> None:
         self.draw(run)
+
+    def _first(self, run: Run) -> Bundle:
+        """What stands in the output until there is a page, and for good where the front end replaces
+        no outputs: the name of the flow, its state, and the id of the run."""
+        text = " · ".join((line(run.name, 80), "▶ running", line(run.run_id, 80)))
+        return {"text/html": f"<div>{html(text)}</div>", "text/plain": text}
 
     def page(self, run: Run) -> Bundle:
         """The page of the run. A notebook that is saved during the run has it for good, so it says
@@ -141,6 +148,7 @@ class Explorer(Page):
         """``hears``: whether the kernel receives requests of the page while the cell waits."""
         super().__init__(config, flow, elsewhere)
         self._hears = hears
+        self._mark = new_mark()
         self._channel: Channel | None = None
         self._broken = False
         """Whether the explorer failed: the static page is shown then."""
@@ -160,6 +168,10 @@ class Explorer(Page):
         else:
             self._try(run, self._end)
 
+    def _first(self, run: Run) -> Bundle:
+        # With the mark: the explorer draws over it also where it is never replaced.
+        return framed(super()._first(run), self._mark, run.run_id)
+
     def _update(self, run: Run) -> None:
         if self._channel is not None:
             self._channel.tick()
@@ -167,6 +179,10 @@ class Explorer(Page):
             self._put(run)
 
     def _end(self, run: Run) -> None:
+        if self._channel is not None and not self.slot.is_updated:
+            # The page at the end is another output, over which another explorer draws.
+            close_explorer(self._mark)
+            self._channel, self._mark = None, new_mark()
         if self._channel is not None:
             self._channel.finish()
         self._put(run)
@@ -175,10 +191,11 @@ class Explorer(Page):
         """Show the page, and open the explorer over it."""
         if self._channel is None:
             hears, draw = self._hears or run.done, self._flow is not None
-            self._channel = Explorer.open(run, hears, self._put, draw)
+            self._channel = Explorer.open(run, hears, self._put, draw, self._mark)
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
-        self.slot.put({**view, **framed(self.page(run), self._channel.mark, run.run_id)})
+        bundle = {**view, **framed(self.page(run), self._channel.mark, run.run_id)}
+        (self.slot.end if run.done else self.slot.put)(bundle)
 
     def _try(self, run: Run, do: Callable[[Run], object]) -> None:
         """A failure of the explorer must not print into the cell, nor end the view."""
@@ -200,12 +217,17 @@ class Explorer(Page):
 
     @classmethod
     def open(
-        cls, run: Run | PastRun, hears: bool, show: Callable[[Run], object], draw: bool = False
+        cls,
+        run: Run | PastRun,
+        hears: bool,
+        show: Callable[[Run], object],
+        draw: bool = False,
+        mark: str = "",
     ) -> Channel:
         """Open an explorer."""
         from ..explorer.explorer import Channel
 
-        return open_explorer(lambda: Channel(run, hears, show, draw))
+        return open_explorer(lambda: Channel(run, hears, show, draw, mark))
 
 
 PRINTED = (
@@ -315,10 +337,10 @@ class Pictured(View):
         self.shows_page = lines.shows_page
         self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
 
-    def reserve(self) -> None:
+    def reserve(self, run: Run) -> None:
         self._slot.reserve(EMPTY)
-        self._drawing.begin(self._slot.put)
-        self._lines.reserve()
+        self._drawing.begin(self._slot.end)
+        self._lines.reserve(run)
 
     def tick(self, run: Run) -> None:
         self._lines.tick(run)

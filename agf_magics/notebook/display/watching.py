@@ -18,7 +18,7 @@ from ...lifecycle.runs.run import Run
 from ..output.output import accompany
 from .view import View
 
-Start = Callable[[Callable[[], None]], Run]
+Start = Callable[[Callable[[Run], None]], Run]
 """Starts a run and calls its argument first: the output must be above everything that the run
 prints."""
 

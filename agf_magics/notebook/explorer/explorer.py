@@ -52,7 +52,7 @@ class Answers:
         """``alone``: see `Model.of`. ``mark``: of the page over which it draws; default: a new
         one."""
         self._begin, self._answers = begin, requests
-        self.mark = mark or f"agf-{secrets.token_hex(8)}"
+        self.mark = mark or new_mark()
         """The class of the element over which the page draws."""
         from .model import Model  # here: the widgets take half of the time of %load_ext
 
@@ -94,6 +94,11 @@ def _later(_: Json) -> Json:
     from .model import later_script  # here: the widgets take half of the time of %load_ext
 
     return {"code": later_script()}
+
+
+def new_mark() -> str:
+    """The class of an element over which an explorer will draw."""
+    return f"agf-{secrets.token_hex(8)}"
 
 
 E = TypeVar("E", bound=Answers)

@@ -24,7 +24,8 @@ import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
 
-from ..output.output import in_frames, receive_while_busy
+from ..output.front_end import in_frames
+from ..output.output import receive_while_busy
 
 FOLDER = Path(__file__).parents[1] / "browser"
 SCRIPTS = (

@@ -5,13 +5,15 @@ notebook.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from IPython.core.magic import Magics, no_var_expand
 
 from ...commands.line import Command, read
 from ...commands.values import with_run_ids
+from ...lifecycle.runs.run import RunInterrupted
 from ...text.diagnostics import AgfError
 from ..notebook import Notebook
 
@@ -20,6 +22,10 @@ Magic = Callable[..., Any]
 
 class NotebookMagics(Magics):
     """A group of magics. All groups of a shell share one `Notebook`."""
+
+    replaced: ClassVar[Mapping[str, re.Pattern[str]]] = {}
+    """By the name of a line magic, the lines that still mean the magic of that name which it
+    replaces."""
 
     def __init__(self, shell: Any, notebook: Notebook) -> None:
         super().__init__(shell)
@@ -45,6 +51,8 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
                 return magic(self, with_run_ids(parsed, self.notebook.names), *body)
             except AgfError as error:
                 failure = error
+            except RunInterrupted as interrupt:
+                failure = interrupt
             except KeyboardInterrupt:
                 failure = KeyboardInterrupt()
             # Outside of the except: IPython renders an error differently if its context is an

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from IPython.core.magic import line_magic, magics_class, needs_local_scope
@@ -45,6 +47,9 @@ MOST_NAMED = 3
 @magics_class
 class HistoryMagics(NotebookMagics):
     """``%resume``, ``%rerun`` and ``%step``."""
+
+    # IPython's `%rerun` runs lines of the input again: `-l 3`, `-g text`, `2-5 7`, `~1/3`.
+    replaced = MappingProxyType({"rerun": re.compile(r"-[lg]\b.*|[\d~/][\d~/\s-]*+")})
 
     @line_magic
     @needs_local_scope

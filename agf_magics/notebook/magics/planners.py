@@ -95,7 +95,7 @@ def _shown_run(
     run, display = notebook.start(begin, options, quiet=request.quiet, drawn=drawn)
     is_reply = plan is None and run.error is None and isinstance(run.output, dict)
     if is_reply and isinstance(display, view.Page):
-        display.slot.put(_reply_bundle(run, run.output))
+        display.slot.end(_reply_bundle(run, run.output))
     return run
 
 

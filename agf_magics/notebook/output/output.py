@@ -3,41 +3,21 @@
 from __future__ import annotations
 
 import contextvars
-import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from IPython import get_ipython
 from IPython.display import DisplayHandle, display
 
 from ...compat.browser import IN_BROWSER
 from ...lifecycle.runs.run import Run
+from .place import Place
 
 Bundle = dict[str, Any]
 """A text for each MIME type."""
 
-VSCODE = "__vsc_ipynb_file__"
-"""The name that VS Code sets in the namespace of each kernel that it uses, also of a remote one."""
-
 EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 """An output that keeps a place."""
-
-
-def in_frames() -> bool:
-    """Whether the front end shows each output in a frame of its own. The page's script cannot find
-    an element there, so the output has the explorer as a widget during the run. `VSCODE_PID` does
-    not tell: a JupyterLab that was started in a terminal of VS Code has it, a remote kernel of VS
-    Code has not."""
-    names = getattr(get_ipython(), "user_ns", {})
-    return "COLAB_RELEASE_TAG" in os.environ or VSCODE in names
-
-
-def hears_while_busy(shell: Any) -> bool:
-    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
-    button. JupyterLite hands its kernel one message at a time: `kernel_info` names no subshells."""
-    kernel = getattr(shell, "kernel", None)
-    return "kernel subshells" in getattr(kernel, "kernel_info", {}).get("supported_features", ())
 
 
 def receive_while_busy(channel: Any) -> None:
@@ -55,23 +35,62 @@ def show(bundle: Bundle) -> None:
 
 
 class OutputSlot:
-    """One output, which keeps its place among everything that is printed later."""
+    """One output, which keeps its place among everything that is printed later. Where it cannot be
+    replaced (see `Place`), its end is an output of its own."""
 
     def __init__(self) -> None:
         self._handle: DisplayHandle | None = None
+        self._place = Place("")
+        self._shown: Bundle | None = None
+        """The last bundle."""
         self._lock = threading.Lock()
+
+    @property
+    def is_updated(self) -> bool:
+        """Whether the front end replaces the output."""
+        return self._place.is_updated
 
     def reserve(self, first: Bundle) -> None:
         """Show ``first``; a second call does nothing."""
         with self._lock:
             if self._handle is None:
-                self._handle = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+                self._show(first)
 
     def put(self, bundle: Bundle) -> None:
-        """Replace the output."""
-        self.reserve({})
-        assert self._handle is not None
-        self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]
+        """Replace the output, which goes on to change. Without effect shortly after it was
+        cleared."""
+        with self._lock:
+            if self._handle is None:
+                self._show(bundle)
+            elif not self._place.is_gone:
+                self._update(bundle)
+            elif self._place.is_quiet:
+                self._show(bundle)
+
+    def end(self, bundle: Bundle) -> None:
+        """Replace the output by its last bundle, which is shown anew where it cannot be
+        replaced."""
+        with self._lock:
+            is_lost = self._place.is_gone or not self._place.is_updated
+            if self._handle is None or (is_lost and bundle != self._shown):
+                if not self._place.is_updated:
+                    self._update(EMPTY)  # a front end that nobody knows may replace it all the same
+                self._show(bundle, is_last=True)
+            else:
+                self._update(bundle)
+
+    def _show(self, bundle: Bundle, is_last: bool = False) -> None:
+        with self._place.inside():
+            self._place, self._shown = Place.now(), bundle
+            if self._place.is_captured and not is_last:
+                self._handle = DisplayHandle()  # type: ignore[no-untyped-call]
+                return
+            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+
+    def _update(self, bundle: Bundle) -> None:
+        self._shown = bundle
+        if self._handle is not None and not self._place.is_captured:
+            self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]
 
 
 def accompany(

@@ -1,0 +1,236 @@
+"""`input` in code of a user that runs beside other code: one question at a time, on the thread that
+waits for the run.
+
+Two threads that read one terminal, or one channel of a kernel, get each other's lines; and only on
+the main thread does an interrupt end a waiting `input`. So while a run goes on, `input` and
+`getpass.getpass` of another thread are asked where the run is waited for, one after another: also
+those of a debugger, as `set_trace` in a fan-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import functools
+import getpass
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, ClassVar
+
+from ..threads.awaiting import Result
+from ..threads.call_threads import Call, running
+from .deadline import time_limits
+from .host import Host
+from .interrupts import POLL, Waiter, on_main_thread, sigint_handler, waiters
+
+Ask = Callable[..., Any]
+"""`input`, or what stands for it."""
+
+TYPED = ((builtins, "input"), (getpass, "getpass"))
+"""The functions that read what a person types."""
+
+NOBODY = (
+    "nobody can type into a run in the background: give the tool a parameter with the annotation "
+    "agf.ToolContext, and write call.ask_and_wait(…)"
+)
+
+
+class Prompt(Call):
+    """A call of `input`, for another thread that waits for its result."""
+
+    __slots__ = ("answers", "asker")
+
+    def __init__(self, ask: Ask, loop: asyncio.AbstractEventLoop, asker: Prompts) -> None:
+        super().__init__(ask, {}, loop)
+        self.answers: SimpleQueue[Result] = SimpleQueue()
+        self.asker = asker
+
+    def perform(self) -> Result:
+        # A person who has pressed ■ is not asked the next question.
+        is_stopped = bool(waiters.stack) and waiters.stack[0].hits > 0
+        if is_stopped or self.asker.is_interrupted:
+            return False, KeyboardInterrupt()
+        return super().perform()
+
+    def tell(self, result: Result) -> None:
+        self.result = result
+        self.answers.put(result)
+
+    def answer_here(self) -> None:
+        """Ask on this thread, whose loop drives the run."""
+        if self.take():
+            with _interruptible():
+                ok, value = self.perform()
+            self.asker.is_interrupted |= not ok and isinstance(value, KeyboardInterrupt)
+            self.tell((ok, value))
+
+
+class Prompts:
+    """What the code of one run asks by `input`."""
+
+    _waited: ClassVar[list[Prompts]] = []
+    """Those of the runs that a thread waits for."""
+    _one_at_a_time: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, host: Host) -> None:
+        self._host, self._loop = host, asyncio.get_running_loop()
+        self._is_awaited = not host.waited and on_main_thread()
+        self._has_ended = self.is_interrupted = False
+
+    @classmethod
+    def here(cls) -> Prompts | None:
+        """Those of the run whose code runs now; None where `input` simply asks."""
+        call = running.call
+        if on_main_thread() or (call is not None and isinstance(call.waiter, Waiter)):
+            return None
+        # A thread that a tool has started has no context of the run.
+        return _prompts.get() or next(reversed(cls._waited), None)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a thread, or a cell, waits for the run."""
+        return self._host.waited or self._is_awaited
+
+    def ask(self, ask: Ask) -> Any:
+        """The result of ``ask()``, asked when its turn has come. Raises what it raises,
+        KeyboardInterrupt if the call that asks is stopped meanwhile, and EOFError after the run."""
+        prompt, call = Prompt(ask, self._loop, self), running.call
+        with self._pausing():
+            if self._host.waited:
+                self._host.make_soon(prompt)
+            elif self._is_awaited:
+                self._loop.call_soon_threadsafe(prompt.answer_here)
+            else:
+                with self._one_at_a_time:
+                    return ask()
+            ok, value = self._wait(prompt, call)
+        if call is not None and prompt.interrupted:
+            call.interrupted = True
+        if ok:
+            return value
+        raise value
+
+    def _wait(self, prompt: Prompt, call: Call | None) -> Result:
+        while True:
+            with contextlib.suppress(Empty):
+                return prompt.answers.get(timeout=POLL)
+            if call is not None and call.stopped:
+                if prompt.take():  # it is not asked any more
+                    raise KeyboardInterrupt
+                prompt.stop()
+            elif self._has_ended and prompt.take():
+                raise EOFError("the run has ended")
+
+    @contextlib.contextmanager
+    def _pausing(self) -> Iterator[None]:
+        """The time limits around the call pause: a person may think for an hour."""
+        limits = time_limits.get()
+        for limit in limits:
+            self._on_loop(limit.pause)
+        try:
+            yield
+        finally:
+            for limit in limits:
+                self._on_loop(limit.resume)
+
+    def _on_loop(self, change: Callable[[], None]) -> None:
+        if asyncio._get_running_loop() is self._loop:  # an async tool
+            change()
+        else:
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(change)
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """The context of the run."""
+        outer = _prompts.set(self)
+        if self._host.waited:
+            self._waited.append(self)
+        _installed.begin()
+        try:
+            yield
+        finally:
+            self._has_ended = True
+            _installed.end()
+            if self._host.waited:
+                self._waited.remove(self)
+            _prompts.reset(outer)
+
+
+_prompts: ContextVar[Prompts | None] = ContextVar("prompts", default=None)
+
+
+def in_turn(ask: Ask, in_background: bool = True) -> Ask:
+    """``ask`` for all threads. ``in_background``: whether a run that nobody waits for may ask, too;
+    else it is an EOFError, as where there is no terminal."""
+    if hasattr(ask, "agf_in_turn"):
+        return ask
+
+    @functools.wraps(ask)
+    def asks(*args: Any, **named: Any) -> Any:
+        prompts = Prompts.here()
+        if prompts is None:
+            return ask(*args, **named)
+        if not (in_background or prompts.can_ask):
+            raise EOFError(NOBODY)
+        return prompts.ask(partial(ask, *args, **named))
+
+    asks.agf_in_turn = True  # type: ignore[attr-defined]
+    return asks
+
+
+class _Installed:
+    """`input` in turn, from the first run that goes on to the last one."""
+
+    def __init__(self) -> None:
+        self._runs = 0
+        self._ours: dict[str, Ask] = {}
+
+    def begin(self) -> None:
+        self._runs += 1
+        for module, name in TYPED:  # again for each run: a kernel sets `input` for each cell
+            ask = getattr(module, name)
+            if (ours := in_turn(ask)) is not ask:
+                self._ours[name] = ours
+                setattr(module, name, ours)
+
+    def end(self) -> None:
+        self._runs -= 1
+        if self._runs:
+            return
+        for module, name in TYPED:
+            ours = self._ours.pop(name, None)
+            if ours is not None and getattr(module, name) is ours:
+                setattr(module, name, ours.__wrapped__)  # type: ignore[attr-defined]
+
+
+_installed = _Installed()
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """An interrupt ends the `input` of this block, and is then handled as before. The handler of a
+    kernel only cancels the cell, which waits for this block."""
+    before = sigint_handler()
+    if not on_main_thread() or before is None:
+        yield
+        return
+    hits = list[int]()
+
+    def hit(number: int, frame: object) -> None:
+        hits.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, hit)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if hits and callable(before):
+            with contextlib.suppress(KeyboardInterrupt):
+                before(signal.SIGINT, None)

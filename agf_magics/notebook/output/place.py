@@ -1,0 +1,139 @@
+"""Where an output is, and whether it can still be replaced there.
+
+A front end replaces an output by its display id. That is lost without a word where the output is in
+an ipywidgets `Output`, where the front end only appends (consoles, a server that executes cells by
+itself), where `%%capture` keeps it, and after `clear_output`. A kernel is told none of that, so it
+looks at what it has: the request of the cell, the widgets, and the calls of `clear_output`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from typing import Any, ClassVar, NamedTuple
+
+from IPython import get_ipython
+from IPython.core.displaypub import CapturingDisplayPublisher
+
+from ...compat.browser import IN_BROWSER
+from .front_end import in_frames
+
+QUIET = 1.0
+"""Seconds after a `clear_output` in which a run that goes on is not shown again: a loop that clears
+its output for each round would make the page blink."""
+
+
+class Place(NamedTuple):
+    """Where an output is."""
+
+    cell: str
+    """The id of the request that it belongs to."""
+    widget: Any = None
+    """The ipywidgets `Output` that takes the outputs of the cell; None: none does."""
+    is_updated: bool = True
+    """Whether the front end replaces it."""
+    is_captured: bool = False
+    """Whether `%%capture` keeps it, with each update as one more output."""
+    clears: int = 0
+    """How often outputs of this place had been cleared when it was shown."""
+
+    @classmethod
+    def now(cls) -> Place:
+        """The place of an output that is shown now."""
+        shell = get_ipython()
+        if isinstance(getattr(shell, "display_pub", None), CapturingDisplayPublisher):
+            return cls("", is_updated=False, is_captured=True)
+        request = _request(shell)
+        cell, widget = _id(request), _output_widget(_id(request))
+        count, _ = Clears.of(cell, widget)
+        return cls(cell, widget, widget is None and _replaces(request), clears=count)
+
+    def inside(self) -> AbstractContextManager[Any]:
+        """A context whose outputs are in the `Output` of this place, also when the block of the
+        person that has set it is left."""
+        is_left = self.widget is not None and self.widget.msg_id != self.cell
+        return self.widget if is_left else nullcontext()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the output was cleared."""
+        return Clears.of(self.cell, self.widget)[0] != self.clears
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the last clearing was a while ago, and does not wait for the next output, which
+        would be ours and not that of the loop."""
+        return time.monotonic() >= Clears.of(self.cell, self.widget)[1] + QUIET
+
+
+class Clears:
+    """The calls of `clear_output`, by cell and `Output`."""
+
+    MOST = 100
+    _known: ClassVar[dict[tuple[str, str], tuple[int, float]]] = {}
+
+    @classmethod
+    def of(cls, cell: str, widget: Any) -> tuple[int, float]:
+        """Their number, and when the last one was, by the monotonic clock: never, if it waits."""
+        return cls._known.get((cell, getattr(widget, "model_id", "")), (0, 0.0))
+
+    @classmethod
+    def note(cls, waits: bool) -> None:
+        cell = _id(_request(get_ipython()))
+        key = cell, getattr(_output_widget(cell), "model_id", "")
+        when = float("inf") if waits else time.monotonic()
+        cls._known[key] = cls._known.pop(key, (0, 0.0))[0] + 1, when
+        for old in list(cls._known)[: -cls.MOST]:
+            cls._known.pop(old, None)
+
+
+def watch_clears(undo: ExitStack, shell: Any) -> None:
+    """Notice the calls of `clear_output` of the kernel of ``shell``."""
+    publisher = getattr(shell, "display_pub", None)
+    if getattr(shell, "kernel", None) is None or publisher is None:
+        return
+    clear = publisher.clear_output
+
+    def clear_output(wait: bool = False, *args: Any, **named: Any) -> Any:
+        Clears.note(bool(wait))
+        return clear(wait, *args, **named)
+
+    publisher.clear_output = clear_output
+    undo.callback(delattr, publisher, "clear_output")
+
+
+def _request(shell: Any) -> dict[str, Any]:
+    """The message that the kernel answers now; empty without a kernel."""
+    if getattr(shell, "kernel", None) is None:
+        return {}
+    request: dict[str, Any] = shell.get_parent() or {}
+    return request
+
+
+def _id(request: dict[str, Any]) -> str:
+    return str(request.get("header", {}).get("msg_id", ""))
+
+
+def _replaces(request: dict[str, Any]) -> bool:
+    """Whether the front end that sent a request replaces outputs by their ids (decision D142).
+
+    Documents do: they name their cell, or nobody can type there (nbclient). A request with neither
+    is that of a console or of a server, which only append."""
+    if IN_BROWSER or in_frames() or "cellId" in request.get("metadata", {}):
+        return True
+    return not request.get("content", {}).get("allow_stdin", False)
+
+
+def _output_widget(cell: str) -> Any:
+    """The `Output` that takes the outputs of this request; None: none does."""
+    widgets = sys.modules.get("ipywidgets")
+    if widgets is None or not cell:
+        return None
+    with warnings.catch_warnings():
+        # It has no other name, and its module has a private one.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        existing = list(widgets.Widget.widgets.values())
+    outputs = (widget for widget in existing if isinstance(widget, widgets.Output))
+    return next((output for output in outputs if output.msg_id == cell), None)
