@@ -61,7 +61,8 @@ from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.excerpt import wrapped
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
-from .values.value import Value, as_json
+from .values.texts import as_json
+from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
 if __name__ == "__main__":
@@ -143,7 +144,7 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, values, over = parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None)
+    file, values, over = (parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None))
     limits = limits_of(parsed, settings.current.settings.limits)
     return _finish(
         parsed,
@@ -383,7 +384,7 @@ def _escaped(text: str, also: str = ":,") -> str:
 
 
 def _draw(parsed: ParsedLine) -> int:
-    picture, target = agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save")
+    picture, target = (agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save"))
     if target is None:
         print(picture.to_dot())
         return 0
