@@ -244,7 +244,7 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
     report = CheckReport(table, wanted)
-    for flag, save in (("--save", table.save), ("--figures", report.save)):
+    for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
         for word in parsed.words(flag):
             write_by(word, save, sys.stderr)
     print(_json({**table.counts, "figures": report.figures}))

@@ -7,9 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 from ...compat.imports import installed_only
-from ...text.diagnostics import StepError
-from ..value import Value
-from .files import json_text
+from ...text.diagnostics import Diagnostic, StepError
+from ..value import Value, type_name
+from .columns import NotHeld, arrow_column, pandas_column, polars_column
 from .rows import PAGE, Cells, Rows, cell
 
 MOST_CATEGORIES = 1_000
@@ -38,25 +38,31 @@ class FrameRows(Rows):
 
 
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
-    """The rows as a table of pyarrow. A column of values of different kinds is text in JSON. Raises
-    ImportError without pyarrow."""
+    """The rows as a table of pyarrow. Raises ImportError without pyarrow, and StepError for a column
+    that Arrow cannot hold."""
     with installed_only():
         import pyarrow  # type: ignore[import-untyped]
 
-    rows = list(rows)
-    arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
+    held, arrays = list(rows), list[Any]()
+    for name in columns:
+        values = [row.get(name) for row in held]
+        try:
+            arrays.append(arrow_column(pyarrow, values))
+        except NotHeld as error:
+            place = error.numbers[0]
+            message = f"row {place:,} {name!r} is {type_name(values[place])}"
+            raise StepError(Diagnostic("over.cannot-hold", message)) from None
     return pyarrow.table(arrays, names=list(columns))
 
 
-def _array(pyarrow: Any, values: list[Value]) -> Any:
-    try:
-        return pyarrow.array(values)
-    except (pyarrow.ArrowException, OverflowError):
-        texts = [
-            value if value is None or isinstance(value, str) else json_text(value)
-            for value in values
-        ]
-        return pyarrow.array(texts, type=pyarrow.string())
+def polars_frame(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
+    """The rows as a DataFrame of polars. Raises ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow
+
+    return polars.DataFrame(
+        [polars_column(polars, pyarrow, n, [row.get(n) for row in rows]) for n in columns]
+    )
 
 
 def with_index(frame: Any) -> Any:
@@ -87,7 +93,8 @@ def in_pandas_form(
 ) -> Any:
     """The DataFrame of ``rows`` with the types and the index of `pandas_form_of`. A column that cannot
     have its type, for example because a row is missing, has the type that its values suggest."""
-    frame = pandas.DataFrame(rows, columns=columns)
+    series = {name: pandas_column(pandas, [row.get(name) for row in rows]) for name in columns}
+    frame = pandas.DataFrame(series, columns=columns, index=pandas.RangeIndex(len(rows)))
     for name, kind in form.get("types", {}).items():
         # Of the values: among nulls the DataFrame has made floats of whole numbers.
         values = pandas.Series([row.get(name) for row in rows], dtype=object)

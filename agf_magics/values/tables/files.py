@@ -6,7 +6,6 @@ A file is read again by its path, a page at a time.
 from __future__ import annotations
 
 import csv
-import json
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepEr
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...text.yaml.nodes import plain
 from ...text.yaml.reader import documents
-from ..value import Value, as_json
+from ..value import Value
 from .rows import (
     CELLS,
     FOR_NAMES,
@@ -233,10 +232,6 @@ def _case(case: Mapping[str, Value]) -> Cells:
         if case.get(name) is not None
     }
     return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
-
-
-def json_text(value: Value) -> str:
-    return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def _lines(file: Any) -> Iterator[bytes]:

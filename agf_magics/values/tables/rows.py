@@ -79,6 +79,13 @@ class ListRows(Rows):
         return [_cells(first + i, row) for i, row in enumerate(self.source[first : first + PAGE])]
 
 
+class ValueRows(ListRows):
+    """A list of mappings whose cells are values of a flow, which stay what they are."""
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        return [dict(row) for row in self.source[page * PAGE : (page + 1) * PAGE]]
+
+
 def _cells(number: int, row: object) -> Cells | StepError:
     if not isinstance(row, Mapping):
         return broken_row(number, f"it is {type_name(row)}, not a mapping of names")
