@@ -15,7 +15,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...text.diagnostics import DefinitionError, Diagnostic
@@ -25,25 +25,41 @@ from ...values.texts import is_missing, iso_text, write_json
 from ...values.value import Value, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
-if TYPE_CHECKING:
-    from .table import RowTable
-
 _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
 """Values whose ``str`` is all of them."""
 
 _RUN_BY_SPREADSHEETS = tuple("=+-@\t\r\n＝＋－＠")
 _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
+
+class CellsOfRun(Protocol):
+    """What is saved: the cells of a run over data."""
+
+    def number_of(self, place: int) -> int:
+        """The number by which a person knows a row."""
+        ...
+
+    def named_cells(self) -> Iterator[tuple[int, Cells]]:
+        """The number and the cells of each row, in order."""
+        ...
+
+    def everything(self) -> tuple[list[str], list[Cells]]:
+        """The columns and the cells of all rows. Raises DefinitionError ``over.not-stored``."""
+        ...
+
+    def all_columns(self) -> list[str]: ...
+
+
 Places = list[tuple[int, str, str]]
 """Cells that a form cannot hold: the number of the row, the column, what is there."""
 
 
-def arrow_table(table: RowTable, form: str) -> Any:
+def arrow_table(table: CellsOfRun, form: str) -> Any:
     """The table of pyarrow. ``form``: what an error calls it. Raises ImportError, DefinitionError."""
     with installed_only():
         import pyarrow  # type: ignore[import-untyped]
 
-    columns, rows = table._everything()
+    columns, rows = table.everything()
     arrays: list[Any] = []
     places: Places = []
     for name in columns:
@@ -51,7 +67,7 @@ def arrow_table(table: RowTable, form: str) -> Any:
         try:
             arrays.append(arrow_column(pyarrow, values))
         except NotHeld as error:
-            numbers = [(n, table.terms.number_of(n)) for n in error.numbers]
+            numbers = [(n, table.number_of(n)) for n in error.numbers]
             places += [(row, name, _kind(values[n])) for n, row in numbers]
     _refuse(places, form, "to_pandas() has every value")
     return pyarrow.table(arrays, names=columns)
@@ -67,12 +83,14 @@ def _refuse(places: Places, form: str, otherwise: str) -> None:
     raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
 
-def _checked(table: RowTable, form: str, otherwise: str, is_held: Callable[[Value], bool]) -> None:
+def _checked(
+    table: CellsOfRun, form: str, otherwise: str, is_held: Callable[[Value], bool]
+) -> None:
     """Refuse all cells that ``is_held`` refuses, before a line is written."""
     places: Places = []
     lost: list[tuple[int, str]] = []
     why = ""
-    for number, cells in _numbered(table):
+    for number, cells in table.named_cells():
         for name, value in cells.items():
             if isinstance(value, Unstored):
                 lost.append((number, name))
@@ -91,11 +109,6 @@ def _kind(value: Value) -> str:
     parts = value if type(value) is list else value.values() if type(value) is dict else ()
     kinds = [_kind(part) for part in parts if not _has_json(part)]
     return kinds[0] if kinds else type_name(value)
-
-
-def _numbered(table: RowTable) -> Iterator[tuple[int, Cells]]:
-    for place, row in enumerate(table.rows()):
-        yield row.number, table._named(place, row)
 
 
 def _has_json(value: Value) -> bool:
@@ -119,24 +132,24 @@ def _json(value: Value) -> str:
     return write_json(value, LONGEST_CELL, otherwise=_json_part, compact=False).text
 
 
-def _write_jsonl(table: RowTable, path: Path) -> str:
+def _write_jsonl(table: CellsOfRun, path: Path) -> str:
     _checked(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
     # A lone surrogate becomes what JSON writes for it.
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.writelines(f"{_json(cells)}\n" for _, cells in _numbered(table))
+        file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
     return ""
 
 
-def _write_csv(table: RowTable, path: Path) -> str:
+def _write_csv(table: CellsOfRun, path: Path) -> str:
     _checked(
         table, "a CSV file", "a .parquet file and to_pandas() hold more",
         lambda value: is_utf8(value) and _has_json(value),
     )  # fmt: skip
-    columns, quoted = list(table._columns(table.rows())), list[tuple[int, str]]()
+    columns, quoted = table.all_columns(), list[tuple[int, str]]()
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(map(_inert, columns))
-        for number, cells in _numbered(table):
+        for number, cells in table.named_cells():
             texts = [_csv_cell(cells.get(name)) for name in columns]
             safe = [_inert(text) if isinstance(text, str) else text for text in texts]
             quoted += [
@@ -171,7 +184,7 @@ def _inert(text: str) -> str:
     return f"'{text}" if is_formula else text
 
 
-def _write_parquet(table: RowTable, path: Path) -> str:
+def _write_parquet(table: CellsOfRun, path: Path) -> str:
     with installed_only():
         from pyarrow import parquet
 
@@ -179,7 +192,7 @@ def _write_parquet(table: RowTable, path: Path) -> str:
     return ""
 
 
-WRITERS: Mapping[str, Callable[[RowTable, Path], str]] = {
+WRITERS: Mapping[str, Callable[[CellsOfRun, Path], str]] = {
     ".csv": _write_csv,
     ".jsonl": _write_jsonl,
     ".parquet": _write_parquet,

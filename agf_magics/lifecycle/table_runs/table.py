@@ -242,7 +242,7 @@ class RowTable:
         with installed_only():
             import pandas
 
-        columns, rows = self._everything()
+        columns, rows = self.everything()
         return in_pandas_form(pandas, columns, rows, self.terms.pandas)
 
     def to_arrow(self) -> Any:
@@ -256,7 +256,7 @@ class RowTable:
         with installed_only():
             import polars
 
-        return polars_frame(polars, *self._everything())
+        return polars_frame(polars, *self.everything())
 
     def save(self, path: str | Path) -> Path:
         """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or
@@ -279,6 +279,19 @@ class RowTable:
         except UNUSABLE as error:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
+
+    def named_cells(self) -> Iterator[tuple[int, Cells]]:
+        """The number and the cells of each row, in order."""
+        for place, row in enumerate(self.rows()):
+            yield row.number, self._named(place, row)
+
+    def all_columns(self) -> list[str]:
+        """The names of all columns, also those that only late rows have."""
+        return list(self._columns(self.rows()))
+
+    def number_of(self, place: int) -> int:
+        """The number by which a person knows the row at ``place`` (required)."""
+        return self.terms.number_of(place)
 
     def report_form(self) -> dict[str, Value]:
         """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it; values
@@ -324,7 +337,7 @@ class RowTable:
             )
         return {"cases": cases, "failures": failures}
 
-    def _everything(self) -> tuple[list[str], list[Cells]]:
+    def everything(self) -> tuple[list[str], list[Cells]]:
         """The columns and the cells of all rows. Raises DefinitionError for values that the journal
         does not hold, with all their places."""
         rows = list(self.rows())
