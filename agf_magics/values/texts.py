@@ -80,6 +80,16 @@ def iso_text(value: Value) -> str | None:
     return _duration(count * _UNITS[unit], 0) if unit in _UNITS else str(count)
 
 
+def duration_seconds(value: Value) -> float | None:
+    """A duration of numpy in seconds; None for any other value, and for one of months or years."""
+    if not is_numpy_time(value) or value.dtype.kind != "m":
+        return None
+    numpy: Any = sys.modules["numpy"]
+    unit, _ = numpy.datetime_data(value.dtype)
+    in_seconds = unit in _UNITS or unit in _SMALL_UNITS
+    return float(value / numpy.timedelta64(1, "s")) if in_seconds else None
+
+
 def _duration(count: int, places: int) -> str:
     """``count`` seconds divided by ten to the power of ``places``."""
     sign, count = "-" * (count < 0), abs(count)

@@ -10,7 +10,7 @@ from ...compat.imports import installed_only
 from ...text.diagnostics import Diagnostic, StepError
 from ..value import Value, type_name
 from .columns import NotHeld, arrow_column, pandas_column, polars_column
-from .rows import PAGE, Cells, Rows, cell
+from .rows import PAGE, Cells, Rows, cell, read_cells
 
 MOST_CATEGORIES = 1_000
 """Categories of a column of pandas that are kept. They are a part of the run's definition."""
@@ -30,11 +30,18 @@ class FrameRows(Rows):
         super().__init__()
         self.about = about
         self.frame, self.records, self.length = frame, records, len(frame)
-        self.columns = tuple(map(str, columns))
+        self.columns, self.names = tuple(map(str, columns)), list(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
-        rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
-        return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+        start, stop = page * PAGE, min((page + 1) * PAGE, self.length)
+
+        def records(first: int, last: int, column: str | None) -> list[Mapping[str, Value]]:
+            frame = self.frame
+            if column is not None:
+                frame = frame.select([column]) if hasattr(frame, "select") else frame[[column]]
+            return list(self.records(frame, first, last))
+
+        return read_cells(start, stop, self.names, records)
 
 
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:

@@ -27,8 +27,8 @@ from .rows import (
     ListRows,
     Rows,
     broken_row,
-    cell,
     column_names,
+    read_cells,
     refuse_double,
     row_object,
 )
@@ -67,6 +67,8 @@ class JsonLines(FileRows):
     def open(self) -> None:
         self._starts, columns = array("Q"), dict[str, None]()
         self._lines = array("Q")
+        broken: StepError | None = None
+        has_row = False
         with self.path.open("rb") as file:
             place = 0
             for number, line in enumerate(_lines(file), 1):
@@ -75,9 +77,16 @@ class JsonLines(FileRows):
                         self._starts.append(place)
                         self._lines.append(number)
                     if self.length < FOR_NAMES:
-                        columns.update(dict.fromkeys(column_names(row_object(line, number))))
+                        row = row_object(line, number)
+                        broken = broken or (row if isinstance(row, StepError) else None)
+                        has_row = has_row or not isinstance(row, StepError)
+                        columns.update(dict.fromkeys(column_names(row)))
                     self.length += 1
                 place += len(line)
+        if broken is not None and not has_row:
+            message = f"{str(self.path)!r} has no rows: {broken.diagnostic.message}"
+            hint = 'each line is an object in JSON: {"name": "pear", "kg": 2}'
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         self.columns = tuple(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
@@ -197,8 +206,18 @@ class Parquet(FileRows):
             group = bisect_right(self._starts, here) - 1
             place = here - self._starts[group]
             part = self._file.read_row_group(group).slice(place, PAGE - len(rows))
-            rows += [{n: cell(v) for n, v in row.items()} for row in part.to_pylist()]
+            rows += _read_part(part, here)
         return rows
+
+
+def _read_part(part: Any, first: int) -> list[Cells | StepError]:
+    """The rows of a table of Arrow, of which the first has the number ``first``."""
+
+    def records(start: int, stop: int, column: str | None) -> list[Mapping[str, Value]]:
+        table = part if column is None else part.select([column])
+        return list(table.slice(start - first, stop - start).to_pylist())
+
+    return read_cells(first, first + part.num_rows, part.column_names, records)
 
 
 class Cases(ListRows):
