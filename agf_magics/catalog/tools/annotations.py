@@ -27,6 +27,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
 
 from ...values.value import is_json, settle
+from .settled_types import keys_schema, settled_json_type, settled_schema
 
 Schema = dict[str, Any]
 
@@ -122,6 +123,8 @@ class _Plain(GenerateJsonSchema):
         return False
 
     def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
+        if (settled := settled_json_type(schema["cls"])) is not None:
+            return settled
         return {"title": getattr(schema["cls"], "__name__", str(schema["cls"]))}
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
@@ -218,6 +221,10 @@ def _strict(node: Any) -> Any:
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
+    if (settled := settled_schema(node)) is not None:
+        return settled
+    if kind == "dict" and "keys_schema" in node:
+        node = {**node, "keys_schema": keys_schema(node["keys_schema"])}
     if not isinstance(kind, str):  # a mapping of fields or of choices
         return {key: _strict(inner) for key, inner in node.items()}
     return {**node, **{key: _strict(node[key]) for key in INSIDE if key in node}}
