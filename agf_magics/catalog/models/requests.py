@@ -25,6 +25,7 @@ from pydantic_ai.tools import ToolDefinition
 from ...flow.sessions.session import read_json
 from ...values.value import Value
 from .messages import Delta, ModelMessage, Reply, Request, Tokens, ToolCall, UserMessage
+from .sendable import sendable
 from .streams import BrokenOff, Sent, as_text, has_end, stream_reply
 
 MOST_TOKENS = 10**12
@@ -128,6 +129,7 @@ async def streamed(model: Made, request: Request, listen: Callable[[Delta], None
 
 def _sent(model: Made, request: Request) -> tuple[Sent, _Names]:
     """The request as the library takes it."""
+    request = sendable(request)
     names = _Names(request)
     parameters = _parameters(model, request, names)
     settings = _settings(model, request, bool(parameters.function_tools))

@@ -28,7 +28,7 @@ from ...pictures.plain import counted
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
-from ...values.tables.data_frames import in_pandas_form, polars_frame
+from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
@@ -256,7 +256,7 @@ class RowTable:
         with installed_only():
             import polars
 
-        return polars_frame(polars, *self.everything())
+        return in_polars_form(polars, *self.everything())
 
     def save(self, path: str | Path) -> Path:
         """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or

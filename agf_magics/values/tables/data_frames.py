@@ -62,7 +62,7 @@ def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> 
     return pyarrow.table(arrays, names=list(columns))
 
 
-def polars_frame(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
+def in_polars_form(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
     """The rows as a DataFrame of polars. Raises ImportError without pyarrow."""
     with installed_only():
         import pyarrow
