@@ -1,5 +1,4 @@
-"""The text of a value in all that this package writes for others: a prompt, ``text()``, a result for
-a model, a line of a file.
+"""The text of a value in all that is written for others: prompts, results for a model, files.
 
 JSON has no NaN and no infinity, and a program that reads them in a text refuses all of it: they are
 written as null, and so is NaT (decision A1′). A date, a time or a duration has a text in ISO 8601,

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ...compat.imports import installed_only
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.opaque import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
+from ...values.tables.data_frames import table_of_columns, write_parquet
 from ...values.texts import is_missing, iso_text, write_json
 from ...values.value import Value, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
@@ -56,21 +56,18 @@ Places = list[tuple[int, str, str]]
 
 def arrow_table(table: CellsOfRun, form: str) -> Any:
     """The table of pyarrow. ``form``: what an error calls it. Raises ImportError, DefinitionError."""
-    with installed_only():
-        import pyarrow  # type: ignore[import-untyped]
-
     columns, rows = table.everything()
     arrays: list[Any] = []
     places: Places = []
     for name in columns:
         values = [row.get(name) for row in rows]
         try:
-            arrays.append(arrow_column(pyarrow, values))
+            arrays.append(arrow_column(values))
         except NotHeld as error:
             numbers = [(n, table.number_of(n)) for n in error.numbers]
             places += [(row, name, _kind(values[n])) for n, row in numbers]
     _refuse(places, form, "to_pandas() has every value")
-    return pyarrow.table(arrays, names=columns)
+    return table_of_columns(columns, arrays)
 
 
 def _refuse(places: Places, form: str, otherwise: str) -> None:
@@ -185,10 +182,7 @@ def _inert(text: str) -> str:
 
 
 def _write_parquet(table: CellsOfRun, path: Path) -> str:
-    with installed_only():
-        from pyarrow import parquet
-
-    parquet.write_table(arrow_table(table, "a Parquet file"), path)
+    write_parquet(arrow_table(table, "a Parquet file"), path)
     return ""
 
 

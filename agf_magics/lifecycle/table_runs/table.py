@@ -32,6 +32,7 @@ from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
+from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .scores import Scores
 from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
@@ -296,46 +297,7 @@ class RowTable:
     def report_form(self) -> dict[str, Value]:
         """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it; values
         that are no JSON as previews."""
-        cases, failures = list[Value](), list[Value]()
-        kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
-        for place, row in enumerate(self.rows()):
-            inputs = row.given_cells(shown=True)
-            about = {
-                "name": f"{row.number}" + (f"/{row.repeat}" if self.terms.repeat > 1 else ""),
-                "inputs": inputs,
-                "metadata": inputs.get("metadata"),
-                "expected_output": inputs.get("expected_output"),
-            }
-            if row.error is not None:
-                message = row.error.diagnostic.message
-                failures.append(
-                    {**about, "error_message": message, "error_stacktrace": str(row.error)}
-                )
-            if row.status != "ok":
-                continue
-            metrics = {"tokens": row.tokens, "cost": row.cost}
-            graded: dict[str, dict[str, Value]] = {"assertions": {}, "scores": {}, "labels": {}}
-            for name, values in self.added.items():
-                value = values.get(place)
-                kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
-                if kind is not None:
-                    result = {"name": name, "value": value, "reason": None}
-                    graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
-            seconds = row.seconds or 0.0
-            cases.append(
-                {
-                    **about,
-                    "output": row.shown_output,
-                    "metrics": {
-                        name: amount for name, amount in metrics.items() if amount is not None
-                    },
-                    "attributes": {},
-                    **graded,
-                    "task_duration": seconds,
-                    "total_duration": seconds,
-                }
-            )
-        return {"cases": cases, "failures": failures}
+        return evaluation_report(self.rows(), self.terms.repeat, self.added)
 
     def everything(self) -> tuple[list[str], list[Cells]]:
         """The columns and the cells of all rows. Raises DefinitionError for values that the journal

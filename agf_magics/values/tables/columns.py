@@ -10,10 +10,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from ...compat.imports import installed_only
 from ..opaque import is_array
 from ..texts import is_missing, is_numpy_time, write_json
 from ..value import ATOMS, TEXT, Value
@@ -45,9 +47,12 @@ class NotHeld(Exception):
         self.numbers = numbers
 
 
-def arrow_column(pyarrow: Any, values: Sequence[Value]) -> Any:
+def arrow_column(values: Sequence[Value]) -> Any:
     """``values`` as an array of pyarrow. JSON values of different kinds are texts in JSON. Raises
-    NotHeld."""
+    NotHeld, and ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow  # type: ignore[import-untyped]
+
     if numbers := [number for number, value in enumerate(values) if not _is_arrow(value)]:
         raise NotHeld(numbers)
     plain = list(map(_for_arrow, values))
@@ -87,10 +92,10 @@ def _reads_as_json(text: str) -> bool:
     return True
 
 
-def polars_column(polars: Any, pyarrow: Any, name: str, values: Sequence[Value]) -> Any:
+def polars_column(polars: Any, name: str, values: Sequence[Value]) -> Any:
     """``values`` as a Series of polars: what Arrow cannot hold is a column of objects."""
     try:
-        return polars.from_arrow(arrow_column(pyarrow, values)).alias(name)
+        return polars.from_arrow(arrow_column(values)).alias(name)
     except NotHeld:
         return polars.Series(name, values, dtype=polars.Object)
 
@@ -111,8 +116,7 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
         return pandas.Series(values, dtype="float64")
     if kinds == {str} and all(map(is_utf8, values)):
         return pandas.Series(values)
-    import numpy
-
+    numpy: Any = sys.modules["numpy"]  # pandas needs it
     cells = numpy.empty(len(values), dtype=object)
     for number, value in enumerate(values):  # numpy and pandas would look into a list or an array
         cells[number] = value
@@ -163,9 +167,8 @@ def _has_arrow_unit(array: Any) -> bool:
 
 def _unit_seconds(value: Any) -> str | None:
     """The unit of a date or a duration of numpy in which Arrow has it without a loss."""
-    import numpy
-
-    unit, multiple = numpy.datetime_data(value.dtype)
+    numpy: Any = sys.modules["numpy"]
+    unit, multiple = str(numpy.datetime_data(value.dtype)[0]), numpy.datetime_data(value.dtype)[1]
     if unit in _ARROW_UNITS and multiple == 1:
         return unit
     if unit == "D" and value.dtype.kind == "M":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ...compat.imports import installed_only
@@ -47,28 +48,38 @@ class FrameRows(Rows):
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
     """The rows as a table of pyarrow. Raises ImportError without pyarrow, and StepError for a column
     that Arrow cannot hold."""
-    with installed_only():
-        import pyarrow  # type: ignore[import-untyped]
-
     held, arrays = list(rows), list[Any]()
     for name in columns:
         values = [row.get(name) for row in held]
         try:
-            arrays.append(arrow_column(pyarrow, values))
+            arrays.append(arrow_column(values))
         except NotHeld as error:
             place = error.numbers[0]
             message = f"row {place:,} {name!r} is {type_name(values[place])}"
             raise StepError(Diagnostic("over.cannot-hold", message)) from None
-    return pyarrow.table(arrays, names=list(columns))
+    return table_of_columns(columns, arrays)
+
+
+def table_of_columns(columns: Sequence[str], arrays: Sequence[Any]) -> Any:
+    """The table of pyarrow with these columns. Raises ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow  # type: ignore[import-untyped]
+
+    return pyarrow.table(list(arrays), names=list(columns))
+
+
+def write_parquet(table: Any, path: Path) -> None:
+    """Write a table of pyarrow to a file. Raises ImportError without pyarrow, OSError."""
+    with installed_only():
+        from pyarrow import parquet
+
+    parquet.write_table(table, path)
 
 
 def in_polars_form(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
     """The rows as a DataFrame of polars. Raises ImportError without pyarrow."""
-    with installed_only():
-        import pyarrow
-
     return polars.DataFrame(
-        [polars_column(polars, pyarrow, n, [row.get(n) for row in rows]) for n in columns]
+        [polars_column(polars, name, [row.get(name) for row in rows]) for name in columns]
     )
 
 
