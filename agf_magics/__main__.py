@@ -12,6 +12,7 @@ import shlex
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,7 +64,8 @@ from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
-from .values.value import Value, as_json
+from .values.texts import as_json
+from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
 if __name__ == "__main__":
@@ -171,7 +173,7 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, values, over = parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None)
+    file, values, over = (parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None))
     limits = limits_of(parsed, settings.current.settings.limits)
     return _finish(
         parsed,
@@ -278,7 +280,7 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
     report = CheckReport(table, wanted)
-    for flag, save in (("--save", table.save), ("--figures", report.save)):
+    for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
         for word in parsed.words(flag):
             write_by(word, save, sys.stderr)
     print(_json({**table.counts, "figures": report.figures}))
@@ -391,7 +393,7 @@ def _escaped(text: str, also: str = ":,") -> str:
 
 
 def _draw(parsed: ParsedLine) -> int:
-    picture, target = agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save")
+    picture, target = (agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save"))
     if target is None:
         print(picture.to_dot())
         return 0

@@ -74,7 +74,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "genai_prices": ("catalog.models.prices",),
     "jinja2": ("languages.graph.prompts",),
     "markupsafe": ("languages.graph.prompts",),
-    "pydantic": ("catalog.tools.annotations",), "pydantic_core": ("catalog.tools.annotations",),
+    "pydantic": ("catalog.tools.annotations",),
+    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.settled_types"),
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),

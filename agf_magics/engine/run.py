@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ..flow.frame import FlowInput, FlowResult, Frame
+from ..flow.notes import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.step import Step
@@ -75,6 +76,7 @@ async def run(
     watch_threads()
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
+    outer_told = told.set(lambda warning: runner.warn_once(warning, warning.message))
     outer_prints = printing.set(None) if stream else None
     try:
         async with Deadline(limits.timeout, host):
@@ -97,6 +99,7 @@ async def run(
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
+        told.reset(outer_told)
         if outer_prints is not None:
             printing.reset(outer_prints)
     # Outside of `except`: an error below must not have the failure as its context.

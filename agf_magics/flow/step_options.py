@@ -137,6 +137,8 @@ class RowTerms(NamedTuple):
 
     sessions: int
     """The agent sessions of one row, at most; 0: no limit."""
+    given: Callable[[Frame], Value]
+    """The row as it was given, of the frame in which the flow is called."""
 
 
 class Pick(NamedTuple):

@@ -101,6 +101,8 @@ class RunRow(NamedTuple):
     tree: str | None
     parts: tuple[str, ...] = ()
     """The texts that its manifest names, as `keep_parts` got them; none if one is missing."""
+    previews: tuple[str, ...] = ()
+    """The names of the stores of which ``stores`` has a preview only."""
 
 
 def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[RunHead]:
@@ -146,8 +148,9 @@ def _run_row(
     if not _is_end(end) or checksum(head.num, *end) != row[15]:
         raise _changed("end", run_id)
     whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
-    stores = read_stores(connection, head.num, whole.stores)
-    return whole._replace(parts=_parts(connection, row[-1]), stores=stores)
+    stores, previews = read_stores(connection, head.num, whole.stores)
+    parts = _parts(connection, row[-1])
+    return whole._replace(parts=parts, stores=stores, previews=previews)
 
 
 _is_work = checker(tuple[str, Raw])
@@ -233,7 +236,7 @@ _is_head = checker(
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost = row[:12]
+    (num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost) = row[:12]
     head, state, work_crc, end_crc = row[12:]
     is_as_written = (
         checksum(num, run, name, language, started, work_crc) == head

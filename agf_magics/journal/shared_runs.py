@@ -37,6 +37,8 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
     state = {name: getattr(head, name) for name in _HEAD}
     status = head.status if head.status in ENDED else "running"
     end = {name: getattr(row, name) for name in _END}
+    if row.previews:
+        end["stores"] = encode([list(row.previews), row.stores])
     if row.form == "pickle":
         end |= {"form": "again", "output": None}
     work = encode(decoded(row.work) | PRIVATE)

@@ -129,7 +129,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         kind="flow",
         name=Name(terms.over),
         args=_input(span, terms),
-        exchange=Exchange(row=RowTerms(terms.sessions)),
+        exchange=Exchange(row=RowTerms(terms.sessions, lambda frame: frame["row"])),
         timeout=terms.timeout,
     )
     each = Each(

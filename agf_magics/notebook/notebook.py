@@ -337,7 +337,7 @@ class Notebook:
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:
             place = request.save
-            print(f"wrote {at(place, lambda: run.table.save(place.text))}")
+            print(f"wrote {at(place, lambda: run.table.save_noted(place.text))}")
 
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True

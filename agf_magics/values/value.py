@@ -98,8 +98,9 @@ def _too_deep(room: int) -> TooDeep:
 def settle(value: Value) -> Value:
     """The result of a tool or an agent as a value: a copy, with similar types converted to JSON.
 
-    A tuple becomes a list, a numpy scalar a Python number, a subclass of dict or str (Counter, a
-    text enum) the base type. A dict with a key that is not a text remains opaque. Raises TooDeep.
+    A tuple becomes a list, a numpy scalar a Python number (but a date or a duration stays), a
+    subclass of dict or str (Counter, a text enum) the base type. A dict with a key that is not
+    a text remains opaque. Raises TooDeep.
 
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
@@ -133,14 +134,19 @@ def _settled(value: Value, room: int, left: list[int]) -> Value:
     for base, plain in _PLAIN:
         if isinstance(value, base):
             return plain(value)
-    if (
-        kind.__module__ == "numpy"
-        and getattr(value, "shape", None) == ()
-        and hasattr(value, "item")
-    ):
-        number = value.item()  # a numpy scalar; numpy may not be installed
-        return number if type(number) in ATOMS else value
-    return value
+    return _of_numpy(value) if kind.__module__ == "numpy" else value
+
+
+def _of_numpy(value: Any) -> Value:
+    """A scalar of numpy, or an array without dimensions, as JSON. A date or a duration stays an
+    object of its own (decision A1″): in some units numpy would make a whole number of it, and None
+    of NaT. numpy may not be installed."""
+    if getattr(value, "shape", None) != () or not hasattr(value, "item"):
+        return value
+    if value.dtype.kind in "mM":
+        return value[()] if hasattr(type(value), "__setitem__") else value
+    plain = value.item()
+    return plain if type(plain) in ATOMS else value
 
 
 _PLAIN: tuple[tuple[type, Callable[[Any], Value]], ...] = (
@@ -160,22 +166,6 @@ def is_json(value: Value) -> bool:
     return kind is dict and TEXT.issuperset(map(type, value)) and all(map(is_json, value.values()))
 
 
-def as_json(value: Value) -> Value:
-    """``value`` with a text in the place of each part that is not JSON."""
-    kind = type(value)
-    if kind is list:
-        return [as_json(part) for part in value]
-    if kind is dict and TEXT.issuperset(map(type, value)):
-        return {key: as_json(part) for key, part in value.items()}
-    if kind is not int and is_json(value):
-        return value
-    try:
-        text = repr(value)
-    except Exception:  # code of a user, and a number of more digits than Python writes
-        return f"⟨{kind.__name__}⟩"
-    return value if kind is int else text
-
-
 NAMES = {
     str: "text",
     int: "a number",
@@ -187,6 +177,9 @@ NAMES = {
 }
 
 
+OTHER_KEYS = "an opaque dict with keys that are not text"
+
+
 def type_name(value: Value) -> str:
     """The type of a value in an error: the language's word for a JSON type, the class of an opaque
     value.
@@ -194,6 +187,8 @@ def type_name(value: Value) -> str:
     >>> type_name([1]), type_name(None), type_name(object())
     ('a list', 'null', 'an opaque object')
     """
+    if type(value) is dict and not TEXT.issuperset(map(type, value)):
+        return OTHER_KEYS
     return NAMES.get(type(value)) or f"an opaque {type(value).__name__}"
 
 

@@ -58,6 +58,14 @@ def loosely(value: float, **options: Unpack[Loose]) -> str:
     return f"{value} {options}"
 
 
+def outcome(registry: agf.Registry, args: str) -> str:
+    try:
+        ended = run(registry, args)
+    except agf.DefinitionError as error:
+        return str(error)
+    return str(ended.error or ended.output)
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -71,12 +79,7 @@ def loosely(value: float, **options: Unpack[Loose]) -> str:
 def test_options_of_a_typed_dict_are_checked(args: str, says: str) -> None:
     registry = agf.Registry()
     agf.tool(convert, name="t", registry=registry)
-    try:
-        ended = run(registry, args)
-    except agf.DefinitionError as error:
-        assert says in str(error)
-    else:
-        assert says in str(ended.error or ended.output)
+    assert says in outcome(registry, args)
 
 
 def test_options_of_a_typed_dict_are_offered_and_described() -> None:

@@ -110,7 +110,7 @@ def test_a_result_is_shown_as_text_or_as_json() -> None:
     assert format_for_model("ü") == "ü"
     assert format_for_model({"a": [1, None]}) == '{"a":[1,null]}'
     assert format_for_model(Odd("a table")) == "a table"
-    assert format_for_model(float("nan")) == "nan"
+    assert format_for_model([float("nan"), float("-inf")]) == "[null,null]"
 
 
 def test_a_result_that_cannot_be_shown_says_so() -> None:

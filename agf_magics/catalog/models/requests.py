@@ -23,6 +23,7 @@ from pydantic_ai.tools import ToolDefinition
 from .messages import Delta, ModelMessage, Reply, Request, UserMessage
 from .names import Names
 from .replies import WRAPPED, Response, read_reply
+from .sendable import sendable
 from .streams import Sent, stream_reply
 from .wire import hearing
 
@@ -109,6 +110,7 @@ async def streamed(
 
 def _sent(model: Made, request: Request) -> tuple[Sent, Names]:
     """The request as the library takes it."""
+    request = sendable(request)
     names = Names(request)
     parameters = _parameters(model, request, names)
     names.offers_answer = bool(parameters.output_tools)

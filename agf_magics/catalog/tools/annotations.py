@@ -30,6 +30,7 @@ from ...schemas.json_schema import schema_violations
 from ...schemas.violations import describe_all
 from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
+from .settled_types import keys_schema, settled_json_type, settled_schema
 
 Schema = dict[str, Any]
 
@@ -176,6 +177,8 @@ class _Plain(GenerateJsonSchema):
         return False
 
     def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
+        if (settled := settled_json_type(schema["cls"])) is not None:
+            return settled
         return {"title": getattr(schema["cls"], "__name__", str(schema["cls"]))}
 
     def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
@@ -272,6 +275,10 @@ def _strict(node: Any) -> Any:
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
+    if (settled := settled_schema(node)) is not None:
+        return settled
+    if kind == "dict" and "keys_schema" in node:
+        node = {**node, "keys_schema": keys_schema(node["keys_schema"])}
     inner = {key: _strict(node[key]) for key in INSIDE if key in node}
     return {**node, **inner, **{key: _each_strict(node[key]) for key in MANY if key in node}}
 

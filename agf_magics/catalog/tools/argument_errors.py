@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -120,6 +121,8 @@ def _otherwise(path: str, error: Mapping[str, Any]) -> str:
 
 def _got(value: Value, hidden: bool, wanted: str) -> str:
     kind = type(value)
+    if isinstance(value, enum.Enum) and repr(value.value) in wanted.split(" or "):
+        return f"a {kind.__name__} of another definition (from an earlier cell?)"
     if kind.__name__ in wanted.split() and kind not in (str, int, float, bool):
         return f"a {kind.__name__} of another definition (from an earlier cell?)"
     return type_name(value) if hidden else shown_value(value)

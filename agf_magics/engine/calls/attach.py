@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import PurePath
 
 from ...catalog.builtin.attachments import (
     MAX_FILES,
@@ -31,7 +32,7 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
     Raises StepError ``agent.attach``, ``tool.file-path``, ``step.not-allowed`` at the expression.
     """
     each = [
-        (part, span)
+        (str(part) if isinstance(part, PurePath) else part, span)
         for value, span in zip(arguments["attach"], site.step.asking.attach, strict=True)
         for part in (value if type(value) is list else [value])
     ]

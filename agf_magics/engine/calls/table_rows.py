@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from functools import partial
+from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.progress.events import Question
@@ -51,9 +52,10 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
-        row = step.args.build(site.frame)
+        row = terms.given(site.frame)
         started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
         keep = partial(_keep, journal, started, budget)
+    began = time.time()
     try:
         value = await call(
             CallSite(inside, step, site.frame, site.scope, site.index, site.at), linked
@@ -69,7 +71,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             raise
     else:
         if keep is None:
-            return {"row": site.index[-1], "output": value}
+            used = {"seconds": time.time() - began, **_used(budget)}
+            return {"row": site.index[-1], "output": value, "used": used}
         keep(value, secret=site.is_secret)
         return None
     finally:
@@ -101,10 +104,17 @@ def _keep(
     secret: bool = False,
 ) -> None:
     """Write the outcome of a row, and what its models have used: with it, but not part of it."""
-    if budget.tokens or budget.cost or budget.unpriced:
-        cost = None if budget.unpriced else f"{budget.cost:f}"
-        journal.note_use(row.key, budget.tokens, cost)
+    if used := _used(budget):
+        cost = used["cost"]
+        journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
     journal.keep_row(row, value, error, secret)
+
+
+def _used(budget: Budget) -> dict[str, Any]:
+    """The tokens and the cost of the models of a row; empty: it asked none."""
+    if not (budget.tokens or budget.cost or budget.unpriced):
+        return {}
+    return {"tokens": budget.tokens, "cost": None if budget.unpriced else budget.cost}
 
 
 def _dollars(amount: Decimal) -> str:

@@ -21,8 +21,10 @@ from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED, kind_of
+from ...values.texts import TooLong, iso_text, write_json
 from ...values.value import TooDeep, Value, is_json, isolate, type_name
 from ..frame import Expr, Name
+from ..notes import warn_of_null
 
 STEPS = 10
 """Default number of requests of a session."""
@@ -32,6 +34,9 @@ ASKED_AGAIN = 2
 
 LONGEST = 100_000
 """Characters of a tool's result that a model gets."""
+
+LONGEST_WRITTEN = 10_000_000
+"""Characters of a result that are written at all."""
 
 _FENCE = re.compile(r"```[^\n`]*\n")
 
@@ -229,7 +234,7 @@ class Conversation:
         """The conversation with the results of the tools."""
         both = zip(self.calls, values, strict=True)
         results = [
-            _result(call, format_for_model(value), isinstance(value, FailedCall))
+            _result(call, format_for_model(value, _of(call)), isinstance(value, FailedCall))
             for call, value in both
         ]
         return replace(self, messages=(*self.messages, *results))
@@ -272,22 +277,31 @@ class Conversation:
         return f"Your answer cannot be used: {reason(self.fault)}. Answer again."
 
 
-def format_for_model(value: Value) -> str:
-    """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST
-    characters."""
+def format_for_model(value: Value, name: str = "the value") -> str:
+    """A tool's result for a model: a text unchanged, a date in ISO 8601, other values as JSON, at
+    most LONGEST characters. ``name``: what a warning calls it."""
+    if isinstance(value, str):
+        return _cut(str(value))
+    if (text := iso_text(value)) is not None:
+        return text
     try:
-        text = (
-            json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            if not isinstance(value, str) and is_json(value)
-            else str(value)
-        )
-    except RAISED as error:  # a foreign class, or a number of too many digits
-        text = f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
-    return (
-        text
-        if len(text) <= LONGEST
-        else f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
-    )
+        written = write_json(value, LONGEST_WRITTEN)
+    except TooLong:
+        return f"({type_name(value)}, which cannot be shown: it has too many parts)"
+    except (TypeError, ValueError, RecursionError):
+        try:
+            return _cut(str(value))
+        except RAISED as error:  # a foreign class, or a number of too many digits
+            return f"({type_name(value)}, which cannot be shown: {kind_of(error)})"
+    if written.has_nulls:
+        warn_of_null(name, value)
+    return _cut(written.text)
+
+
+def _cut(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    return f"{text[:LONGEST]}… (cut: it has {len(text):,} characters)"
 
 
 def format_prompt(input: Value) -> str:
@@ -312,6 +326,10 @@ def reason(error: StepError) -> str:
         f"{diagnostic.message} ({diagnostic.hint})" if diagnostic.hint else diagnostic.message
         for diagnostic in error.diagnostics
     )
+
+
+def _of(call: Value) -> str:
+    return f"the result of {call['tool']!r}"
 
 
 def _result(call: Value, text: str, failed: bool) -> Value:

@@ -230,21 +230,29 @@ class CallRows:
 
     def stores(self, stores: Mapping[str, Value]) -> str:
         """The stores at the end of the run as JSON; a list of pieces, as arguments, if calls have
-        got large ones. Nothing is kept here: who reads the run needs all that its end refers to."""
+        got large ones. If some are no JSON, the first piece is the list of their names: these are
+        previews. Nothing is kept here: who reads the run needs all that its end refers to."""
         large = {name: self.large.known(value) for name, value in stores.items()}
         kept = {name: known.stored for name, known in large.items() if known and known.stored}
         if not kept or self.secret.active:
-            return self.secret.to_show(stores, self.most).text
-        pieces, before = [""], "{"
+            kept = {}
+            whole = self.secret.to_show(stores, self.most)
+            if whole.whole:
+                return whole.text
+        pieces, before, previews, room = [""], "{", list[str](), self.most
         for name, value in stores.items():
             pieces[-1] += f"{before}{encode(name)}:"
             before = ","
             if name in kept:
                 pieces += kept[name], ""
-            else:
-                pieces[-1] += self.secret.to_show(value, self.most).text
+                continue
+            written = self.secret.to_show(value, room)
+            if not written.whole:
+                previews.append(name)
+            room = max(0, room - len(written.text))
+            pieces[-1] += written.text
         pieces[-1] += "}"
-        return encode(pieces)
+        return encode([previews, *pieces] if previews else pieces)
 
     def _complete(self, given: Any) -> str:
         """What `given` returns, for the digest of a call whose arguments may have to be masked:

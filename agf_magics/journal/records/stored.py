@@ -51,16 +51,25 @@ def large_parts(
     return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
 
 
-def read_stores(connection: sqlite3.Connection, num: int, text: str | None) -> str | None:
-    """The stores of a run as JSON, from what `CallRows.stores` returned. Raises JournalError."""
+def read_stores(
+    connection: sqlite3.Connection, num: int, text: str | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The stores of a run as JSON, from what `CallRows.stores` returned, and the names of those that
+    are previews. Raises JournalError."""
     if text is None or not text.startswith("["):
-        return text
+        return text, ()
     try:
         pieces = json.loads(text)
+        previews = pieces.pop(0) if isinstance(pieces[0], list) else []
+        if not _are_names(previews):
+            raise ValueError
         pieces[1::2] = [_large(connection, num, digest) for digest in pieces[1::2]]
-        return "".join(pieces)
+        return "".join(pieces), tuple(previews)
     except UNREADABLE:
         raise JournalError("journal.damaged", "a store of the run cannot be read") from None
+
+
+_are_names = checker(list[str])
 
 
 def _large(connection: sqlite3.Connection, num: int, digest: str) -> str:
@@ -123,6 +132,9 @@ def _read(row: Row) -> Record:
         check_tries(tries)
     if has_error:
         error_from(error, ())
-    arguments, result = RecordedArguments(given, whole), StoredValue(form, value, shown, signature)
+    arguments, result = (
+        RecordedArguments(given, whole),
+        StoredValue(form, value, shown, signature),
+    )
     when = (started, ended)
     return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)

@@ -105,11 +105,14 @@ def parse_template(text: Text, scope: Scope) -> Template:
                     *sorted(scope.names.hidden),
                     *sorted(scope.stores),
                 ]
-                near, given = suggest(first, choices), f"if the input has it, write {{ctx.{first}}}"
+                near, given = (
+                    suggest(first, choices),
+                    f"if the input has it, write {{ctx.{first}}}",
+                )
                 message = (
                     f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
                 )
-                place, hint = inner.locate(0, len(first)), " ".join(filter(None, (near, given)))
+                place, hint = (inner.locate(0, len(first)), " ".join(filter(None, (near, given))))
                 warnings.append(
                     Diagnostic("pipeline.template-name", message, place, hint, "warning")
                 )
@@ -129,7 +132,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
 
 def _shown(value: Any, path: R1) -> str:
     try:
-        return text_form(value)
+        return text_form(value, repr(path.text))
     except ValueError as problem:
         message = f"{path.text!r} {problem}"
     hint = "turn it into text in a tool first"

@@ -7,8 +7,8 @@ differ.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
@@ -16,7 +16,8 @@ from typing import Any, ClassVar, NamedTuple
 from ...flow.progress.events import format_path
 from ...flow.progress.rows import key_of
 from ...journal.codec.json_texts import encode
-from ...journal.records.records import Record
+from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
+from ...journal.records.records import Record, StoredValue
 from ...pictures.difference import (
     MISSING,
     diff_html,
@@ -43,7 +44,7 @@ differs."""
 
 
 class ComparedRun(NamedTuple):
-    """What the comparison reads of a run."""
+    """What the comparison reads of a run: values for display, and what is stored of them."""
 
     run_id: str
     input: Value
@@ -51,6 +52,9 @@ class ComparedRun(NamedTuple):
     stores: Mapping[str, Value]
     order: Manifest
     records: Callable[[], Iterator[Record]]
+    stored_output: Stored
+    previews: Collection[str] = ()
+    """The names of the stores of which there is a preview only."""
 
 
 class Differences(Trace):
@@ -73,13 +77,14 @@ class Comparison(Trace):
 
     columns: ClassVar[tuple[str, ...]] = (
         *("step", "label", "calls", "calls of the other", "same input", "same output"),
-        *("differs", "took", "took in the other"),
+        *("not compared", "differs", "took", "took in the other"),
     )
 
     runs: tuple[str, str]
     """The ids of the two runs."""
     values: Differences
-    """The values that differ: parts of the input, of the calls, of the output and of the stores."""
+    """The values that differ, and those that are not compared: parts of the input, of the calls, of
+    the output and of the stores."""
     is_cut: bool
     """Whether more values differ than ``values`` has."""
     definitions: str
@@ -104,9 +109,15 @@ class Comparison(Trace):
     def _titles(self) -> tuple[str, str, str]:
         more = f": the first {len(self.values)}" if self.is_cut else ""
         no_call = "" if self else ": neither run made a call"
+        kinds = {row["differs"] for row in self.values}
+        values = "The values are the same"
+        if kinds == {NOT_COMPARED}:
+            values = f"Values that are not compared{more}; all others are the same"
+        elif kinds:
+            values = f"Values that differ{more}"
         return (
             f"{self.runs[0]}, compared with the other run {self.runs[1]}{no_call}",
-            f"Values that differ{more}" if self.values else "The values are the same",
+            values,
             "Definitions that differ" if self.definitions else "The definitions are the same",
         )
 
@@ -129,32 +140,43 @@ class _Call(NamedTuple):
 
     what: str
     output: int
-    """The hash of its result or error, and of its input."""
+    """The hash of its result or error as they are stored, and of its input."""
     input: int
     seconds: float
     label: str
     """What it calls."""
+    is_whole: tuple[bool, bool]
+    """Whether its result, and its input, are stored: equal hashes mean equal values."""
+    digest: bytes | None
+    """That of the call with its input: see `CallDigest`."""
 
 
 Calls = dict[str, _Call]
 """The calls of a step, by their paths."""
+
+Same = bool | None
+"""Whether two values are the same; None: what is stored does not say it."""
+
+Sames = dict[str, tuple[Same, Same]]
+"""By the path of a call of both runs: whether the outputs, and the inputs, are the same."""
 
 
 def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
     damaged."""
     first, other = _by_step(a), _by_step(b)
+    sames = _sames(a, b, first, other)
     steps, costs = dict.fromkeys((*first, *other)), (_costs(a), _costs(b))
     comparison = Comparison(
         {
-            **_row(step, first[step], other[step]),
+            **_row(step, first[step], other[step], sames),
             "cost": costs[0].get(step),
             "cost of the other": costs[1].get(step),
         }
         for step in steps
     )
     comparison.runs = (a.run_id, b.run_id)
-    rows = list(islice(_differences(a, b, first, other), MOST_VALUES + 1))
+    rows = list(islice(_differences(a, b, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES
     comparison.values = Differences(rows[:MOST_VALUES])
     texts, others = _texts(a.order), _texts(b.order)
@@ -165,18 +187,22 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     return comparison
 
 
-def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
-    pairs = [(first[path], other[path]) for path in first.keys() & other.keys()]
-    same = sum(a[:2] == b[:2] for a, b in pairs)
+def _row(step: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
+    pairs = [sames[path] for path in first.keys() & other.keys()]
+    outputs = Counter(output for output, _ in pairs)
     only = FIRST if not other else SECOND if not first else ""
+    differs = "" if outputs[True] == len(first) == len(other) else "yes"
+    if differs and outputs[True] + outputs[None] == len(first) == len(other):
+        differs = NOT_COMPARED
     return {
         "step": step,
         "label": next(iter((*first.values(), *other.values()))).label,
         "calls": len(first),
         "calls of the other": len(other),
-        "same input": sum(a.input == b.input for a, b in pairs),
-        "same output": same,
-        "differs": only or ("" if same == len(first) == len(other) else "yes"),
+        "same input": sum(given is True for _, given in pairs),
+        "same output": outputs[True],
+        "not compared": outputs[None],
+        "differs": only or differs,
         "seconds": sum(call.seconds for call in first.values()),
         "seconds of the other": sum(call.seconds for call in other.values()),
     }
@@ -185,11 +211,65 @@ def _row(step: str, first: Calls, other: Calls) -> dict[str, Any]:
 def _by_step(run: ComparedRun) -> dict[str, Calls]:
     calls: dict[str, Calls] = defaultdict(dict)
     for record in _ended_calls(run):
-        output, given = record.error or record.result.text, record.given.text
+        result, given = record.result, record.given
+        output = record.error or (result.form, result.data, result.shown)
+        whole = record.error is not None or result.form != "again", given.whole > 0
         took = record.seconds or 0.0
-        call = _Call(record.what, hash(output), hash(given), took, record.name)
+        hashes = hash(output), hash(given.text)
+        call = _Call(record.what, *hashes, took, record.name, whole, record.digest)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
+
+
+def _sames(
+    a: ComparedRun, b: ComparedRun, first: dict[str, Calls], other: dict[str, Calls]
+) -> Sames:
+    """Which calls of both runs have the same values. Those whose bytes differ are read again: the
+    bytes of one value may differ."""
+    sames: Sames = {}
+    for step, calls in first.items():
+        for path, call in calls.items():
+            if (its := other[step].get(path)) is not None:
+                wholes = zip(call.is_whole, its.is_whole, strict=True)
+                hashes = ((call.output, its.output), (call.input, its.input))
+                output, given = (
+                    (True if all(both) else None) if mine == theirs else False
+                    for both, (mine, theirs) in zip(wholes, hashes, strict=True)
+                )
+                if given is None and call.digest is not None and call.digest == its.digest:
+                    given = True
+                sames[path] = (output if call.what == its.what else False), given
+    unequal = {path for path, both in sames.items() if False in both}
+    if unequal:
+        mine = {path: _essences(record) for path, record in _records_at(a, unequal)}
+        for path, record in _records_at(b, unequal):
+            pairs = zip(sames[path], mine[path], _essences(record), strict=True)
+            output, given = (
+                have_same(one, two) if same is False and one and two else same
+                for same, one, two in pairs
+            )
+            sames[path] = output, given
+    return sames
+
+
+def _records_at(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[str, Record]]:
+    """The last record of each of these calls."""
+    for record in _ended_calls(run):
+        path = format_path(record.at)
+        if path in paths:
+            yield path, record
+
+
+def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
+    """Those of its result and of its input; None: it failed."""
+    given = record.given
+    form = "json" if given.whole else "again"
+    text = given.text if given.whole else None
+    shown = None if given.whole else given.text
+    return (
+        essence(record.result) if record.error is None else None,
+        essence(StoredValue(form, text, shown)),
+    )
 
 
 def _costs(run: ComparedRun) -> dict[str, Decimal]:
@@ -207,33 +287,41 @@ def _ended_calls(run: ComparedRun) -> Iterator[Record]:
 # --- values ---
 
 FIRST, SECOND = "only in the first", "only in the second"
+NOT_COMPARED = "not compared"
+"""What is stored of both does not say whether they differ."""
 
 
-def _differences(
-    a: ComparedRun, b: ComparedRun, first: dict[str, Calls], other: dict[str, Calls]
-) -> Iterator[dict[str, Any]]:
-    yield from _parts("input", a.input, b.input)
-    yield from _parts("output", a.output, b.output)
-    same = _unwritten(a) & _unwritten(b)  # their difference is that of the input
-    stores = [{name: run.stores[name] for name in run.stores if name not in same} for run in (a, b)]
-    yield from _parts("stores", *stores)
-    changed = {
-        path: (call, other[step][path])
-        for step, calls in first.items()
-        for path, call in calls.items()
-        if other[step].get(path, call)[:3] != call[:3]
-    }
+def _differences(a: ComparedRun, b: ComparedRun, sames: Sames) -> Iterator[dict[str, Any]]:
+    yield from _parts("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
+    yield from _parts("output", a.output, b.output, is_same(a.stored_output, b.stored_output))
+    yield from _stores(a, b)
+    changed = {path: both for path, both in sames.items() if both != (True, True)}
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.
     before, after = (dict(_small_records(run, shown)) for run in (a, b))
-    for path, calls in shown.items():
-        yield from _call_parts(path, calls, (before[path], after[path]))
+    for path, both in shown.items():
+        yield from _call_parts(path, both, (before[path], after[path]))
     if len(changed) > MOST_CALLS:
         yield _difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
 
+def _stores(a: ComparedRun, b: ComparedRun) -> Iterator[dict[str, Any]]:
+    """The stores that differ, or are not compared; not those whose difference is that of the
+    input."""
+    skipped = _unwritten(a) & _unwritten(b)
+    previews = {*a.previews, *b.previews}
+    first, other = (
+        {name: value for name, value in run.stores.items() if name not in skipped | previews}
+        for run in (a, b)
+    )
+    yield from _parts("stores", first, other, is_same=False)
+    for name in sorted(previews - skipped):
+        mine, its = (run.stores.get(name, MISSING) for run in (a, b))
+        yield from _parts(f"stores.{name}", mine, its, is_same=None)
+
+
 def _unwritten(run: ComparedRun) -> set[str]:
-    """The stores that still have the value of the input."""
+    """The stores that still have the value of the input, as far as it is known."""
     input = fields_of(run.input)
     names = [name for name in run.stores if name in input]
     return {name for name in names if encode(run.stores[name]) == encode(input[name])}
@@ -259,24 +347,32 @@ def _small(text: Any) -> Any:
 
 
 def _call_parts(
-    path: str, calls: tuple[_Call, _Call], records: tuple[Record, Record]
+    path: str, sames: tuple[Same, Same], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
     a, b = records
-    # By the hashes: a large value is not in its record.
-    if calls[0].input != calls[1].input:
-        yield from _parts(f"{path} input", a.given_shown, b.given_shown)
-    if calls[0].output != calls[1].output and (a.error or b.error):
+    output, given = sames
+    yield from _parts(f"{path} input", a.given_shown, b.given_shown, given)
+    if output is not True and (a.error or b.error):
         yield _difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
-    elif calls[0].output != calls[1].output:
-        yield from _parts(f"{path} output", a.value_shown, b.value_shown)
+    else:
+        yield from _parts(f"{path} output", a.value_shown, b.value_shown, output)
 
 
-def _parts(name: str, first: Value, other: Value) -> Iterator[dict[str, Any]]:
+def _parts(name: str, first: Value, other: Value, is_same: Same) -> Iterator[dict[str, Any]]:
+    """The parts that differ in what is shown of two values; if none does, the values as a whole,
+    unless they are known to be the same."""
+    if is_same is True:
+        return
     parts = find_differences(first, other)
+    has_difference = False
     for path, a, b in islice(parts, MOST_EACH):
+        has_difference = True
         yield _difference(name + path, a, b)
     if next(parts, None) is not None:
         yield _difference(f"more of {name}", "…", "…")
+    if not has_difference and name != "stores":
+        found = _difference(name, first, other)
+        yield found if is_same is False else {**found, "differs": NOT_COMPARED}
 
 
 def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:

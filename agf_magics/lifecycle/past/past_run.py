@@ -24,7 +24,7 @@ from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
-from ...journal.records.records import UNREADABLE, Record, decoded
+from ...journal.records.records import UNREADABLE, Record, StoredValue, decoded
 from ...journal.runs import RunRow, read_run
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
@@ -165,9 +165,12 @@ class PastRun(BaseRun):
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
         everything = list(self.records())
-        head, last = self._row.listed, max((record.ended or 0 for record in everything), default=0)
-        progress.status, progress.error, progress.stores = self.status, self.error, self.stores
-        progress.when, progress.ended = head.started, head.ended or max(last, head.started)
+        head, last = (
+            self._row.listed,
+            max((record.ended or 0 for record in everything), default=0),
+        )
+        progress.status, progress.error, progress.stores = (self.status, self.error, self.stores)
+        progress.when, progress.ended = (head.started, head.ended or max(last, head.started))
         try:
             if (rows := self._decoded(self._row.tree)) is not None:
                 restore_rows(progress, rows)
@@ -205,6 +208,15 @@ class PastRun(BaseRun):
 
         return RowTable(self)
 
+    @cached_property
+    def _input_value(self) -> Value:
+        """Its input, which may be a pickle that this user has signed. Raises DefinitionError."""
+        try:
+            order = read_manifest(self._row, trust=False)
+        except DecodeError as error:
+            raise refused("journal.unreadable", f"its input cannot be read: {error}") from None
+        return None if order.unkept else order.input
+
     @property
     def _definition(self) -> tuple[str, Source]:
         return self.language, self.order.flows[0].source
@@ -238,7 +250,11 @@ class PastRun(BaseRun):
         Raises DefinitionError if one of the runs is damaged, or is not in the journal."""
         other = other if isinstance(other, PastRun) else find_past_run(other)
         first, second = (
-            ComparedRun(run.run_id, run.input, run.output, run.stores, run.order, run.records)
+            ComparedRun(
+                *(run.run_id, run.input, run.output, run.stores, run.order, run.records),
+                StoredValue(run._row.form or "again", run._row.output, run._row.shown),
+                run._row.previews,
+            )
             for run in (self, other)
         )
         return compare(first, second)
@@ -428,6 +444,6 @@ def _call_row(record: Record, attempt: int) -> dict[str, Any]:
 
 
 def _strict(value: Any) -> str:
-    """JSON that every program can read: NaN and infinities become strings."""
-    plain = json.loads(encode(value), parse_constant=str)
+    """JSON that every program can read: NaN and infinities are null (decision A1′)."""
+    plain = json.loads(encode(value), parse_constant=lambda name: None)
     return json.dumps(plain, ensure_ascii=False, allow_nan=False)

@@ -147,7 +147,7 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard
-        return [], f"the journal cannot be read: {type(error).__name__} [journal.damaged]"
+        return ([], f"the journal cannot be read: {type(error).__name__} [journal.damaged]")
     damaged = sum(head.status == "damaged" for head in heads)
     problem = (
         f"{counted(damaged, 'run')} in the journal cannot be read [journal.damaged]"
@@ -225,4 +225,4 @@ def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Ov
         message = f"the journal does not have all of row {lost:,} of {run.run_id!r}"
         hint = "give the table again: add --over TABLE"
         raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
-    return Over(table=[row.input for row in failed], names=numbers, **options)
+    return Over(table=[earlier.input_of(row) for row in failed], names=numbers, **options)

@@ -326,6 +326,10 @@ class Run(BaseRun):
         return self._table
 
     @property
+    def _input_value(self) -> Value:
+        return self.input
+
+    @property
     def _definition(self) -> tuple[str, Source]:
         return self.flow.language, self.flow.source
 
@@ -439,7 +443,7 @@ class Run(BaseRun):
 
     def _log_to_keep(self) -> Any:
         """The messages of its named context, without secrets; None: there are none."""
-        log, remove = self.context and self.context.log, self.flow.dialect.without_secrets
+        log, remove = (self.context and self.context.log, self.flow.dialect.without_secrets)
         if log is None or remove is None:
             return log
         paths = self._secret_sources.paths

@@ -19,7 +19,8 @@ from ...pictures.values import cell_text, table_html
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.source import UNUSABLE, path_error_reason
 from ...text.suggestions import suggest
-from ...values.value import Value, as_json
+from ...values.texts import as_json
+from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.scores import Scores
 from ..table_runs.table import FIGURES, RowTable, check_target
@@ -122,7 +123,8 @@ class CheckReport:
     def _low(self) -> list[dict[str, Value]]:
         """The first rows that failed, or that have a low value of a score that is checked."""
         status, scores = self.table.column_of("status"), self.at_least.keys() - {OK}
-        low = (row for row in self.table if row[status] != "ok" or not all(map(row.get, scores)))
+        rows = self.table.shown_at(range(len(self.table)))
+        low = (row for row in rows if row[status] != "ok" or not all(map(row.get, scores)))
         return list(islice(low, MOST_ROWS))
 
     def _figures(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

@@ -9,10 +9,11 @@ so that its interval is narrow: the same row is hard for both.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...journal.calls.objects import NOTHING_CHANGED, edited_parts
+from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
@@ -20,16 +21,20 @@ from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import counted, duration, line
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ...values.value import Value
+from ...values.value import Value, type_name
 from ..past.comparison import parts_html, parts_text
 from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
 from ..table_runs.scores import Interval, interval
-from ..table_runs.table import RowTable, TableRow
+from ..table_runs.table import RowTable
+from ..table_runs.table_row import TableRow
 from .scorers import table_of
 
 MOST_CHANGED = 100
 """Changed rows that are displayed."""
+
+LONGEST_KEY = 1_000_000
+"""Bytes of a value by which a row is matched."""
 
 Cells = tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
 
@@ -54,12 +59,15 @@ class TableComparison:
         self.first, self.other, self.key = first, other, key
         self.seed = secrets.randbits(31) if seed is None else seed
         self._pairs = list(_matched(first, other, key))
-        self.changed = [
-            ChangedRow(_key(one, key), one, two)
-            for _, _, one, two in self._pairs
-            if one.status != two.status or encode(one.output) != encode(two.output)
-        ]
+        self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
+        self.not_compared: list[ChangedRow] = []
+        """The rows that may differ: what the journal has of their outputs does not say it."""
+        for _, _, one, two in self._pairs:
+            is_same = one.has_same_outcome(two)
+            if is_same is not True:
+                rows = self.changed if is_same is False else self.not_compared
+                rows.append(ChangedRow(_key(one, key), one, two))
 
     @property
     def runs(self) -> tuple[str, str]:
@@ -85,7 +93,7 @@ class TableComparison:
         for i, j, one, _ in self._pairs:
             before, after = self.first.added[name].get(i), self.other.added[name].get(j)
             if isinstance(before, int | float) and isinstance(after, int | float):
-                groups.setdefault(encode(_key(one, self.key)), []).append(after - before)
+                groups.setdefault(_name_of(_key(one, self.key)), []).append(after - before)
         return list(groups.values())
 
     @property
@@ -173,6 +181,14 @@ class TableComparison:
         more = f", the first {MOST_CHANGED}" if len(self.changed) > MOST_CHANGED else ""
         changed = table((self.key or "row", "first", "other"), rows) if rows else ""
         yield f"{counted(len(self.changed), 'row')} changed{more}", changed
+        if self.not_compared:
+            numbers = ", ".join(cell_text(row.key) for row in self.not_compared[:MOST_CHANGED])
+            yield (
+                f"{counted(len(self.not_compared), 'row')} not compared",
+                (
+                    f"the journal does not hold enough of the outputs of {self.key or 'row'} {numbers}"
+                ),
+            )
         if self.first.run._in_journal is None or self.other.run._in_journal is None:
             return
         if self.tools:
@@ -211,10 +227,8 @@ def _matched(
     pairs = [
         (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
     ]
-    differing = 0
-    if key is None:
-        names = _from_table(first) & _from_table(other)
-        differing = sum(not names or _differs(one, two, names) for _, _, two, one in pairs)
+    pairs_differ = (one.has_same_input(two) is False for _, _, two, one in pairs)
+    differing = sum(pairs_differ) if key is None else 0
     if not pairs or differing * 2 > len(pairs):
         message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
         hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
@@ -229,10 +243,6 @@ def _from_table(table: RowTable) -> set[str]:
     return {*table.terms.columns, *table.terms.rename}
 
 
-def _differs(one: TableRow, two: TableRow, names: Iterable[str]) -> bool:
-    return any(one.input.get(name) != two.input.get(name) for name in names)
-
-
 def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:
     """The sum of an amount of all rows, for each of these tables."""
     return [sum(getattr(row, what) or 0 for row in rows) for rows in tables]
@@ -242,7 +252,7 @@ def _places(table: RowTable, key: str | None) -> dict[tuple[str, int], tuple[int
     """The place of each row by its key. Raises DefinitionError if two rows have one key."""
     places: dict[tuple[str, int], tuple[int, TableRow]] = {}
     for place, row in enumerate(table.rows()):
-        name = encode(_key(row, key)), row.repeat
+        name = _name_of(_key(row, key)), row.repeat
         if name in places:
             message = f"two rows of {table.run.run_id!r} have the key {cell_text(_key(row, key))}"
             hint = "choose a column that is different in each row"
@@ -255,9 +265,18 @@ def _key(row: TableRow, key: str | None) -> Value:
     return row.number if key is None else row.input.get(key)
 
 
+def _name_of(key: Value) -> str:
+    """A value of the key column as a name: equal for equal values."""
+    packed = encode_value(key, LONGEST_KEY)
+    if packed.form == "again":
+        message = f"a row cannot be matched by {type_name(key)}"
+        raise DefinitionError(Diagnostic("over.double-key", message, hint="choose another column"))
+    return packed.data if isinstance(packed.data, str) else (packed.data or b"").hex()
+
+
 def _outcome(row: TableRow) -> str:
     return (
-        cell_text(row.output)
+        cell_text(row.shown_output)
         if row.error is None
         else line(f"✗ {row.error.diagnostic.message}", 60)
     )

@@ -18,6 +18,7 @@ from ...flow.steps import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
 from ...text.suggestions import suggest
+from ...values.tables.rows import ValueRows
 from ...values.value import Value, settle, type_name
 from ..launch import launch
 from ..launch.launch import find_flow
@@ -25,7 +26,8 @@ from ..past.past_run import PastRun, find_named
 from ..runs.run import Run
 from ..table_runs.over import Over
 from ..table_runs.scores import Known, Outcome, Scores, summarize
-from ..table_runs.table import RowTable, TableRow
+from ..table_runs.table import RowTable
+from ..table_runs.table_row import TableRow
 
 Score = Callable[..., Value] | Flow | str
 """A function of the output and the row, a flow or its name, an evaluator of pydantic-evals."""
@@ -62,13 +64,13 @@ def score_over(
         hint = suggest(against, names, "the columns")
         message = f"the table has no column {against!r}"
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
-    right = [row.get(against) for row in table] if against is not None else [None] * len(rows)
+    right = table.column(against) if against is not None else [None] * len(rows)
     known = [
         Known(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
     named = named_scorers(scores, registry, yes)
-    summaries, taken = Scores(), {*table.columns} - {*table.added} | {table.label_column}
+    summaries, taken = (Scores(), {*table.columns} - {*table.added} | {table.label_column})
     for name, scorer in named:
         # A score that is one value has one column, without a name of its own.
         parts = [
@@ -137,6 +139,10 @@ def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
     if row.status != "ok":
         return None, None
     try:
+        row.output, row.input  # noqa: B018 - a value that is not stored is no fault of the score
+    except DefinitionError as error:
+        return None, error.diagnostic
+    try:
         value = settle(call(row))
     except Exception as error:  # code of the user
         message = f"the score failed: {describe_exception(error)}"
@@ -148,15 +154,21 @@ def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool)
     """The values of a flow that gets the output as ``output``, the row as ``row``, and the columns
     of the row by their names."""
     outcomes: list[Outcome] = [(None, None)] * len(rows)
-    done = {place: row for place, row in enumerate(rows) if row.status == "ok"}
-    if done:
-        table = [
-            {**row.input, "output": row.output, "row": dict(row.input)} for row in done.values()
-        ]
-        judged = launch.run(flow, over=Over(table=table, yes=yes), registry=registry)
-        for place, judgement in zip(done, judged.table.rows(), strict=True):
+    table: dict[int, dict[str, Value]] = {}
+    for place, row in enumerate(rows):
+        if row.status == "ok":
+            try:
+                table[place] = {**row.input, "output": row.output, "row": dict(row.input)}
+            except DefinitionError as lost:
+                outcomes[place] = None, lost.diagnostic
+    if table:
+        # The cells are values already: a date in an output stays one.
+        judged = launch.run(
+            flow, over=Over(table=ValueRows(list(table.values())), yes=yes), registry=registry
+        )
+        for place, judgement in zip(table, judged.table.rows(), strict=True):
             error = judgement.error
-            outcomes[place] = judgement.output, error.diagnostic if error is not None else None
+            outcomes[place] = (judgement.output, error.diagnostic if error is not None else None)
     return outcomes
 
 

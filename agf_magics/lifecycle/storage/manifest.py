@@ -23,7 +23,7 @@ from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...engine.linking.sessions import asked_model
 from ...journal.calls.objects import parts_of
-from ...journal.codec.encoding import DecodeError, decode_value, encode_value
+from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
 from ...journal.recorder import Journal
@@ -72,6 +72,8 @@ class Manifest(NamedTuple):
     """The texts of schemas that are declared outside of the definitions, each with its language."""
     input: Value
     """The journaled input; only for display if ``unkept`` says that a part is missing."""
+    packed: EncodedValue
+    """The input as it is journaled."""
     unkept: str
     """Why the input is not complete; empty if it is."""
     secret: tuple[str, ...]
@@ -175,6 +177,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             flows=flows,
             schemas=tuple((language, source(of)) for language, of in found["schemas"]),
             input=input,
+            packed=_as_stored(found["input"]),
             unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
             secret=tuple(found["secret"]),
             context=[message for message, _ in messages],
@@ -313,6 +316,15 @@ def _unpacked(
     if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
         raise SignatureError(f"its {what} is not signed with your key")
     return decode_value("pickle", data), ""
+
+
+def _as_stored(found: Mapping[str, Any]) -> EncodedValue:
+    if "json" in found:
+        return EncodedValue("json", encode(found["json"]))
+    shown = encode(found["shown"])
+    if "pickle" in found:
+        return EncodedValue("pickle", base64.b64decode(found["pickle"]), shown)
+    return EncodedValue("again", None, shown)
 
 
 @cache

@@ -23,7 +23,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severi
 from ...text.names import same_name
 from ...text.source import Source, Span
 from ...text.suggestions import join_hints, misspelled_names, suggest
-from ...values.tables.rows import ListRows, Rows
+from ...values.tables.rows import ListRows, Rows, ValueRows
 from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
 from ..definitions.define import load_definition
@@ -137,7 +137,7 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
 def _held(rows: Rows) -> Value:
     """The rows as the input of a run: a list, which the journal has whole, if they are few and in
     memory."""
-    is_in_memory = hasattr(rows, "frame") or type(rows) is ListRows
+    is_in_memory = hasattr(rows, "frame") or type(rows) in (ListRows, ValueRows)
     if is_in_memory and len(rows) <= IN_MEMORY:
         with suppress(StepError):  # a row that cannot be read fails alone
             return list(rows)

@@ -7,13 +7,13 @@ It is read page by page from the journal, so that a table of a million rows need
 from __future__ import annotations
 
 import contextlib
-import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from itertools import chain, compress
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
@@ -23,17 +23,19 @@ from ...journal.records.columns import read_columns, write_column
 from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
-from ...languages.over import BODY, OVER, ROWS, OverTerms
+from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
 from ...pictures.plain import counted
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
-from ...values.tables.data_frames import arrow_table, in_pandas_form
-from ...values.tables.files import json_text
+from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
+from .evaluation_report import evaluation_report
+from .saving import WRITERS, arrow_table
 from .scores import Scores
+from .table_row import Cells, LostInput, TableRow, Unstored, as_mapping, not_stored
 
 TABLE = ("not a file of rows", (".csv", ".jsonl", ".parquet"))
 FIGURES = ("no file for a report", (".html", ".json"))
@@ -70,26 +72,6 @@ LONGEST = 200
 """Characters of a label."""
 
 
-class TableRow(NamedTuple):
-    """One row of the result."""
-
-    number: int
-    """Its number in the table that was given."""
-    repeat: int
-    """Which of its repetitions it is."""
-    input: Mapping[str, Value]
-    output: Value
-    status: str
-    """``ok``, ``failed`` or ``not run``."""
-    error: StepError | None = None
-    seconds: float | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    """US dollars; None: it is not known, or the row asked no model."""
-    is_whole: bool = False
-    """Whether the journal has all of its input."""
-
-
 class RunOfRows(Protocol):
     """What a table reads of its run."""
 
@@ -97,6 +79,11 @@ class RunOfRows(Protocol):
 
     @property
     def input(self) -> Value: ...
+    @property
+    def _input_value(self) -> Value:
+        """Its input, of which no part is a preview."""
+        ...
+
     @property
     def progress(self) -> Progress: ...
     @property
@@ -137,7 +124,7 @@ class RowTable:
             return next(self.at([numbers]))
         return list(self.at(numbers))
 
-    def __iter__(self) -> Iterator[dict[str, Value]]:
+    def __iter__(self) -> Iterator[Mapping[str, Value]]:
         return self.at(range(len(self)))
 
     @property
@@ -158,7 +145,7 @@ class RowTable:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns; those of the output as its first rows have them."""
-        return tuple(self._columns(self.rows(range(min(len(self), PAGE)))))
+        return tuple(self._columns(self.rows(range(min(len(self), PAGE))), shown=True))
 
     def rows(self, numbers: Iterable[int] | None = None) -> Iterator[TableRow]:
         """The rows at these places, default None: all. Raises DefinitionError for a damaged one."""
@@ -172,10 +159,29 @@ class RowTable:
                 for number, outcome in zip(some, self._records.read(some), strict=True):
                     yield self._row(number, outcome)
 
-    def at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
-        """The rows at these places (required) as mappings, read page by page."""
+    def at(self, places: Sequence[int]) -> Iterator[Mapping[str, Value]]:
+        """The rows at these places (required) as mappings, read page by page. A value that the
+        journal does not hold is an error ``over.not-stored`` where it is read."""
         for place, row in zip(places, self.rows(places), strict=True):
-            yield self._named(place, row)
+            yield as_mapping(row.number, self._named(place, row))
+
+    def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
+        """The rows at these places (required) for a display: values that are no JSON, or that are
+        not stored, as previews."""
+        for place, row in zip(places, self.rows(places), strict=True):
+            yield self._named(place, row, shown=True)
+
+    def input_of(self, row: TableRow) -> dict[str, Value]:
+        """What the flow read for a row: its cells, what all rows have in common, and the columns
+        that are bound to another name."""
+        same = fields_of(fields_of(self.run._input_value).get(SAME))
+        bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
+        return {**same, **row.input, **bound}
+
+    def column(self, name: str) -> list[Value]:
+        """The values of a column (``name``, required), None for a row without one. Raises
+        DefinitionError ``over.not-stored``."""
+        return [row.get(name) for row in self]
 
     def column_of(self, name: str) -> str:
         """The name of a column about the run (``name``, required): ``status`` is ``run.status``
@@ -198,7 +204,7 @@ class RowTable:
         self.added[name] = dict(enumerate(map(self.run.secrets.shown, values)))
         # A journal that cannot be written, of a colleague, is no reason to have no scores.
         with contextlib.suppress(JournalError):
-            self._save(name, self.added[name], new=True)
+            self._keep_column(name, self.added[name], new=True)
 
     def label(self, place: int, text: str | None) -> None:
         """Label a row: what a person says about it, in the column ``label``.
@@ -215,7 +221,7 @@ class RowTable:
             )
         shown = self.run.secrets.text(text) if text else None
         with as_definition_errors():
-            self._save(self.label_column, {place: shown}, new=False)
+            self._keep_column(self.label_column, {place: shown}, new=False)
         self.added.setdefault(self.label_column, {})[place] = shown
 
     @cached_property
@@ -224,7 +230,7 @@ class RowTable:
         others = {*self.columns} - {*self.added}
         return "run." + LABEL if LABEL in others else LABEL
 
-    def _save(self, name: str, values: Mapping[int, Value], new: bool) -> None:
+    def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
         if (place := self.run._in_journal) is not None:
             write_column(*place, name, values, new)
 
@@ -232,87 +238,85 @@ class RowTable:
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame. The columns and the index of the DataFrame that was given have the
-        types that they had there. Raises ImportError without pandas."""
+        types that they had there; whole numbers and booleans beside missing ones have the types that
+        can be empty. Raises ImportError without pandas, DefinitionError ``over.not-stored``."""
         with installed_only():
             import pandas
 
-        columns, rows = self._everything()
+        columns, rows = self.everything()
         return in_pandas_form(pandas, columns, rows, self.terms.pandas)
 
     def to_arrow(self) -> Any:
         """A table of pyarrow. A column of values of different kinds is text in JSON. Raises
-        ImportError without pyarrow."""
-        return arrow_table(*self._everything())
+        ImportError without pyarrow, DefinitionError ``over.not-stored`` and ``over.cannot-hold``."""
+        return arrow_table(self, "an Arrow table")
 
     def to_polars(self) -> Any:
-        """A polars DataFrame. Raises ImportError without polars and pyarrow."""
+        """A polars DataFrame. A column of values that Arrow does not have has the type Object. Raises
+        ImportError without polars and pyarrow, DefinitionError ``over.not-stored``."""
         with installed_only():
             import polars
 
-        return polars.from_arrow(self.to_arrow())
+        return in_polars_form(polars, *self.everything())
 
     def save(self, path: str | Path) -> Path:
         """Write the table to the file ``path`` (required), which ends in ``.csv``, ``.jsonl`` or
-        ``.parquet``, and return the path. Raises DefinitionError if it cannot be written."""
-        target = Path(path)
+        ``.parquet``, and return the path. Raises DefinitionError if it cannot be written, or cannot
+        hold a value. Warns about texts that are written otherwise."""
+        target, note = self._save(Path(path))
+        if note:
+            warnings.warn(note, stacklevel=2)
+        return target
+
+    def save_noted(self, path: str | Path) -> str:
+        """As `save`; returns the path, and what a person must know about the file."""
+        target, note = self._save(Path(path))
+        return f"{target}; {note}" if note else str(target)
+
+    def _save(self, target: Path) -> tuple[Path, str]:
         check_target(target, TABLE)
         try:
-            _WRITERS[target.suffix.lower()](self, target)
+            return target, WRITERS[target.suffix.lower()](self, target)
         except UNUSABLE as error:
             message = f"{str(target)!r} cannot be written: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None
-        return target
+
+    def named_cells(self) -> Iterator[tuple[int, Cells]]:
+        """The number and the cells of each row, in order."""
+        for place, row in enumerate(self.rows()):
+            yield row.number, self._named(place, row)
+
+    def all_columns(self) -> list[str]:
+        """The names of all columns, also those that only late rows have."""
+        return list(self._columns(self.rows()))
+
+    def number_of(self, place: int) -> int:
+        """The number by which a person knows the row at ``place`` (required)."""
+        return self.terms.number_of(place)
 
     def report_form(self) -> dict[str, Value]:
-        """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it."""
-        cases, failures = list[Value](), list[Value]()
-        kinds: dict[str, Any] = {"assertions": bool, "scores": (int, float), "labels": str}
-        for place, row in enumerate(self.rows()):
-            about = {
-                "name": f"{row.number}" + (f"/{row.repeat}" if self.terms.repeat > 1 else ""),
-                "inputs": dict(row.input),
-                "metadata": row.input.get("metadata"),
-                "expected_output": row.input.get("expected_output"),
-            }
-            if row.error is not None:
-                message = row.error.diagnostic.message
-                failures.append(
-                    {**about, "error_message": message, "error_stacktrace": str(row.error)}
-                )
-            if row.status != "ok":
-                continue
-            metrics = {"tokens": row.tokens, "cost": row.cost}
-            graded: dict[str, dict[str, Value]] = {"assertions": {}, "scores": {}, "labels": {}}
-            for name, values in self.added.items():
-                value = values.get(place)
-                kind = next((k for k, types in kinds.items() if isinstance(value, types)), None)
-                if kind is not None:
-                    result = {"name": name, "value": value, "reason": None}
-                    graded[kind][name] = {**result, "source": {"name": name, "arguments": None}}
-            seconds = row.seconds or 0.0
-            cases.append(
-                {
-                    **about,
-                    "output": row.output,
-                    "metrics": {
-                        name: amount for name, amount in metrics.items() if amount is not None
-                    },
-                    "attributes": {},
-                    **graded,
-                    "task_duration": seconds,
-                    "total_duration": seconds,
-                }
-            )
-        return {"cases": cases, "failures": failures}
+        """The rows as an `EvaluationReport` of pydantic-evals has them, which can read it; values
+        that are no JSON as previews."""
+        return evaluation_report(self.rows(), self.terms.repeat, self.added)
 
-    def _everything(self) -> tuple[list[str], list[dict[str, Value]]]:
+    def everything(self) -> tuple[list[str], list[Cells]]:
+        """The columns and the cells of all rows. Raises DefinitionError for values that the journal
+        does not hold, with all their places."""
         rows = list(self.rows())
-        columns = self._columns(rows)
-        return list(columns), [self._named(place, row) for place, row in enumerate(rows)]
+        cells = [self._named(place, row) for place, row in enumerate(rows)]
+        lost = [
+            (row.number, name, value.why)
+            for row, named in zip(rows, cells, strict=True)
+            for name, value in named.items()
+            if isinstance(value, Unstored)
+        ]
+        if lost:
+            raise not_stored([(number, name) for number, name, _ in lost], lost[0][2])
+        return list(self._columns(rows)), cells
 
-    def _columns(self, rows: Iterable[TableRow]) -> dict[str, None]:
+    def _columns(self, rows: Iterable[TableRow], shown: bool = False) -> dict[str, None]:
         """The names of all columns, given rows that have all outputs."""
-        outputs = chain.from_iterable(map(self._outputs, rows))
+        outputs = chain.from_iterable(self._outputs(row, shown) for row in rows)
         about = map(self.column_of, ABOUT)
         return dict.fromkeys(
             chain(self._numbers(0, 0), self.terms.columns, outputs, about, self.added)
@@ -320,7 +324,7 @@ class RowTable:
 
     # --- rows ---
 
-    def _named(self, place: int, row: TableRow) -> dict[str, Value]:
+    def _named(self, place: int, row: TableRow, shown: bool = False) -> Cells:
         error = row.error
         about = (
             row.status,
@@ -332,8 +336,8 @@ class RowTable:
         )
         return {
             **self._numbers(row.number, row.repeat),
-            **row.input,
-            **self._outputs(row),
+            **row.given_cells(shown),
+            **self._outputs(row, shown),
             **dict(zip(map(self.column_of, ABOUT), about, strict=True)),
             **{name: values.get(place) for name, values in self.added.items()},
         }
@@ -342,51 +346,59 @@ class RowTable:
         numbers: dict[str, Value] = {self.column_of("row"): number}
         return numbers if self.terms.repeat == 1 else {**numbers, self.column_of("repeat"): repeat}
 
-    def _outputs(self, row: TableRow) -> dict[str, Value]:
-        if row.status != "ok":
-            return {}
-        output = (
-            row.output if isinstance(row.output, dict) and row.output else {"output": row.output}
-        )
+    def _outputs(self, row: TableRow, shown: bool) -> Cells:
         taken = {*self.terms.columns, *ABOUT, "row", "repeat"}
-        return {f"output.{n}" if n in taken else n: value for n, value in output.items()}
+        cells = row.returned_cells(shown)
+        return {f"output.{n}" if n in taken else n: value for n, value in cells.items()}
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record, number = outcome.record, self.terms.number_of(place)
         repeat = place % self.terms.repeat
-        cost = float(outcome.cost) if outcome.cost is not None else None
+        find_input = partial(self._input, place, record)
         if record is None:
-            return TableRow(number, repeat, self._input(place, None), None, NOT_RUN)
+            return TableRow(number, repeat, NOT_RUN, find_input)
         error = record.failure
         return TableRow(
             number,
             repeat,
-            self._input(place, record),
-            record.value_shown,
             "ok" if error is None else "failed",
-            error,
-            record.seconds,
-            outcome.tokens,
-            cost,
-            bool(record.given.whole),
+            find_input,
+            record,
+            run_id=self.run.run_id,
+            error=error,
+            seconds=record.seconds,
+            tokens=outcome.tokens,
+            cost=float(outcome.cost) if outcome.cost is not None else None,
         )
 
-    def _input(self, place: int, record: Record | None) -> Mapping[str, Value]:
-        """The row as it was given: that of its record, else that of the table, if it is there."""
-        row = record.given_shown if record is not None else None
-        if isinstance(row, dict):
-            return row
+    def _input(
+        self, place: int, record: Record | None, shown: bool
+    ) -> Mapping[str, Value] | LostInput:
+        """The row as it was given: that of its record, if that has all of it, else that of the
+        table, if it is there."""
+        has_record = record is not None and record.given.text is not None
+        if record is not None and has_record and (record.given.whole or shown):
+            return fields_of(record.given_shown)
         try:
             number = place // self.terms.repeat
             number = number if self.terms.numbers is None else self.terms.numbers[number]
-            given = self._given[number]
-        except (StepError, LookupError):  # a line that cannot be read
-            return {}
-        return given if isinstance(given, Mapping) else {}
+            row = (self._given_shown if shown else self._given)[number]
+        except (StepError, DefinitionError, LookupError) as error:  # a line that cannot be read
+            if record is None or not has_record:
+                return {}
+            why = str(error) if isinstance(error, DefinitionError) else ""
+            return LostInput(fields_of(record.given_shown), why)
+        return fields_of(row)
 
     @cached_property
     def _given(self) -> Sequence[Value]:
         """The table that was given; empty if neither this process nor the journal has it."""
+        rows = fields_of(self.run._input_value).get(ROWS)
+        return rows if isinstance(rows, list | Rows) else ()
+
+    @property
+    def _given_shown(self) -> Sequence[Value]:
+        """The same for a display."""
         rows = fields_of(self.run.input).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
 
@@ -401,19 +413,26 @@ class RowTable:
     def _kept(self) -> list[TableRow]:
         """The rows of a run without a journal: in memory."""
         run = self.run
-        outcomes = run.progress.stores.get("outcomes", ())
-        outputs = {outcome["row"]: outcome["output"] for outcome in outcomes}
+        outcomes = {outcome["row"]: outcome for outcome in run.progress.stores.get("outcomes", ())}
         failures = {failure.at[1]: failure.error for failure in run.progress.failures}
         rows = []
         for place in range(len(self)):
-            error = failures.get(place)
-            status = "ok" if place in outputs else "failed" if error is not None else NOT_RUN
-            number, repeat = self.terms.number_of(place), place % self.terms.repeat
-            failed = error if isinstance(error, StepError) else None
-            row = TableRow(
-                number, repeat, self._input(place, None), outputs.get(place), status, failed
+            error, outcome = failures.get(place), outcomes.get(place)
+            used = {**outcome["used"]} if outcome else {}
+            if used.get("cost") is not None:
+                used["cost"] = float(used["cost"])
+            status = "ok" if outcome else "failed" if error is not None else NOT_RUN
+            rows.append(
+                TableRow(
+                    self.terms.number_of(place),
+                    place % self.terms.repeat,
+                    status,
+                    partial(self._input, place, None),
+                    error=error if isinstance(error, StepError) else None,
+                    held=outcome["output"] if outcome else None,
+                    **used,
+                )
             )
-            rows.append(row)
         return rows
 
     # --- display ---
@@ -422,11 +441,11 @@ class RowTable:
         """What is displayed: a line about the table, its columns, and the cells of its first
         rows."""
         rows = list(self.rows(range(min(len(self), SHOWN))))
-        named = [self._named(place, row) for place, row in enumerate(rows)]
+        named = [self._named(place, row, shown=True) for place, row in enumerate(rows)]
         about = {*map(self.column_of, ABOUT)}
         columns = tuple(
             name
-            for name in self._columns(rows)
+            for name in self._columns(rows, shown=True)
             if name not in about or any(row[name] is not None for row in named)
         )
         seconds = self.column_of("seconds")
@@ -458,34 +477,3 @@ def terms_of(run: RunOfRows) -> OverTerms:
     except (ValueError, TypeError) as error:
         message = f"this run cannot be read: {error}"
         raise DefinitionError(Diagnostic("journal.unreadable", message)) from None
-
-
-def _write_csv(table: RowTable, path: Path) -> None:
-    columns = list(table._columns(table.rows()))
-    with path.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        for row in table:
-            cells = map(row.get, columns)
-            writer.writerow(
-                [json_text(c) if isinstance(c, dict | list | bool) else c for c in cells]
-            )
-
-
-def _write_jsonl(table: RowTable, path: Path) -> None:
-    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
-        file.writelines(f"{json_text(row)}\n" for row in table)
-
-
-def _write_parquet(table: RowTable, path: Path) -> None:
-    with installed_only():
-        from pyarrow import parquet  # type: ignore[import-untyped]
-
-    parquet.write_table(table.to_arrow(), path)
-
-
-_WRITERS: Mapping[str, Callable[[RowTable, Path], None]] = {
-    ".csv": _write_csv,
-    ".jsonl": _write_jsonl,
-    ".parquet": _write_parquet,
-}

@@ -173,7 +173,7 @@ export default base => {
       this.ask("compare", { runs }, found => this.below.replaceChildren(...this.difference(found)));
     }
 
-    difference({ runs, steps, values, isCut, definitions }) {
+    difference({ runs, steps, values, title, isCut, definitions }) {
       const [[first, took], [other, otherTook]] = runs, most = Math.max(1e-9, ...steps.flatMap(step => step.slice(3, 5)));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
@@ -185,7 +185,7 @@ export default base => {
       return [
         element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, `${first} · ${took}`), " ", element("span", { class: "key other" }, `${other} · ${otherTook}`)),
         rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
-        element("h4", {}, values.length ? "Values that differ" : "The values are the same"), values.length ? headed(["value", first, other], parts) : "", isCut ? hint("… and more") : "",
+        element("h4", {}, title), values.length ? headed(["value", first, other], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
         definitions ? element("pre", { class: "definition" }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_run, past_runs
-from ...lifecycle.past.comparison import FIRST, SECOND
+from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND
 from ...lifecycle.runs import run as launch
 from ...pictures.difference import diff_text
 from ...pictures.pages.parts import status
@@ -42,7 +42,8 @@ def compare_runs(given: Json) -> Json:
     return {
         "runs": [[line(run.run_id, 90), duration(run.seconds)] for run in (first, other)],
         "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
-        "values": [[line(row["value"], 120), *_both_values(row)] for row in found.values],
+        "values": [[_value_name(row), *_both_values(row)] for row in found.values],
+        "title": found._titles[1],
         "isCut": found.is_cut or len(found) > MOST_COMPARED,
         "definitions": diff_text(found.definitions) if found.definitions else "",
     }
@@ -56,6 +57,11 @@ def _compared_step(row: Mapping[str, Any]) -> list[Any]:
         *(row["seconds"], row["seconds of the other"], *costs),
         *(row["calls"], row["calls of the other"]),
     ]
+
+
+def _value_name(row: Mapping[str, Any]) -> str:
+    more = f" ({NOT_COMPARED})" if row["differs"] == NOT_COMPARED else ""
+    return line(row["value"], 120) + more
 
 
 def _both_values(row: Mapping[str, Any]) -> list[str]:

@@ -58,7 +58,7 @@ def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
     places = _Kept.places
     offset = min(natural(given.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN)
     shown = places[offset : offset + ROWS_SHOWN]
-    rows = list(table.at(shown))
+    rows = list(table.shown_at(shown))
     label = table.label_column
     columns = [name for name in _columns(table, rows) if name != label][:MOST_COLUMNS]
     seconds = table.column_of("seconds")
@@ -124,7 +124,8 @@ def _places(table: RowTable, wish: Wish) -> Sequence[int]:
         return places
     values = table.added.get(sort)
     if values is None:
-        values = {place: row.get(sort) for place, row in zip(places, table.at(places), strict=True)}
+        rows = zip(places, table.shown_at(places), strict=True)
+        values = {place: row.get(sort) for place, row in rows}
     if below is not None:
         places = [place for place in places if _is_below(values.get(place), below)]
     keys = {place: _sort_key(values.get(place)) for place in places}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from ...compat.imports import installed_only
-from ...text.diagnostics import StepError
-from ..value import Value
-from .files import json_text
-from .rows import PAGE, Cells, Rows, cell
+from ...text.diagnostics import Diagnostic, StepError
+from ..value import Value, type_name
+from .columns import NotHeld, arrow_column, pandas_column, polars_column
+from .rows import PAGE, Cells, Rows, cell, read_cells
 
 MOST_CATEGORIES = 1_000
 """Categories of a column of pandas that are kept. They are a part of the run's definition."""
@@ -30,33 +31,56 @@ class FrameRows(Rows):
         super().__init__()
         self.about = about
         self.frame, self.records, self.length = frame, records, len(frame)
-        self.columns = tuple(map(str, columns))
+        self.columns, self.names = tuple(map(str, columns)), list(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
-        rows = self.records(self.frame, page * PAGE, (page + 1) * PAGE)
-        return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+        start, stop = page * PAGE, min((page + 1) * PAGE, self.length)
+
+        def records(first: int, last: int, column: str | None) -> list[Mapping[str, Value]]:
+            frame = self.frame
+            if column is not None:
+                frame = frame.select([column]) if hasattr(frame, "select") else frame[[column]]
+            return list(self.records(frame, first, last))
+
+        return read_cells(start, stop, self.names, records)
 
 
 def arrow_table(columns: Sequence[str], rows: Iterable[Mapping[str, Value]]) -> Any:
-    """The rows as a table of pyarrow. A column of values of different kinds is text in JSON. Raises
-    ImportError without pyarrow."""
+    """The rows as a table of pyarrow. Raises ImportError without pyarrow, and StepError for a column
+    that Arrow cannot hold."""
+    held, arrays = list(rows), list[Any]()
+    for name in columns:
+        values = [row.get(name) for row in held]
+        try:
+            arrays.append(arrow_column(values))
+        except NotHeld as error:
+            place = error.numbers[0]
+            message = f"row {place:,} {name!r} is {type_name(values[place])}"
+            raise StepError(Diagnostic("over.cannot-hold", message)) from None
+    return table_of_columns(columns, arrays)
+
+
+def table_of_columns(columns: Sequence[str], arrays: Sequence[Any]) -> Any:
+    """The table of pyarrow with these columns. Raises ImportError without pyarrow."""
     with installed_only():
         import pyarrow  # type: ignore[import-untyped]
 
-    rows = list(rows)
-    arrays = [_array(pyarrow, [row.get(name) for row in rows]) for name in columns]
-    return pyarrow.table(arrays, names=list(columns))
+    return pyarrow.table(list(arrays), names=list(columns))
 
 
-def _array(pyarrow: Any, values: list[Value]) -> Any:
-    try:
-        return pyarrow.array(values)
-    except (pyarrow.ArrowException, OverflowError):
-        texts = [
-            value if value is None or isinstance(value, str) else json_text(value)
-            for value in values
-        ]
-        return pyarrow.array(texts, type=pyarrow.string())
+def write_parquet(table: Any, path: Path) -> None:
+    """Write a table of pyarrow to a file. Raises ImportError without pyarrow, OSError."""
+    with installed_only():
+        from pyarrow import parquet
+
+    parquet.write_table(table, path)
+
+
+def in_polars_form(polars: Any, columns: Sequence[str], rows: Sequence[Mapping[str, Value]]) -> Any:
+    """The rows as a DataFrame of polars. Raises ImportError without pyarrow."""
+    return polars.DataFrame(
+        [polars_column(polars, name, [row.get(name) for row in rows]) for name in columns]
+    )
 
 
 def with_index(frame: Any) -> Any:
@@ -87,7 +111,8 @@ def in_pandas_form(
 ) -> Any:
     """The DataFrame of ``rows`` with the types and the index of `pandas_form_of`. A column that cannot
     have its type, for example because a row is missing, has the type that its values suggest."""
-    frame = pandas.DataFrame(rows, columns=columns)
+    series = {name: pandas_column(pandas, [row.get(name) for row in rows]) for name in columns}
+    frame = pandas.DataFrame(series, columns=columns, index=pandas.RangeIndex(len(rows)))
     for name, kind in form.get("types", {}).items():
         # Of the values: among nulls the DataFrame has made floats of whole numbers.
         values = pandas.Series([row.get(name) for row in rows], dtype=object)

@@ -6,7 +6,6 @@ A file is read again by its path, a page at a time.
 from __future__ import annotations
 
 import csv
-import json
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepEr
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...text.yaml.nodes import plain
 from ...text.yaml.reader import documents
-from ..value import Value, as_json
+from ..value import Value
 from .rows import (
     CELLS,
     FOR_NAMES,
@@ -28,8 +27,8 @@ from .rows import (
     ListRows,
     Rows,
     broken_row,
-    cell,
     column_names,
+    read_cells,
     refuse_double,
     row_object,
 )
@@ -68,6 +67,8 @@ class JsonLines(FileRows):
     def open(self) -> None:
         self._starts, columns = array("Q"), dict[str, None]()
         self._lines = array("Q")
+        broken: StepError | None = None
+        has_row = False
         with self.path.open("rb") as file:
             place = 0
             for number, line in enumerate(_lines(file), 1):
@@ -76,9 +77,16 @@ class JsonLines(FileRows):
                         self._starts.append(place)
                         self._lines.append(number)
                     if self.length < FOR_NAMES:
-                        columns.update(dict.fromkeys(column_names(row_object(line, number))))
+                        row = row_object(line, number)
+                        broken = broken or (row if isinstance(row, StepError) else None)
+                        has_row = has_row or not isinstance(row, StepError)
+                        columns.update(dict.fromkeys(column_names(row)))
                     self.length += 1
                 place += len(line)
+        if broken is not None and not has_row:
+            message = f"{str(self.path)!r} has no rows: {broken.diagnostic.message}"
+            hint = 'each line is an object in JSON: {"name": "pear", "kg": 2}'
+            raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         self.columns = tuple(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
@@ -198,8 +206,18 @@ class Parquet(FileRows):
             group = bisect_right(self._starts, here) - 1
             place = here - self._starts[group]
             part = self._file.read_row_group(group).slice(place, PAGE - len(rows))
-            rows += [{n: cell(v) for n, v in row.items()} for row in part.to_pylist()]
+            rows += _read_part(part, here)
         return rows
+
+
+def _read_part(part: Any, first: int) -> list[Cells | StepError]:
+    """The rows of a table of Arrow, of which the first has the number ``first``."""
+
+    def records(start: int, stop: int, column: str | None) -> list[Mapping[str, Value]]:
+        table = part if column is None else part.select([column])
+        return list(table.slice(start - first, stop - start).to_pylist())
+
+    return read_cells(first, first + part.num_rows, part.column_names, records)
 
 
 class Cases(ListRows):
@@ -233,10 +251,6 @@ def _case(case: Mapping[str, Value]) -> Cells:
         if case.get(name) is not None
     }
     return {**about, **(inputs if isinstance(inputs, dict) else {"input": inputs})}
-
-
-def json_text(value: Value) -> str:
-    return json.dumps(as_json(value), ensure_ascii=False)
 
 
 def _lines(file: Any) -> Iterator[bytes]:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import timedelta
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ..texts import duration_seconds, is_missing, iso_text
 from ..value import Value, settle, type_name
 
 PAGE = 1_000
@@ -79,6 +80,13 @@ class ListRows(Rows):
         return [_cells(first + i, row) for i, row in enumerate(self.source[first : first + PAGE])]
 
 
+class ValueRows(ListRows):
+    """A list of mappings whose cells are values of a flow, which stay what they are."""
+
+    def read(self, page: int) -> list[Cells | StepError]:
+        return [dict(row) for row in self.source[page * PAGE : (page + 1) * PAGE]]
+
+
 def _cells(number: int, row: object) -> Cells | StepError:
     if not isinstance(row, Mapping):
         return broken_row(number, f"it is {type_name(row)}, not a mapping of names")
@@ -91,19 +99,64 @@ def _cells(number: int, row: object) -> Cells | StepError:
 def cell(value: Value) -> Value:
     """A cell as JSON, if it has an obvious form.
 
-    >>> cell(float("nan")), cell(date(2026, 1, 2)), cell("a")
-    (None, '2026-01-02', 'a')
+    >>> cell(float("nan")), cell(timedelta(hours=1)), cell("a")
+    (None, 3600.0, 'a')
     """
     if type(value) in (str, int, bool, type(None)):
         return value
-    if type(value).__name__ in ("NAType", "NaTType"):
+    if is_missing(value):
         return None
-    if isinstance(value, datetime | date | time):
-        return value.isoformat()
     if isinstance(value, timedelta):
         return value.total_seconds()
-    plain = settle(value)
-    return None if type(plain) is float and not abs(plain) < float("inf") else plain
+    text = iso_text(value)
+    if text is None:
+        plain = settle(value)
+        return None if is_missing(plain) else plain
+    return text if (seconds := duration_seconds(value)) is None else seconds
+
+
+def read_cells(
+    start: int,
+    stop: int,
+    columns: Sequence[str],
+    records: Callable[[int, int, str | None], list[Mapping[str, Value]]],
+) -> list[Cells | StepError]:
+    """The rows from ``start`` to ``stop``. ``records``: reads rows as mappings, all columns or one of
+    them. Where the library cannot make Python's value of a cell (a date after the year 9999, text
+    that is not UTF-8), its row is an error that names the column."""
+    try:
+        rows = records(start, stop, None)
+    except BaseException as error:
+        if not _is_of_library(error):
+            raise
+        if stop - start == 1:
+            return [_unreadable(start, columns, records, error)]
+        middle = (start + stop) // 2
+        halves = ((start, middle), (middle, stop))
+        return [row for half in halves for row in read_cells(*half, columns, records)]
+    return [{str(name): cell(value) for name, value in row.items()} for row in rows]
+
+
+def _is_of_library(error: BaseException) -> bool:
+    # A panic of polars is no Exception.
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
+
+
+def _unreadable(
+    number: int,
+    columns: Sequence[str],
+    records: Callable[[int, int, str | None], list[Mapping[str, Value]]],
+    error: BaseException,
+) -> StepError:
+    """The error of a row, with the first column that cannot be read."""
+    for name in columns:
+        try:
+            records(number, number + 1, name)
+        except BaseException as found:
+            if not _is_of_library(found):
+                raise
+            return broken_row(number, f"Python cannot hold its {name!r}: {found}")
+    return broken_row(number, f"Python cannot hold it: {error}")
 
 
 def refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
@@ -135,9 +188,13 @@ def broken_row(number: int, why: str, what: str = "row") -> StepError:
     return StepError(Diagnostic("over.broken-row", message, hint=hint))
 
 
+def _number(text: str) -> Value:
+    return cell(float(text))  # 1e400 is larger than a float can be
+
+
 CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
     (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
-    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), float),
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
     (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
 )
 """What the cells of a column of a CSV file may be, and what reads them; else they are texts. A

@@ -7,6 +7,7 @@ which the journal holds whole.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,21 @@ from .data_frames import (
     with_index,
 )
 from .files import Cases, CsvFile, FileRows, JsonLines, Parquet
-from .rows import Cells, ListRows, Rows, refuse_double
+from .rows import FOR_NAMES, Cells, ListRows, Rows, refuse_double
 
 IN_MEMORY = 10_000
 """The most rows of a table that becomes a list, which the journal stores whole."""
+
+
+def _no_mapping(row: Value) -> DefinitionError:
+    """The error for a list of which no row has names."""
+    hint = "write a mapping for each row: {'NAME': value}"
+    if hasattr(row, "_asdict"):
+        hint = "[row._asdict() for row in rows] has a mapping for each"
+    elif dataclasses.is_dataclass(row):
+        hint = "[dataclasses.asdict(row) for row in rows] has a mapping for each"
+    message = f"row 0 of the table is {type_name(row)}, not a mapping of names to values"
+    return DefinitionError(Diagnostic("over.no-table", message, hint=hint))
 
 
 class Picked(Sequence[Cells]):
@@ -81,6 +93,8 @@ def open_rows(table: Value) -> Rows:
         refuse_double(table.column_names)
         return FrameRows(table, table.column_names, arrow_form)
     if isinstance(table, list | tuple):
+        if table and not any(isinstance(row, Mapping) for row in table[:FOR_NAMES]):
+            raise _no_mapping(table[0])
         return ListRows(table)
     message = f"expected a table, got {type_name(table)}"
     hint = "a DataFrame, an Arrow table, a list of mappings, or a .csv, .jsonl or .parquet file"

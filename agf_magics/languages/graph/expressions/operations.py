@@ -7,16 +7,19 @@ none. No result exceeds a bound, however often a loop computes it.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import types
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
+from ....flow.notes import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.raised import args_of, describe_exception, is_a, text_of
 from ....text.source import Span
 from ....text.yaml.nodes import shorten
+from ....values.texts import is_missing, is_numpy_time, iso_text
 from ....values.value import ATOMS, LARGEST, Value, equal, is_json, type_name
 from ...scan import MISSING, descend
 
@@ -89,12 +92,28 @@ def combine(sign: str, left: Value, right: Value) -> Value:
         if type(side) not in _PYTHON:  # decision A1: an opaque value is not looked into
             raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")
     _check_result(sign, left, right)
+    check_number(sign, left, right)
     try:
         return ARITHMETIC[sign](left, right)
     except OverflowError as error:
         raise ValueError(f"{sign}: {error}") from error
     except TypeError as error:
         raise TypeError(f"cannot compute {describe(left)} {sign} {describe(right)}") from error
+
+
+def check_number(sign: str, left: Value, right: Value) -> None:
+    """Raises ValueError where one of two numbers is NaN: no sum and no order has it (decision
+    A1′)."""
+    for side, name in ((left, "left"), (right, "right")):
+        if _is_nan(side):
+            raise ValueError(
+                f"{sign!r} needs numbers, and the value on its {name} is NaN: it stands for a missing "
+                "number, which a node before this one can replace"
+            )
+
+
+def _is_nan(value: Value) -> bool:
+    return type(value) is float and value != value
 
 
 def describe(value: Value) -> str:
@@ -143,6 +162,7 @@ def compare(sign: str, left: Value, right: Value) -> bool:
         return equal(left, right) is (sign == "==")
     if left is None or not (_ordered(left) and _ordered(right)):
         return False
+    check_number(sign, left, right)
     try:
         return bool(COMPARE[sign](left, right))
     except (TypeError, RecursionError):
@@ -166,14 +186,19 @@ def _ordered(value: Value) -> bool:
         return False
 
 
-def format_value(value: Value) -> str:
-    """A value as it is written into a text: as Python's ``str`` does."""
+def format_value(value: Value, name: str = "a value") -> str:
+    """A value as it is written into a text: as Python's ``str`` does, but NaN, an infinity and NaT
+    as null, and a duration of numpy in ISO 8601 (decisions A1′, A1″). ``name``: what a warning calls
+    it."""
     if type(value) is str:
         return value
+    has_odd = False
     if type(value) in (list, dict):
-        check_length(value)
+        has_odd = check_length(value)
+    elif is_missing(value) or is_numpy_time(value):
+        has_odd = True
     try:
-        return str(value)
+        return str(_written(value, name) if has_odd else value)
     except RecursionError as error:
         raise ValueError("the value nests too deeply to be written into a text") from error
     except Exception as error:  # ``__str__`` of an object is user code
@@ -181,9 +206,41 @@ def format_value(value: Value) -> str:
         raise ValueError(f"cannot write {type_name(value)} into a text: {why}") from error
 
 
-def check_length(value: Value) -> None:
-    """A small value with shared parts can have a long text."""
-    queue, room = [value], LONGEST_WRITTEN
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Text:
+    """A part of a list or a mapping whose text is not that of Python."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _written(value: Value, name: str) -> Value:
+    """``value`` with a `_Text` in the place of each part that is not written as Python does."""
+    is_null = False
+
+    def written(part: Value) -> Value:
+        nonlocal is_null
+        if type(part) is dict:
+            return {key: written(inner) for key, inner in part.items()}
+        if type(part) is list:
+            return list(map(written, part))
+        if is_missing(part):
+            is_null = True
+            return _Text("null")
+        return _Text(iso_text(part) or "") if is_numpy_time(part) else part
+
+    text = written(value)
+    if is_null:
+        warn_of_null(name, value)
+    return text
+
+
+def check_length(value: Value) -> bool:
+    """Raises ValueError for a value that is too long as text: a small one with shared parts may be.
+    Returns whether it has a part that is not written as Python does."""
+    queue, room, has_odd = [value], LONGEST_WRITTEN, False
     while queue and room >= 0:
         part = queue.pop()
         if type(part) is dict:
@@ -194,8 +251,10 @@ def check_length(value: Value) -> None:
             room -= len(part)
         else:
             room -= len(part) if type(part) is str else 1
+            has_odd = has_odd or is_missing(part) or is_numpy_time(part)
     if room < 0:
         raise ValueError(f"cannot write a value of more than {LONGEST_WRITTEN:,} parts into a text")
+    return has_odd
 
 
 CANNOT = (TypeError, ValueError, KeyError, ZeroDivisionError)

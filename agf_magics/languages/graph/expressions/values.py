@@ -95,7 +95,7 @@ class Placeholder:
     def of(self, state: Any) -> str:
         """The text of the value; the placeholder itself, if there is none."""
         value = self.path.of(state)
-        return self.text if value is None else format_value(value)
+        return self.text if value is None else format_value(value, repr(self.text))
 
 
 class Unfilled(NamedTuple):

@@ -7,20 +7,30 @@ result has a bound, and the work in lambdas is charged to one account per outerm
 
 from __future__ import annotations
 
-import json
 import operator
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from itertools import compress
+from typing import Any
 
 from ....flow.frame import Frame
+from ....flow.notes import warn_of_null
 from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Text
 from ....text.yaml.nodes import shorten
+from ....values.texts import TooLong, iso_text, write_json
 from ....values.value import ATOMS, Value, equal_within, is_true, type_name
 from ...scan import MISSING, descend
-from .failures import Failure, element_needed, list_needed, no_float, two_needed, unreadable
+from .failures import (
+    Failure,
+    element_needed,
+    list_needed,
+    no_float,
+    not_a_number,
+    two_needed,
+    unreadable,
+)
 from .nodes import (
     Arithmetic,
     Call,
@@ -158,12 +168,14 @@ def _not(node: Not) -> Run:
 
 
 def _minus(node: Minus) -> Run:
-    operand, at = closure(node.operand), node.at
+    operand, at, operand_name = closure(node.operand), node.at, _named(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
         if type(value) not in NUMBERS:
             raise Failure("r1.type", f"'-' needs a number, not {type_name(value)}", at, 1)
+        if value != value:
+            raise not_a_number("-", (operand_name,), at)
         return -value
 
     return minus
@@ -189,9 +201,9 @@ def _logic(node: Logic) -> Run:
 
 
 def _arithmetic(node: Arithmetic) -> Run:
-    (at, op, second), *rest = node.rest
-    run = _operation(op, at, closure(node.first), second)
-    steps = [(_step(op, at), closure(operand)) for at, op, operand in rest]
+    first, (second, *rest) = node.first, node.rest
+    run = _operation(second.op, second.at, first, second.operand)
+    steps = [(_step(op, at, "", _named(operand)), closure(operand)) for at, op, operand in rest]
 
     def chain(env: Env) -> Value:
         value = run(env)
@@ -202,11 +214,17 @@ def _arithmetic(node: Arithmetic) -> Run:
     return chain if steps else run
 
 
-def _operation(op: str, at: int, left: Run, operand: Node) -> Run:
-    """Two numbers are computed here: a call of `step` for each takes half as long again."""
-    step, compute, bounded, least, most = _step(op, at), _COMPUTE[op], op == "*", -SMALL, SMALL
-    if isinstance(operand, Lit):
-        literal = operand.value
+def _operation(op: str, at: int, first: Node, second: Node) -> Run:
+    """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
+    says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
+    step, compute, left = (
+        _step(op, at, _named(first), _named(second)),
+        _COMPUTE[op],
+        closure(first),
+    )
+    bounded, least, most = op == "*", -SMALL, SMALL
+    if isinstance(second, Lit):
+        literal = second.value
         is_number = type(literal) in NUMBERS
 
         def operation_with_literal(env: Env) -> Value:
@@ -214,14 +232,16 @@ def _operation(op: str, at: int, left: Run, operand: Node) -> Run:
             if is_number and ((kind := type(one)) is int or kind is float):
                 try:
                     value = compute(one, literal)
-                    if not bounded or least < value < most:
+                    # NaN differs from itself, and all its orders are false.
+                    is_nan = value != value or (value is False and one != one)
+                    if not is_nan and (not bounded or least < value < most):
                         return value
-                except ArithmeticError:  # `step` says what is wrong
+                except ArithmeticError:
                     pass
             return step(one, literal, env)
 
         return operation_with_literal
-    right = closure(operand)
+    right = closure(second)
 
     def operation(env: Env) -> Value:
         one, other = left(env), right(env)
@@ -229,9 +249,10 @@ def _operation(op: str, at: int, left: Run, operand: Node) -> Run:
         if (kind is int or kind is float) and (its is int or its is float):
             try:
                 value = compute(one, other)
-                if not bounded or least < value < most:
+                is_nan = value != value or (value is False and (one != one or other != other))
+                if not is_nan and (not bounded or least < value < most):
                     return value
-            except ArithmeticError:  # `step` says what is wrong
+            except ArithmeticError:
                 pass
         return step(one, other, env)
 
@@ -262,8 +283,13 @@ _NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
 """What an operator takes, and the types of it besides numbers."""
 
 
-def _step(op: str, at: int) -> Step:
-    """An operator of arithmetic or of an order."""
+def _named(node: Node) -> str:
+    """An operand in a message: its path, if it is one."""
+    return repr(".".join(node.parts)) if type(node) is Path else ""
+
+
+def _step(op: str, at: int, *names: str) -> Step:
+    """An operator of arithmetic or of an order. ``names``: those of its operands."""
     compute, (needs, types), most, numbers = _COMPUTE[op], _NEEDS[op], LARGEST, NUMBERS
     grows = op == "*"
 
@@ -277,6 +303,9 @@ def _step(op: str, at: int) -> Step:
                 raise Failure("r1.division-by-zero", "division by zero", at, 1, hint) from None
             except OverflowError:
                 raise no_float(at, 1) from None
+            if left != left or right != right:
+                nans = (left != left, right != right)
+                raise not_a_number(op, list(compress(names, nans)), at)
             if grows and type(value) is int and not -most < value < most:
                 raise Failure("r1.too-large", "the result has more than 1,000 digits", at, 1)
             return value
@@ -292,7 +321,7 @@ def _step(op: str, at: int) -> Step:
 def _compare(node: Compare) -> Run:
     left, right, at, op = closure(node.left), closure(node.right), node.at, node.op
     if op in _COMPUTE:
-        return _operation(op, at, left, node.right)
+        return _operation(op, at, node.left, node.right)
     equal = op == "=="
 
     def equality(env: Env) -> Value:
@@ -323,7 +352,7 @@ def _list(node: Node, name: str, at: int) -> Callable[[Env], list[Value]]:
 
 
 def _each(node: Each) -> Run:
-    name, level, at, width, weight = node.name, node.level, node.at, len(node.name), node.weight
+    name, level, at, width, weight = (node.name, node.level, node.at, len(node.name), node.weight)
     base, body = _list(node.base, name, at), closure(node.body)
     test = _truth(node.body, body)
 
@@ -361,9 +390,14 @@ def _sum(node: Call) -> Run:
         if not NUMBERS.issuperset(map(type, items)):
             raise element_needed("sum", "numbers", items, NUMBERS, at)
         try:
-            return sum(items)
+            found = sum(items)
         except OverflowError:
             raise no_float(at, 3) from None
+        if found != found:
+            place = next((place for place, value in enumerate(items) if value != value), None)
+            if place is not None:  # else infinities have left no number
+                raise not_a_number("sum", [f"element {place}"], at)
+        return found
 
     return total
 
@@ -405,12 +439,13 @@ def _parse_json(node: Call) -> Run:
 
 
 def _text(node: Call) -> Run:
-    written, at = closure(node.args[0]), node.at
+    written, at, read = closure(node.args[0]), node.at, node.args[0]
+    name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
 
     def text(env: Env) -> str:
         value = written(env)
         try:
-            found = text_form(value)
+            found = text_form(value, name)
         except ValueError as problem:
             message, hint = f"the value {problem}", "turn it into text in a tool first"
             raise Failure("r1.type", message, at, 4, hint) from None
@@ -420,32 +455,24 @@ def _text(node: Call) -> Run:
     return text
 
 
-def text_form(value: Value) -> str:
-    """What a value is in a text: a text as it is, all else as compact JSON. Raises ValueError."""
+def text_form(value: Value, name: str = "the value") -> str:
+    """What a value is in a text: a text as it is, a date in ISO 8601, all else as compact JSON.
+    ``name``: what a warning calls it. Raises ValueError."""
     if type(value) is str:
         return value
-    pieces, room = list[str](), LONGEST_WRITTEN
+    if (text := iso_text(value)) is not None:
+        return text
     try:
-        # Piece by piece: a small value with shared parts can have a large JSON.
-        for piece in _JSON.iterencode(value):
-            pieces.append(piece)
-            room -= len(piece)
-            if room < 0:
-                break
-        else:
-            return "".join(pieces)
+        written = write_json(value, LONGEST_WRITTEN)
     except TypeError as error:
         raise ValueError(f"has {error} in it, which has no text form") from None
+    except TooLong:
+        raise
     except (ValueError, RecursionError):  # a number too long to write, or nested too deep
         raise ValueError("is too large to be written as text") from None
-    raise ValueError(f"has more than {LONGEST_WRITTEN:,} characters")
-
-
-def _opaque(value: Value) -> NoReturn:
-    raise TypeError(type_name(value))
-
-
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_opaque)
+    if written.has_nulls:
+        warn_of_null(name, value)
+    return written.text
 
 
 def _get(node: Get) -> Run:
@@ -453,7 +480,7 @@ def _get(node: Get) -> Run:
     default = closure(node.default or Lit(node.at, None))
 
     def get(env: Env) -> Value:
-        value, otherwise = base(env), default(env)  # it may fail even when it is not needed
+        value, otherwise = (base(env), default(env))  # it may fail even when it is not needed
         value = descend(value, keys)
         return otherwise if value is MISSING else value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ....text.suggestions import join_hints, suggest
@@ -28,6 +29,14 @@ def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failu
     """The error for operands of which at least one has a wrong type."""
     message = f"{op!r} needs {needs}, not {type_name(left)} and {type_name(right)}"
     return Failure("r1.type", message, at, len(op), _about(op, {type(left), type(right)}))
+
+
+def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
+    """The error for NaN as an operand (decision A1′). ``names``: those of the operands that are NaN;
+    empty for one that is computed."""
+    hint = "NaN stands for a missing number: let a tool drop or replace it"
+    what = next(filter(None, names), "a value")
+    return Failure("r1.not-a-number", f"{op!r} needs numbers, and {what} is NaN", at, len(op), hint)
 
 
 def _about(op: str, kinds: set[type]) -> str | None:
@@ -104,7 +113,7 @@ def _missing(
 
 
 def _not_an_object(parts: tuple[str, ...], part: int, value: Value) -> tuple[str, str, str]:
-    base, rest, name = ".".join(parts[:part]) or parts[0], ".".join(parts[part:]), parts[part]
+    base, rest, name = (".".join(parts[:part]) or parts[0], ".".join(parts[part:]), parts[part])
     if type(value) is list:
         each = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
         hint = method_hint(base, name) or each

@@ -1,0 +1,79 @@
+"""A request as every provider can read it: texts that UTF-8 has, and arguments that are JSON.
+
+Half of a surrogate pair is in the name of a file that is not UTF-8, and in a reply that was cut in a
+character. No request can have it: it becomes U+FFFD. A model's own arguments with NaN are no JSON;
+they go back as all other arguments that cannot be read, as a text in an object.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from .messages import Offered, Request
+
+UNREADABLE = "INVALID_JSON"
+"""The name under which pydantic-ai sends arguments that are no JSON."""
+
+_ARGUMENTS = frozenset({"arguments", "args"})
+
+
+def sendable(request: Request) -> Request:
+    """``request`` with what can be sent; the same where that is all of it."""
+    return request._replace(
+        messages=[_sendable(message) for message in request.messages],
+        instructions=whole_text(request.instructions),
+        tools=tuple(Offered(*map(_sendable, tool)) for tool in request.tools),
+        schema=_sendable(request.schema),
+    )
+
+
+def whole_text(text: str) -> str:
+    """``text`` with U+FFFD for each half of a surrogate pair; two halves are the character.
+
+    >>> whole_text("a\\udcff"), whole_text("\\ud83c\\udf50")
+    ('a\ufffd', '\U0001f350')
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_text(value)
+    if isinstance(value, list):
+        return [_sendable(part) for part in value]
+    if isinstance(value, dict):
+        return {_sendable(name): _argument(name, part) for name, part in value.items()}
+    return value
+
+
+def _argument(name: str, value: Any) -> Any:
+    value = _sendable(value)
+    if name in _ARGUMENTS and isinstance(value, str) and not _is_json(value):
+        return {UNREADABLE: value}
+    return value
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text has no constant that JSON does not have; other faults are the library's."""
+    try:
+        json.loads(text, parse_constant=_refuse)
+    except _NoConstant:
+        return False
+    except (ValueError, RecursionError):
+        return True
+    return True
+
+
+class _NoConstant(ValueError):
+    pass
+
+
+def _refuse(name: str) -> NoReturn:
+    raise _NoConstant(name)

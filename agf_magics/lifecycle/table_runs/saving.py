@@ -1,0 +1,194 @@
+"""The table of a run over data as a file: CSV, JSON lines, Parquet; and as a table of Arrow.
+
+A file has the values, or is not written: what its format cannot hold is told with all places. In
+CSV and JSON lines a date is a text in ISO 8601, an array is a list, and what stands for a missing
+number is empty or null (decision A1′).
+"""
+
+from __future__ import annotations
+
+import csv
+import decimal
+import fractions
+import pathlib
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...values.opaque import is_array
+from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
+from ...values.tables.data_frames import table_of_columns, write_parquet
+from ...values.texts import is_missing, iso_text, write_json
+from ...values.value import Value, type_name
+from .table_row import Cells, Unstored, not_stored, places_text
+
+_TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
+"""Values whose ``str`` is all of them."""
+
+_RUN_BY_SPREADSHEETS = tuple("=+-@\t\r\n＝＋－＠")
+_NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
+
+
+class CellsOfRun(Protocol):
+    """What is saved: the cells of a run over data."""
+
+    def number_of(self, place: int) -> int:
+        """The number by which a person knows a row."""
+        ...
+
+    def named_cells(self) -> Iterator[tuple[int, Cells]]:
+        """The number and the cells of each row, in order."""
+        ...
+
+    def everything(self) -> tuple[list[str], list[Cells]]:
+        """The columns and the cells of all rows. Raises DefinitionError ``over.not-stored``."""
+        ...
+
+    def all_columns(self) -> list[str]: ...
+
+
+Places = list[tuple[int, str, str]]
+"""Cells that a form cannot hold: the number of the row, the column, what is there."""
+
+
+def arrow_table(table: CellsOfRun, form: str) -> Any:
+    """The table of pyarrow. ``form``: what an error calls it. Raises ImportError, DefinitionError."""
+    columns, rows = table.everything()
+    arrays: list[Any] = []
+    places: Places = []
+    for name in columns:
+        values = [row.get(name) for row in rows]
+        try:
+            arrays.append(arrow_column(values))
+        except NotHeld as error:
+            numbers = [(n, table.number_of(n)) for n in error.numbers]
+            places += [(row, name, _kind(values[n])) for n, row in numbers]
+    _refuse(places, form, "to_pandas() has every value")
+    return table_of_columns(columns, arrays)
+
+
+def _refuse(places: Places, form: str, otherwise: str) -> None:
+    if not places:
+        return
+    kinds = ", ".join(dict.fromkeys(kind for *_, kind in sorted(places)))
+    named = places_text([(row, column) for row, column, _ in sorted(places)])
+    message = f"{form} cannot hold {kinds}: {named}"
+    hint = f"let the flow return what it can hold (a list, a number, a text); {otherwise}"
+    raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
+
+
+def _checked(
+    table: CellsOfRun, form: str, otherwise: str, is_held: Callable[[Value], bool]
+) -> None:
+    """Refuse all cells that ``is_held`` refuses, before a line is written."""
+    places: Places = []
+    lost: list[tuple[int, str]] = []
+    why = ""
+    for number, cells in table.named_cells():
+        for name, value in cells.items():
+            if isinstance(value, Unstored):
+                lost.append((number, name))
+                why = why or value.why
+            elif not is_held(value):
+                places.append((number, name, _kind(value)))
+    if lost:
+        raise not_stored(lost, why)
+    _refuse(places, form, otherwise)
+
+
+def _kind(value: Value) -> str:
+    """What cannot be held: the first opaque part of a value, or what else is odd in it."""
+    if not is_utf8(value):
+        return "a text with half of a surrogate pair"
+    parts = value if type(value) is list else value.values() if type(value) is dict else ()
+    kinds = [_kind(part) for part in parts if not _has_json(part)]
+    return kinds[0] if kinds else type_name(value)
+
+
+def _has_json(value: Value) -> bool:
+    try:
+        write_json(value, LONGEST_CELL, otherwise=_json_part)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _json_part(part: Any) -> Value:
+    """What JSON has for an opaque value, if nothing of it is lost."""
+    if isinstance(part, _TEXTS):
+        return str(part)
+    if is_array(part) and part.dtype.kind in "biufmM" and part.shape:
+        return part.tolist() if part.dtype.kind in "biuf" else list(part)
+    raise TypeError(type_name(part))
+
+
+def _json(value: Value) -> str:
+    return write_json(value, LONGEST_CELL, otherwise=_json_part, compact=False).text
+
+
+def _write_jsonl(table: CellsOfRun, path: Path) -> str:
+    _checked(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
+    # A lone surrogate becomes what JSON writes for it.
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
+    return ""
+
+
+def _write_csv(table: CellsOfRun, path: Path) -> str:
+    _checked(
+        table, "a CSV file", "a .parquet file and to_pandas() hold more",
+        lambda value: is_utf8(value) and _has_json(value),
+    )  # fmt: skip
+    columns, quoted = table.all_columns(), list[tuple[int, str]]()
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(map(_inert, columns))
+        for number, cells in table.named_cells():
+            texts = [_csv_cell(cells.get(name)) for name in columns]
+            safe = [_inert(text) if isinstance(text, str) else text for text in texts]
+            quoted += [
+                (number, name)
+                for name, text, kept in zip(columns, texts, safe, strict=True)
+                if text != kept
+            ]
+            writer.writerow(safe)
+    if not quoted:
+        return ""
+    return (
+        f"a spreadsheet would run the text of {places_text(quoted)} as a formula, so it begins with an "
+        "apostrophe in the file"
+    )
+
+
+def _csv_cell(value: Value) -> Any:
+    """What the csv module writes for a value."""
+    if value is None or is_missing(value):
+        return ""
+    if type(value) in (str, int, float):
+        return value
+    text = iso_text(value)
+    if text is not None:
+        return text
+    return str(value) if isinstance(value, _TEXTS) else _json(value)
+
+
+def _inert(text: str) -> str:
+    """A text that no spreadsheet runs: one that would be a formula begins with an apostrophe."""
+    is_formula = text.startswith(_RUN_BY_SPREADSHEETS) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_formula else text
+
+
+def _write_parquet(table: CellsOfRun, path: Path) -> str:
+    write_parquet(arrow_table(table, "a Parquet file"), path)
+    return ""
+
+
+WRITERS: Mapping[str, Callable[[CellsOfRun, Path], str]] = {
+    ".csv": _write_csv,
+    ".jsonl": _write_jsonl,
+    ".parquet": _write_parquet,
+}
+"""What writes a file, by the end of its name; it returns what a person must know of the file."""

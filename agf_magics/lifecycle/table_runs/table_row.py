@@ -1,0 +1,235 @@
+"""One row of the result of a run over data: its values, and what a display shows of them.
+
+A value is what the flow returned, also if it is read from the journal. One that the journal does not
+hold is an error where it is read: its preview is a text, and a score of it would be one of the
+text. Only a display asks for previews, and for it nothing is unpickled (decision A19).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from ...journal.codec.encoding import DecodeError, EncodedValue, encode_value
+from ...journal.codec.same_values import Stored, is_same, is_same_json
+from ...journal.records.records import Record
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...values.value import Value
+
+Cells = dict[str, Value]
+"""The cells of a row by the names of their columns; a value that is not held is an `Unstored`."""
+
+OUTPUT = "output"
+
+_MAPPING = re.compile(rb"\x80.(?:\x95.{8})?\}", re.DOTALL)
+"""How the pickle of a mapping begins."""
+
+
+class Unstored(NamedTuple):
+    """A value that the journal does not hold."""
+
+    shown: Value
+    """Its preview."""
+    why: str
+
+
+class LostInput(NamedTuple):
+    """A row that was given and that neither the journal nor this process has."""
+
+    shown: Mapping[str, Value]
+    """Its preview."""
+    why: str
+
+
+@dataclass(eq=False)
+class TableRow:
+    """One row of the result."""
+
+    number: int
+    """Its number in the table that was given."""
+    repeat: int
+    """Which of its repetitions it is."""
+    status: str
+    """``ok``, ``failed`` or ``not run``."""
+    find_input: Callable[[bool], Mapping[str, Value] | LostInput]
+    """The row as it was given; with True its preview is enough."""
+    record: Record | None = None
+    """What the journal has of it."""
+    held: Value = None
+    """Its output, where there is no journal."""
+    run_id: str = ""
+    error: StepError | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    """US dollars; None: it is not known, or the row asked no model."""
+
+    @property
+    def input(self) -> Mapping[str, Value]:
+        """The row as it was given. Raises DefinitionError ``over.not-stored``."""
+        given = self._input
+        if isinstance(given, LostInput):
+            raise not_stored([(self.number, "its input")], given.why)
+        return given
+
+    @property
+    def output(self) -> Value:
+        """What the flow returned; None if it failed. Raises DefinitionError ``over.not-stored``."""
+        value = self._output
+        if isinstance(value, Unstored):
+            raise not_stored([(self.number, OUTPUT)], value.why)
+        return value
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its input is there."""
+        return not isinstance(self._input, LostInput)
+
+    def given_cells(self, shown: bool) -> Cells:
+        """Its input by the names of the columns; ``shown``: previews are enough."""
+        given = self.find_input(True) if shown else self._input
+        if not isinstance(given, LostInput):
+            return dict(given)
+        if shown:
+            return dict(given.shown)
+        return {name: Unstored(value, given.why) for name, value in given.shown.items()}
+
+    def returned_cells(self, shown: bool) -> Cells:
+        """Its output by the names of the columns: those of a mapping, else ``output``."""
+        if self.status != "ok":
+            return {}
+        value = self._shown if shown else self._output
+        # The preview of a dataclass is an object too.
+        has_columns = _is_object(value) and (not shown or self._is_mapping)
+        return dict(value) if has_columns else {OUTPUT: value}
+
+    def has_same_outcome(self, other: TableRow) -> bool | None:
+        """Whether ``other`` ended in the same way with the same output; None: what the journal has
+        of the outputs does not say it."""
+        if self.status != other.status:
+            return False
+        return is_same(self._stored, other._stored)
+
+    def has_same_input(self, other: TableRow) -> bool | None:
+        """As `has_same_outcome`, for the rows that were given."""
+        mine, its = self._given_text, other._given_text
+        if mine is None or its is None:
+            return None
+        return is_same_json(mine, its)
+
+    @property
+    def shown_output(self) -> Value:
+        """Its output for a display."""
+        return self._shown
+
+    @cached_property
+    def _input(self) -> Mapping[str, Value] | LostInput:
+        return self.find_input(False)
+
+    @cached_property
+    def _output(self) -> Value:
+        record = self.record
+        if record is None:
+            return self.held
+        if self.status != "ok":
+            return None
+        if record.result.form == "again":
+            return Unstored(record.value_shown, "")
+        try:
+            return record.read_value(self.run_id, trust=False)
+        except DecodeError as error:
+            return Unstored(record.value_shown, str(error))
+
+    @property
+    def _shown(self) -> Value:
+        return self.held if self.record is None else self.record.value_shown
+
+    @property
+    def _is_mapping(self) -> bool:
+        """Whether its output is a mapping, as far as that is known without reading a pickle."""
+        if self.record is None or self.record.result.form == "json":
+            return True
+        data = self.record.result.data
+        return isinstance(data, bytes) and _MAPPING.match(data) is not None
+
+    @cached_property
+    def _stored(self) -> Stored:
+        return _encoded(self.held) if self.record is None else self.record.result
+
+    @cached_property
+    def _given_text(self) -> str | None:
+        """Its input as JSON; None: a part of it is no JSON, and not compared."""
+        if self.record is not None and self.record.given.whole == 1:
+            return self.record.given.text
+        packed = _encoded(dict(self.input)) if self.is_whole else None
+        return packed.data if packed is not None and isinstance(packed.data, str) else None
+
+
+def _encoded(value: Value) -> EncodedValue:
+    return encode_value(value, current.settings.journal_value)
+
+
+def _is_object(value: Value) -> bool:
+    """Whether it has columns of its own: a JSON object with a name."""
+    return type(value) is dict and bool(value) and all(type(name) is str for name in value)
+
+
+class PartialRow(Mapping[str, Value]):
+    """A row as a mapping, of which not all values are stored: reading one of these is an error."""
+
+    def __init__(self, number: int, cells: Cells) -> None:
+        self._number, self._cells = number, cells
+
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._cells and isinstance(output := self._cells.get(OUTPUT), Unstored):
+            raise not_stored([(self._number, name)], output.why)  # it may be a part of it
+        value = self._cells[name]
+        if isinstance(value, Unstored):
+            raise not_stored([(self._number, name)], value.why)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __repr__(self) -> str:
+        shown = {n: v.shown if isinstance(v, Unstored) else v for n, v in self._cells.items()}
+        return f"<row {self._number}, not stored whole: {shown!r}>"
+
+
+def as_mapping(number: int, cells: Cells) -> Mapping[str, Value]:
+    """The cells of a row, for a person: reading one that is not stored is an error."""
+    if any(isinstance(value, Unstored) for value in cells.values()):
+        return PartialRow(number, cells)
+    return cells
+
+
+MOST_PLACES = 10
+"""Cells that an error names."""
+
+
+def places_text(places: list[tuple[int, str]]) -> str:
+    """Cells in an error: ``row 0 'image', row 3 'image' and 7 more``."""
+    named = ", ".join(
+        f"row {row:,} {column if column == 'its input' else repr(column)}"
+        for row, column in places[:MOST_PLACES]
+    )
+    more = len(places) - MOST_PLACES
+    return f"{named} and {more:,} more" if more > 0 else named
+
+
+def not_stored(places: list[tuple[int, str]], why: str = "") -> DefinitionError:
+    """The error for cells whose values the journal does not hold."""
+    message = f"the journal does not hold the value of {places_text(places)}"
+    hint = (
+        why
+        or "the warning journal.unkept of the run says why: it is too large, it cannot be pickled, or "
+        "it has a secret; a run with the journal switched off keeps all values in memory"
+    )
+    return DefinitionError(Diagnostic("over.not-stored", message, hint=hint))

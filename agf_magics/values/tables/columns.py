@@ -1,0 +1,247 @@
+"""A column of values as a column of Arrow, polars or pandas that has the same values.
+
+What such a library makes of a list by itself is not always the list: Arrow takes the time off a
+datetime that stands beside a date, pandas makes floats of whole numbers beside a missing one. So the
+type is chosen here, and what Arrow has made is read back.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...compat.imports import installed_only
+from ..opaque import is_array
+from ..texts import is_missing, is_numpy_time, write_json
+from ..value import ATOMS, TEXT, Value
+
+LONGEST_CELL = 1_000_000_000
+"""Characters of a cell as JSON."""
+
+_NULL = type(None)
+_PLAIN = (
+    datetime.date,
+    datetime.time,
+    datetime.timedelta,
+    decimal.Decimal,
+    bytes,
+)
+"""Values that are no JSON and that Arrow has a type for; numpy's dates and arrays are others."""
+
+_EXACT = 2**53
+"""A float has every whole number up to it."""
+
+_ARROW_UNITS = ("s", "ms", "us", "ns")
+
+
+class NotHeld(Exception):
+    """The cells of a column that a form cannot hold: ``numbers`` has their places."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        super().__init__()
+        self.numbers = numbers
+
+
+def arrow_column(values: Sequence[Value]) -> Any:
+    """``values`` as an array of pyarrow. JSON values of different kinds are texts in JSON. Raises
+    NotHeld, and ImportError without pyarrow."""
+    with installed_only():
+        import pyarrow  # type: ignore[import-untyped]
+
+    if numbers := [number for number, value in enumerate(values) if not _is_arrow(value)]:
+        raise NotHeld(numbers)
+    plain = list(map(_for_arrow, values))
+    try:
+        array = pyarrow.array(plain)
+        if _is_exact(plain) or _reads_back(pyarrow, array, plain):
+            return array
+    except UnicodeEncodeError:
+        raise NotHeld([n for n, value in enumerate(plain) if not is_utf8(value)]) from None
+    except (pyarrow.ArrowException, OverflowError, ValueError, TypeError):
+        pass
+    if numbers := [number for number, value in enumerate(plain) if not _is_json(value)]:
+        raise NotHeld(numbers)
+    if numbers := [number for number, value in enumerate(plain) if not is_utf8(value)]:
+        raise NotHeld(numbers)
+    return pyarrow.array(_json_texts(plain), type=pyarrow.string())
+
+
+def _json_texts(values: Sequence[Value]) -> list[str | None]:
+    """Values of different kinds as texts in JSON. A text is itself, unless one of the column could
+    be taken for the JSON of another value."""
+    texts = [value for value in values if type(value) is str]
+    bare = not any(map(_reads_as_json, texts))
+    return [
+        value
+        if value is None or (bare and type(value) is str)
+        else write_json(value, LONGEST_CELL, compact=False).text
+        for value in values
+    ]
+
+
+def _reads_as_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def polars_column(polars: Any, name: str, values: Sequence[Value]) -> Any:
+    """``values`` as a Series of polars: what Arrow cannot hold is a column of objects."""
+    try:
+        return polars.from_arrow(arrow_column(values)).alias(name)
+    except NotHeld:
+        return polars.Series(name, values, dtype=polars.Object)
+
+
+def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
+    """``values`` as a Series of pandas: whole numbers and booleans beside missing values have the
+    types of pandas that can be empty, and what has no type of its own stays as it is."""
+    kinds, is_full = set(map(type, values)), True
+    if _NULL in kinds and len(kinds) > 1:
+        kinds, is_full = kinds - {_NULL}, False
+    if kinds == {bool}:
+        return pandas.Series(values, dtype="bool" if is_full else "boolean")
+    if kinds == {int} and (size := _integer_type(values)) is not None:
+        return pandas.Series(
+            values, dtype=size if is_full else size.replace("i", "I").replace("u", "U")
+        )
+    if kinds == {float} or (kinds == {int, float} and _are_exact_floats(values)):
+        return pandas.Series(values, dtype="float64")
+    if kinds == {str} and all(map(is_utf8, values)):
+        return pandas.Series(values)
+    numpy: Any = sys.modules["numpy"]  # pandas needs it
+    cells = numpy.empty(len(values), dtype=object)
+    for number, value in enumerate(values):  # numpy and pandas would look into a list or an array
+        cells[number] = value
+    series = pandas.Series(cells, dtype=object)
+    times = (
+        (datetime.datetime, pandas.Timestamp),
+        (datetime.timedelta, pandas.Timedelta),
+        (numpy.datetime64,),
+        (numpy.timedelta64,),
+    )
+    if kinds and any(kinds <= {*alike} for alike in times):
+        with suppress(ValueError, OverflowError):  # a unit, or a year, that pandas does not have
+            typed = series.infer_objects()
+            if typed.dtype != object and all(map(_is_kept, values, typed.tolist())):
+                return typed
+    return series
+
+
+def _integer_type(values: Sequence[Value]) -> str | None:
+    numbers = [value for value in values if value is not None]
+    low, high = min(numbers), max(numbers)
+    if low >= -(2**63) and high < 2**63:
+        return "int64"
+    return "uint64" if low >= 0 and high < 2**64 else None
+
+
+def _are_exact_floats(values: Sequence[Value]) -> bool:
+    return all(abs(value) <= _EXACT for value in values if type(value) is int)
+
+
+def _is_arrow(value: Value) -> bool:
+    """Whether Arrow has a type for a value and all its parts."""
+    kind = type(value)
+    if kind in ATOMS or is_missing(value) or isinstance(value, _PLAIN):
+        return True
+    if kind is list:
+        return all(map(_is_arrow, value))
+    if kind is dict:
+        return TEXT.issuperset(map(type, value)) and all(map(_is_arrow, value.values()))
+    if is_numpy_time(value):
+        return _unit_seconds(value) is not None
+    return is_array(value) and value.dtype.kind in "biufmM" and _has_arrow_unit(value)
+
+
+def _has_arrow_unit(array: Any) -> bool:
+    return array.dtype.kind not in "mM" or _unit_seconds(array) is not None
+
+
+def _unit_seconds(value: Any) -> str | None:
+    """The unit of a date or a duration of numpy in which Arrow has it without a loss."""
+    numpy: Any = sys.modules["numpy"]
+    unit, multiple = str(numpy.datetime_data(value.dtype)[0]), numpy.datetime_data(value.dtype)[1]
+    if unit in _ARROW_UNITS and multiple == 1:
+        return unit
+    if unit == "D" and value.dtype.kind == "M":
+        return unit
+    return "s" if unit in ("W", "D", "h", "m", "s") else None
+
+
+def _for_arrow(value: Value) -> Value:
+    """A value as pyarrow takes it: an array as a list, a date in a unit that Arrow has, NaT as
+    None."""
+    kind = type(value)
+    if kind in ATOMS or isinstance(value, _PLAIN):
+        return None if kind.__name__ == "NaTType" else value
+    if kind is list:
+        return list(map(_for_arrow, value))
+    if kind is dict:
+        return {name: _for_arrow(part) for name, part in value.items()}
+    if is_missing(value):
+        return None
+    if is_numpy_time(value):
+        return value.astype(f"{value.dtype.kind}8[{_unit_seconds(value)}]")
+    return value.tolist() if value.dtype.kind in "biuf" else list(map(_for_arrow, value))
+
+
+def _is_exact(values: Sequence[Value]) -> bool:
+    """Whether all values are of one type that Arrow has as it is."""
+    kinds = set(map(type, values)) - {_NULL}
+    return len(kinds) < 2 and kinds <= ATOMS
+
+
+def _reads_back(pyarrow: Any, array: Any, values: Sequence[Value]) -> bool:
+    if "struct<>" in str(array.type):  # no Parquet file has it
+        return False
+    try:
+        return all(map(_is_kept, values, array.to_pylist()))
+    except (
+        ValueError,
+        OverflowError,
+        pyarrow.ArrowException,
+    ):  # a date that Python cannot hold
+        return True
+
+
+def _is_kept(value: Any, read: Any) -> bool:
+    """Whether ``read`` is the value that was written. In a column of objects each has all names."""
+    if value is None or (is_missing(value) and value != value):
+        return read is None or bool(read != read)
+    if type(value) is list:
+        return type(read) is list and len(value) == len(read) and all(map(_is_kept, value, read))
+    if type(value) is dict:
+        return type(read) is dict and all(_is_kept(value.get(name), read[name]) for name in read)
+    if is_numpy_time(value):
+        return bool(type(value)(read) == value)
+    if isinstance(value, bool) or isinstance(read, bool):
+        return value is read
+    return bool(value == read)
+
+
+def _is_json(value: Value) -> bool:
+    kind = type(value)
+    if kind is list:
+        return all(map(_is_json, value))
+    return kind in ATOMS or (kind is dict and all(map(_is_json, value.values())))
+
+
+def is_utf8(value: Value) -> bool:
+    """Whether no text in a value has half of a surrogate pair, which UTF-8 does not have."""
+    kind = type(value)
+    if kind is str:
+        try:
+            return value.isascii() or bool(value.encode())
+        except UnicodeEncodeError:
+            return False
+    if kind is list:
+        return all(map(is_utf8, value))
+    return kind is not dict or all(is_utf8(n) and is_utf8(part) for n, part in value.items())
