@@ -80,6 +80,8 @@ class NamedValues(dict[str, V]):
 class BaseRun:
     """What a run of this process and one of the journal have in common."""
 
+    run_id: str
+
     @cached_property
     def progress(self) -> Progress:
         """The tree of steps with their states."""
