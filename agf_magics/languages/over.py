@@ -30,6 +30,12 @@ OVER = "over"
 BODY = "rows.do"
 """The id of the step that calls the flow."""
 
+
+def name_over_rows(flow: str) -> str:
+    """The name of the run of a flow over the rows of a table."""
+    return f"{flow} over rows"
+
+
 ROWS, SAME = "rows", "same"
 """The names of its input: the table, and what all rows have in common."""
 
@@ -148,7 +154,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
     body = Steps(id=OVER, word="sequential", label=terms.over, steps=(each,))
     count = _counting(terms)
     flow = Flow(
-        name=f"{terms.over} over rows",
+        name=name_over_rows(terms.over),
         language=OVER,
         source=source,
         body=body,

@@ -264,3 +264,14 @@ def test_without_a_journal_the_runs_of_this_process_have_the_same_names(door: Sh
         assert agf.runs(word) is run
     with pytest.raises(DefinitionError, match="there is no run 'x'"):
         agf.runs("x")
+
+
+def test_a_flow_that_only_ran_over_rows_names_that_run(door: Shell) -> None:
+    flow("job")
+    rows = [{"x": 1}, {"x": 2}]
+    run = agf.run("job", over=rows, raises=False)
+    assert agf.runs("job").run_id == run.run_id
+    OPEN[0] = True
+    door.good("%run_pipeline job --retry-failed job --quiet --out again")
+    assert len(door.names["again"].table) == 2
+    assert agf.run("job").run_id == agf.runs("job").run_id  # a run of the flow itself goes first

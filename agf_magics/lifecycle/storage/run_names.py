@@ -14,6 +14,7 @@ from typing import NamedTuple
 from ...catalog import default
 from ...journal.database.store import Store
 from ...journal.runs import list_runs
+from ...languages.over import name_over_rows
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name
 from ...text.suggestions import suggest
@@ -49,9 +50,11 @@ def named_runs(store: Store | None) -> list[NamedRun]:
 
 
 def runs_of(name: str, runs: Iterable[NamedRun]) -> list[NamedRun]:
-    """The runs of the flow of that name."""
+    """The runs of the flow of that name; if it has none, those over the rows of a table."""
+    listed = [(same_name(run.name), run) for run in runs if run.name]
     wanted = same_name(name)
-    return [run for run in runs if run.name and same_name(run.name) == wanted]
+    exactly = [run for flow, run in listed if flow == wanted]
+    return exactly or [run for flow, run in listed if flow == name_over_rows(wanted)]
 
 
 def word_of(run: object) -> str:
