@@ -116,7 +116,7 @@ def _mapped(step: Invoke, name: str, flow: Flow, given: Mapping[str, Value]) -> 
     """The hint of a language that can take the field from another place."""
     if not isinstance(step.args, HintedArgs) or step.args.names is not None:
         return None
-    frame: Frame = given
+    frame: Frame = dict(given)
     for part in reversed(flow.dialect.stores):
         frame = {part: frame}
     return step.args.hint_for(name, frame)

@@ -33,8 +33,9 @@ def raised_there(data: bytes, text: str) -> BaseException:
         error = type(name, (Exception,), {})(said)
         if len(answer) == 2:
             error.status_code, error.headers = answer[0], {"retry-after": str(answer[1])}
-    set_cause(error, RemoteTraceback(text))
-    return error
+    raised: BaseException = error
+    set_cause(raised, RemoteTraceback(text))
+    return raised
 
 
 def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> str:
