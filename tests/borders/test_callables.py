@@ -79,7 +79,15 @@ def outcome(registry: agf.Registry, args: str) -> str:
 def test_options_of_a_typed_dict_are_checked(args: str, says: str) -> None:
     registry = agf.Registry()
     agf.tool(convert, name="t", registry=registry)
-    assert says in outcome(registry, args)
+    assert says in told(registry, args)
+
+
+def told(registry: agf.Registry, args: str) -> str:
+    try:
+        ended = run(registry, args)
+    except agf.DefinitionError as error:
+        return str(error)
+    return str(ended.error or ended.output)
 
 
 def test_options_of_a_typed_dict_are_offered_and_described() -> None:

@@ -149,10 +149,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
 class _Plain(GenerateJsonSchema):
     """Without generated titles, and with the name of a class that is not JSON."""
 
-    ignored_warning_kinds: typing.ClassVar[Any] = {  # type: ignore[misc]  # as pydantic reads it
-        "skipped-choice",
-        "non-serializable-default",
-    }
+    ignored_warning_kinds: set[Any] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
 
     is_written = False
     """Whether code of a user wrote a part of it, which may be anything."""
