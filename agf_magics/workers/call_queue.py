@@ -102,7 +102,10 @@ class CallQueue:
             )
             line = CallLine(self, size, terms, function)
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
-            line.order |= {"stops": stops, "grant": (grant.identity, tools)}
+            line.order |= {
+                "stops": stops,
+                "grant": (grant.identity, tools, grant.asked, grant.barred),
+            }
             self._lines[key] = line
             self.dispatcher.lines[line] = None
         return line

@@ -51,7 +51,7 @@ class Forecast(OfflineJournal):
         """Whether a call is made again because of an edit."""
         self._asked: dict[CallKey, None] = {}
 
-    def answered(self, key: CallKey) -> Record | None:
+    def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
         """A person is asked again; here the answer is that of the run."""
         self._asked[key] = None
         answer = self._recorded.answer(key.at)

@@ -13,6 +13,7 @@ from itertools import islice
 
 from ...engine.host.host import NoUser
 from ...flow.progress.events import Question
+from ...flow.questions import long_arguments
 from ...pictures.plain import line, plain
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source
@@ -23,6 +24,9 @@ from ...values.value import Value
 
 ANSWERS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 
+
+LONGEST_ARGUMENT = 20_000
+"""Characters of an argument that a terminal shows; `Question.arguments` has all."""
 
 TRIES = 20
 """The number of answers that are tried: a pipe may send anything."""
@@ -47,11 +51,13 @@ def ask_at_prompt(
 
 def format_question(question: Question) -> str:
     """The question as shown, without control characters."""
-    text = plain(question.text, 4_000)
     choices = [
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
-    return "\n".join([text, *choices])
+    arguments = [f"  {each}" for each in long_arguments(question, LONGEST_ARGUMENT)]
+    # A line of the text that begins as a line of ours would look like the prompt, or another question.
+    text = plain(question.text, 4_000).replace("\n", "\n│ ")
+    return "\n".join([text, *arguments, *choices])
 
 
 def parse_answer(question: Question, text: str) -> Value:
@@ -59,13 +65,14 @@ def parse_answer(question: Question, text: str) -> Value:
 
     >>> parse_answer(Question("Which?", ("red", "green")), "2")
     'green'
-    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    >>> call = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, result="_output")
+    >>> parse_answer(call, "{amount: 3}")
     {'amount': 3}
     """
     text = text.strip()
     if question.approval:
         answer = ANSWERS.get(text.lower())
-        return _mapping(text) if answer is None and question.arguments is not None else answer
+        return _mapping(text) if answer is None and question.result else answer
     if not question.choices:
         return text
     return _choice(text, question.choices)
@@ -94,9 +101,9 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 
 def _prompt(question: Question) -> str:
-    if question.approval and question.arguments is not None:
+    if question.approval and question.result:
         # A changed call: ``{amount: …}``, ``{_output: …}``.
-        names = [*islice(question.arguments, 1), question.result]
+        names = [*islice(question.arguments or (), 1), question.result]
         return f"yes, no, {' or '.join(f'{{{line(name, 40)}: …}}' for name in names)}: "
     if question.approval:
         return "yes or no: "

@@ -7,7 +7,7 @@ from ...journal.codec.encoding import DecodeError
 from ...journal.codec.signatures import SignatureError
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
-from ...journal.records.records import Record
+from ...journal.records.records import Record, StoredValue
 from ...journal.runs import RunHead, RunRow, list_runs, read_run
 from ...pictures.plain import counted
 from ...settings.folders import journal_file, this_notebook
@@ -113,6 +113,9 @@ def _notebook(row: RunRow) -> str:
 def unpickled(record: Record, run_id: str, trust: bool) -> Record:
     """A record of that run with its value. Raises DecodeError for a value that the user has not
     signed."""
+    # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
+    if record.what == "answered" and not record.is_believed(run_id):
+        return record._replace(result=StoredValue("again"))
     if record.result.data is None or record.result.form not in ("json", "pickle"):
         return record
     try:
