@@ -7,6 +7,7 @@ folder (decision A16). A Python file is imported only if the person allows it (d
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
@@ -23,6 +24,7 @@ from ...flow.frame import Name
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.file_names import PROTECTED, refusal
 from ...text.source import UNUSABLE, path_error_reason, source_folder
 from ...text.yaml.nodes import shorten
 
@@ -35,7 +37,20 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
 DEFINITIONS = (".yaml", ".yml", ".json")
-"""Suffixes of files of which an error may show a line."""
+"""Suffixes of files of definitions."""
+
+MEANT = (
+    {"pipeline", "steps"},
+    {"nodes", "edges"},
+    {"schema_version", "execution_policy"},
+    {"id", "config"},
+    {"calls"},
+    {"_tool", "_outputPath"},
+)
+"""Keys of a definition: the text of a file that has one of these sets is meant as one, also if it
+cannot be read as YAML."""
+
+_KEY = re.compile(r"(?:^|[{,])[\s{\[-]*+\"?(\w+)\"?[ \t]*+:", re.MULTILINE)
 
 SWITCH = "%config AgfMagics.allow_import = True"
 
@@ -69,13 +84,22 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
     any file of the folder, with a secret in it (decision D3)."""
     try:
         return define(path)
-    except DefinitionError:
-        if path.suffix.lower() in DEFINITIONS:
+    except DefinitionError as error:
+        if error.code == "define.file" or is_meant_as_definition(path):
             raise
-    hint = f"a definition is a file with the suffix {', '.join(DEFINITIONS)}"
+    hint = f"agf-magics check {shorten(name.text)} shows what is wrong in it"
     raise _refused(
         "file.not-a-definition", f"{shorten(name.text)!r} contains no definition", name, hint
     )
+
+
+def is_meant_as_definition(path: Path) -> bool:
+    """Whether a file is one of which an error may show a line."""
+    with contextlib.suppress(OSError, ValueError):
+        text = path.read_bytes()[:LARGEST].decode("utf-8")
+        keys = {match[1] for match in _KEY.finditer(text)}
+        return any(meant <= keys for meant in MEANT)
+    return False
 
 
 def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
@@ -83,7 +107,7 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
     folder = source_folder(around.source.name)
     root = Path.cwd().resolve() if folder.is_relative_to(Path.cwd().resolve()) else folder
     try:
-        place = (folder / path).resolve()
+        why, place = refusal(folder / path, root), (folder / path).resolve()
         there = place in loaded or place.is_file()
     except UNUSABLE as error:
         raise _refused(
@@ -91,7 +115,7 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
             f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
             name,
         ) from None
-    if not place.is_relative_to(root):
+    if why == "outside":
         hint = "move the file into the notebook's folder, or below it"
         raise _refused(
             "file.outside",
@@ -99,8 +123,8 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
             name,
             hint,
         )
-    if any(part.startswith(".") for part in place.relative_to(root).parts):
-        hint = "a definition cannot name a dot-file, or a file in a dot-folder"
+    if why == "protected":
+        hint = PROTECTED
         raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
