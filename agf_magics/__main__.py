@@ -36,6 +36,7 @@ from .commands.values import (
     workers_of,
     write_by,
 )
+from .compat.imports import for_the_person
 from .engine.host.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.progress.events import Question
@@ -408,7 +409,8 @@ def _imported(word: Token) -> Mapping[str, Any]:
     try:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
-            return vars(importlib.import_module(module))
+            with for_the_person():
+                return vars(importlib.import_module(module))
         if Path(module).is_file():
             return runpy.run_path(module)
         why = f"there is no file {module!r}"

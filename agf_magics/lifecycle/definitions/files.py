@@ -19,6 +19,7 @@ from types import ModuleType
 
 from ...catalog import Tool, make_tool
 from ...catalog.tools.callables import name_of
+from ...compat.imports import for_the_person
 from ...engine.linking.link import Files
 from ...flow.frame import Name
 from ...flow.steps import Flow
@@ -64,7 +65,7 @@ def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Fil
             path = _within(Path(python["path"]), name, around, loaded)
             return _function(partial(_imported, path), python["function"], name)
         if module := MODULE.fullmatch(name.text):
-            find = partial(importlib.import_module, module["module"])
+            find = partial(_module, module["module"])
             return _function(find, module["function"], name)
         path = _within(Path(name.text), name, around, loaded)
         if path not in loaded:
@@ -157,6 +158,11 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
         return make_tool(value, name_of(value, "tool", function), None, None, True, ())
     except (TypeError, ValueError) as error:
         raise _refused("file.import", str(error), name) from None
+
+
+def _module(name: str) -> ModuleType:
+    with for_the_person():
+        return importlib.import_module(name)
 
 
 def _imported(path: Path) -> ModuleType:

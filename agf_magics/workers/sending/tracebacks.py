@@ -7,6 +7,8 @@ import pickle
 import re
 from collections.abc import Callable, Iterator
 
+from ...compat.imports import for_the_person
+
 FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
 
 
@@ -21,7 +23,8 @@ class RemoteTraceback(Exception):
 def raised_there(data: bytes, text: str) -> BaseException:
     """An exception of a worker, with the traceback there as its cause."""
     try:
-        error = pickle.loads(data)
+        with for_the_person():  # of a class of theirs
+            error = pickle.loads(data)
     except BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):
