@@ -13,6 +13,7 @@ from ..compat.browser import IN_BROWSER
 from ..journal.codec.signatures import key_file
 from ..journal.database import file as journal
 from ..journal.database.store import Store
+from ..text.files import working_folder
 from .settings import current, user_file
 
 # --- the files ---
@@ -67,7 +68,7 @@ def _project() -> Path:
 
     The search ends at the home folder, at a mount, and at a folder that is not the user's alone:
     what is above may come from anybody (decision A19)."""
-    here, home = Path.cwd(), Path(os.path.expanduser("~"))
+    here, home = working_folder(), Path(os.path.expanduser("~"))
     for folder in (here, *here.parents):
         if any((folder / mark).exists() for mark in PROJECT):
             return folder

@@ -32,15 +32,6 @@ def unwritable_reason(path: Path) -> str | None:
         return path_error_reason(error)
 
 
-def source_folder(name: str) -> Path:
-    """The folder of the file ``name``; the current folder if there is no such file."""
-    try:
-        file = Path(name)
-        return file.resolve().parent if file.is_file() else Path.cwd().resolve()
-    except UNUSABLE:
-        return Path.cwd().resolve()
-
-
 @dataclass(slots=True, eq=False)
 class Source:
     """A text with the name that errors show (``In[6] %%pipeline``, ``flows/review.yaml``).

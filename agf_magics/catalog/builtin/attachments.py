@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.files import working_folder
 from ...values.value import Value, type_name
 from .notebook_files import NotThere, names, opened
 
@@ -80,7 +81,7 @@ def refused(message: str, hint: str | None = None) -> StepError:
 def _read(path: str) -> bytes:
     parts = names(path)
     try:
-        root = Path(os.path.realpath(Path.cwd()))
+        root = Path(os.path.realpath(working_folder()))
         with (
             opened(root, path, parts, "read") as file,
             open(file.descriptor, "rb", closefd=False) as content,

@@ -19,6 +19,7 @@ from ...schemas.schema import Schema, check_schemas, resolve
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.excerpt import safe
+from ...text.files import read_file
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...text.suggestions import share_suggestion_budget, suggest
 from ...text.yaml.nodes import shorten
@@ -344,7 +345,7 @@ def source_of(text: str | Path | Source) -> Source:
         return text
     if isinstance(text, Path):
         try:
-            return Source(str(text), text.read_bytes().decode("utf-8"))
+            return Source(str(text), read_file(text).decode("utf-8"))
         except UNUSABLE as error:
             raise DefinitionError(
                 Diagnostic("define.file", f"{text} cannot be read: {path_error_reason(error)}")

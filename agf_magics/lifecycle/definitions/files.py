@@ -26,7 +26,8 @@ from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.file_names import PROTECTED, refusal
-from ...text.source import UNUSABLE, path_error_reason, source_folder
+from ...text.files import read_file, source_folder, working_folder
+from ...text.source import UNUSABLE, path_error_reason
 from ...text.yaml.nodes import shorten
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
@@ -97,7 +98,7 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
 def is_meant_as_definition(path: Path) -> bool:
     """Whether a file is one of which an error may show a line."""
     with contextlib.suppress(OSError, ValueError):
-        text = path.read_bytes()[:LARGEST].decode("utf-8")
+        text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
         return any(meant <= keys for meant in MEANT)
     return False
@@ -106,7 +107,9 @@ def is_meant_as_definition(path: Path) -> bool:
 def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
     """The place of ``path``, relative to the definition that names it."""
     folder = source_folder(around.source.name)
-    root = Path.cwd().resolve() if folder.is_relative_to(Path.cwd().resolve()) else folder
+    root = (
+        working_folder().resolve() if folder.is_relative_to(working_folder().resolve()) else folder
+    )
     try:
         why, place = refusal(folder / path, root), (folder / path).resolve()
         there = place in loaded or place.is_file()

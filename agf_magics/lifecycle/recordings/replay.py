@@ -32,6 +32,7 @@ from ...pictures.difference import find_differences, shorten_pair
 from ...pictures.plain import counted, line
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.files import read_file
 from ...values.value import Value
 from ..input.options import replaying
 from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
@@ -209,7 +210,7 @@ class Replay:
         lines = [redacted(each, self._redact) for each in self.made]
         head = [redacted(self._head, self._redact)]
         if self.path.exists():
-            text = self.path.read_text("utf-8")
+            text = read_file(self.path).decode("utf-8")
             head = list(map(json.loads, text.splitlines()))
         write_lines(self.path, [*head, *lines])
 

@@ -17,7 +17,6 @@ from functools import cache, reduce
 from graphlib import TopologicalSorter
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import Agent, Policy, Tool, Transform
@@ -34,6 +33,7 @@ from ...limits.grants import Grant
 from ...limits.limits import Limits
 from ...settings.folders import this_notebook
 from ...settings.settings import current
+from ...text.files import working_folder
 from ...text.source import Source
 from ...values.value import Value
 from ..runs.run import Run
@@ -105,7 +105,7 @@ def write_manifest(run: Run, grant: Grant) -> str:
         "format": FORMAT,
         "version": _version(),
         "python": sys.version.split()[0],
-        "folder": str(Path.cwd()),
+        "folder": str(working_folder()),
         "notebook": this_notebook(),
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),

@@ -173,14 +173,23 @@ def _check_columns(
         del read[whole]  # the whole input, which is no column
     else:
         problems.extend(_mapped_in_vain(flow, renamed, read))
+    # A name with a default, `get(ctx, 'x', 1)`, is that of no column if none is called nearly like it.
+    optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
     missing = {name: span for name, span in read.items() if name not in given}
+    missing = {
+        name: span
+        for name, span in missing.items()
+        if name not in optional or suggest(name, names) is not None
+    }
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
         cure = join_hints(near, f"--map {name}=COLUMN binds another column")
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
-        fails = name in certain or alike or len(missing) == len(read)
+        fails = name in certain or (
+            name not in optional and (bool(alike) or len(missing) == len(read))
+        )
         severity: Severity = "error" if fails else "warning"
         problems.add(Diagnostic("over.column", message, span, cure, severity))
     problems.refuse()

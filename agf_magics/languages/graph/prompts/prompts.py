@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from ....text.diagnostics import Diagnostics
 from ....text.file_names import PROTECTED, fold, is_protected, refusal
-from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
+from ....text.files import read_file, source_folder, working_folder
+from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
 from ....text.suggestions import join_hints, suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten
 from ....text.yaml.reader import documents
@@ -173,7 +174,7 @@ _ENDINGS = (".yaml", ".yml", ".txt", ".md")
 
 def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     """The file that the name leads to; None: the name is the prompt itself."""
-    working, own = Path.cwd().resolve(), source_folder(node.span.source.name)
+    working, own = working_folder().resolve(), source_folder(node.span.source.name)
     root = working if own.is_relative_to(working) else own
     tried, is_hidden = dict[str, None](), False
     for path in places(node.text, own, working, folders):
@@ -227,12 +228,12 @@ def _shown(path: Path, root: Path) -> str:
 
 
 def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
-    working = Path.cwd().resolve()
+    working = working_folder().resolve()
     name = _shown(path, working) if path.is_relative_to(working) else node.text
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")
-        source = Source(name, path.read_bytes().decode("utf-8"))
+        source = Source(name, read_file(path).decode("utf-8"))
     except UNUSABLE as error:
         message = f"cannot read {shorten(name)!r}: {path_error_reason(error)}"
         reader.refuse("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
