@@ -43,7 +43,7 @@ def working_folder() -> Path:
     except OSError:
         message = "the working folder has been removed"
         hint = "go to another one: %cd FOLDER (in Python: os.chdir(…))"
-        raise DefinitionError(Diagnostic("define.no-folder", message, hint=hint)) from None
+        raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
 
 
 def source_folder(name: str) -> Path:

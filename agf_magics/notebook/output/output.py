@@ -13,6 +13,7 @@ from IPython.display import DisplayHandle, display
 
 from ...compat.browser import IN_BROWSER
 from ...lifecycle.runs.run import Run
+from ...pictures.plain import untypeset
 
 Bundle = dict[str, Any]
 """A text for each MIME type."""
@@ -51,7 +52,13 @@ def receive_while_busy(channel: Any) -> None:
 
 
 def show(bundle: Bundle) -> None:
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+    display(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
+
+
+def _as_text(bundle: Bundle) -> Bundle:
+    """``bundle`` whose HTML is not read as mathematics."""
+    page = bundle.get("text/html")
+    return {**bundle, "text/html": untypeset(page)} if page else bundle
 
 
 class OutputSlot:
@@ -65,13 +72,13 @@ class OutputSlot:
         """Show ``first``; a second call does nothing."""
         with self._lock:
             if self._handle is None:
-                self._handle = display(first, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+                self._handle = display(_as_text(first), raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def put(self, bundle: Bundle) -> None:
         """Replace the output."""
         self.reserve({})
         assert self._handle is not None
-        self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]
+        self._handle.update(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
 
 
 def accompany(
