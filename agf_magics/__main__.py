@@ -240,7 +240,7 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
             seed=count(parsed, "--seed", None),
             yes="--yes" in parsed,
         )
-        _say(told, file=sys.stderr)
+        _say(str(told), file=sys.stderr)
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}

@@ -1,8 +1,8 @@
-"""Which files of a folder a definition may name: the one rule for prompts, sources, subgraphs,
-attachments and the built-in file tools (decisions D3, D11).
+"""Which files of a folder a definition may name (decisions D3, D11).
 
-A name is compared as the least strict file system compares it: a disguise that Linux keeps apart is
-the same file on another computer.
+It is one rule for prompts, sources, subgraphs, attachments and the built-in file tools. A name is
+compared as the least strict file system compares it: a disguise that Linux keeps apart is the same
+file on another computer.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from ...values.value import ATOMS, TooDeep, Value, isolate, settle
 from ..host.loop import start_background
 from ..host.placement import has_effect, where
 from ..linking.linked import Linked
-from ..runner import CallSite, Recording, ShapeResult, clock
+from ..runner import AskedCall, CallSite, Recording, ShapeResult, clock
 from ..threads.awaiting import Result
 from ..threads.remote_calls import Terms
 from .dry_run import result
@@ -133,8 +133,8 @@ async def call(
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if site.run.recording is not None:
         recording = site.run.recording
-        if must_be_recorded and recording.is_made(recording.ask(site, what, callee, arguments)):
-            raise recording.absent(recording.ask(site, what, callee, arguments))
+        if must_be_recorded:
+            refuse_unrecorded(recording, recording.ask(site, what, callee, arguments))
         return await _replay(site, recording, callee, what, arguments, grant)
     if journal is None:
         return await _make(site, callee, what, arguments, grant)
@@ -163,6 +163,12 @@ async def call(
     alone = not site.scope.concurrent
     done = journal.outcome(started, value, None, site.is_secret, alone)
     return await journal.durable(done, value)
+
+
+def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:
+    """Raises StepError for a call that would be made, although only a recording approves it."""
+    if recording.is_made(asked):
+        raise recording.absent(asked)
 
 
 async def _replay(

@@ -86,9 +86,7 @@ class DocumentReader(Reader):
             mode=given.get("mode", "eager"),
             ordered=given.get("ordered", False),
             confirm=self.confirm(given.get("confirm"), calls, listed),
-            listed_to_confirm=frozenset(
-                confirm if isinstance(confirm := given.get("confirm"), Mapping) else ()
-            ),
+            listed_to_confirm=_listed(given.get("confirm")),
             suspects=(*self.suspects[:in_calls], *in_output),
         )
 
@@ -128,3 +126,7 @@ class DocumentReader(Reader):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None
+
+
+def _listed(confirm: object) -> frozenset[str]:
+    return frozenset(confirm) if isinstance(confirm, Mapping) else frozenset()

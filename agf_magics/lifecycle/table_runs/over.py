@@ -173,14 +173,8 @@ def _check_columns(
         del read[whole]  # the whole input, which is no column
     else:
         problems.extend(_mapped_in_vain(flow, renamed, read))
-    # A name with a default, `get(ctx, 'x', 1)`, is that of no column if none is called nearly like it.
     optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
-    missing = {name: span for name, span in read.items() if name not in given}
-    missing = {
-        name: span
-        for name, span in missing.items()
-        if name not in optional or suggest(name, names) is not None
-    }
+    missing = _missing(read, given, optional, names)
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
@@ -194,6 +188,21 @@ def _check_columns(
         problems.add(Diagnostic("over.column", message, span, cure, severity))
     problems.refuse()
     return tuple(problems)
+
+
+def _missing(
+    read: Mapping[str, Span | None],
+    given: Collection[str],
+    optional: Collection[str],
+    columns: Sequence[str],
+) -> dict[str, Span | None]:
+    """The names that no column has. A name with a default, `get(ctx, 'x', 1)`, is one only if a column
+    is called nearly like it."""
+    return {
+        name: span
+        for name, span in read.items()
+        if name not in given and (name not in optional or suggest(name, columns) is not None)
+    }
 
 
 def _mapped_in_vain(
