@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import agf_magics as agf
 
@@ -36,6 +36,7 @@ from .commands.values import (
     write_by,
 )
 from .commands.words import Token, line_error
+from .compat.imports import for_the_person
 from .engine.host.interrupts import held_interrupts
 from .engine.runner import clock
 from .flow.progress.events import Question
@@ -56,7 +57,7 @@ from .lifecycle.storage.relink import refused
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
 from .pictures.pages.parts import LiveLine, progress_text
-from .pictures.plain import counted
+from .pictures.plain import counted, plain
 from .settings import settings
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
 from .text.excerpt import wrapped
@@ -64,6 +65,7 @@ from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
+from .text.visible import visible
 from .values.texts import as_json
 from .values.value import Value
 
@@ -100,10 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_typed = place is not None and place.source is source
         head = "agf-magics: error" if is_typed else "DefinitionError"
         findings = DefinitionError(*map(_with_option, error.diagnostics))
-        print(wrapped(f"{head}: {findings}"), file=sys.stderr)
+        _say(wrapped(f"{head}: {findings}"), file=sys.stderr)
         return 2 if is_typed else 1
     except AgfError as error:
-        print(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
+        _say(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -117,7 +119,7 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     name = words[0].text
     if name in ("-h", "--help"):
         about = "\n\n".join(command.help for command, _ in ACTS.values())
-        print(f"Run, resume, check or draw definitions.\n\n{about}")
+        _say(f"Run, resume, check or draw definitions.\n\n{about}")
         return 0
     if name == "--version":
         print(f"agf-magics {agf.__version__}")
@@ -128,7 +130,7 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     command, act = ACTS[name]
     parsed = read_words(command, source, words[1:])
     if parsed is None:
-        print(command.help)
+        _say(command.help)
         return 0
     notebook_folder.change(_folder(parsed))
     opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
@@ -220,11 +222,11 @@ def _finish(
             wait_for(run, held)
     line.clear()
     if not quiet:
-        print(progress_text(run.progress, now=clock()), file=sys.stderr)
+        _say(progress_text(run.progress, now=clock()), file=sys.stderr)
     for loss in run.progress.losses if quiet else ():
-        print(f"{loss.severity}: {loss}", file=sys.stderr)
+        _say(f"{loss.severity}: {loss}", file=sys.stderr)
     if run.how_to_continue:
-        print(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
+        _say(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
     for word in parsed.words("--report"):  # also of a failed run
         write_by(word, partial(agf.report, run), sys.stderr)
     if run._interrupted:
@@ -233,7 +235,7 @@ def _finish(
         return 1  # the progress shows the error
     run.result()
     if dry:
-        print(run.note)
+        _say(run.note)
         return 0
     code = 0
     # Before what may fail: models have been paid for it.
@@ -245,7 +247,7 @@ def _finish(
         write_by(word, partial(agf.record, run), sys.stderr)
     for word in parsed.words("--export"):
         for file in agf.export(run, word.text):
-            print(f"wrote {file}", file=sys.stderr)
+            _say(f"wrote {file}", file=sys.stderr)
     return code
 
 
@@ -275,7 +277,7 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
             seed=count(parsed, "--seed", None),
             yes="--yes" in parsed,
         )
-        print(told, file=sys.stderr)
+        _say(str(told), file=sys.stderr)
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
@@ -285,7 +287,7 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
             write_by(word, save, sys.stderr)
     print(_json({**table.counts, "figures": report.figures}))
     for name, figure in report.missed.items():
-        print(f"{name} is {figure:.3g}, below {wanted[name]:.3g}", file=sys.stderr)
+        _say(f"{name} is {figure:.3g}, below {wanted[name]:.3g}", file=sys.stderr)
     return int(not report.passed)
 
 
@@ -305,13 +307,24 @@ def _score(word: Token) -> Any:
 
 def _json(value: Value) -> str:
     """JSON with escapes for characters that stdout cannot encode."""
-    plain = as_json(value)
-    text = json.dumps(plain, indent=2, ensure_ascii=False)
+    written = as_json(value)
+    text = _json_lines(written)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
-        return json.dumps(plain, indent=2)
+        return json.dumps(written, indent=2)
     return text
+
+
+def _json_lines(value: Value) -> str:
+    """JSON in which a terminal obeys no character."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def _say(text: str, file: TextIO | None = None) -> None:
+    """Print a text that may have parts of a definition or a result: a terminal obeys none of them."""
+    print(plain(text, len(text)), file=file)
 
 
 def _check(parsed: ParsedLine) -> int:
@@ -327,9 +340,9 @@ def _check(parsed: ParsedLine) -> int:
     checked = [_checked(file, "--strict" in parsed, registry) for file in files]
     findings = [finding for _, of_file, _ in checked for finding in of_file]
     if format == "json":
-        print(json.dumps(list(map(_row, findings)), indent=2, ensure_ascii=False))
+        print(_json_lines(list(map(_row, findings))))
     elif format == "github":
-        print("\n".join(_annotation(row) for row in map(_row, findings)))
+        _say("\n".join(_annotation(row) for row in map(_row, findings)))
     else:
         for each in checked:
             _print_findings(*each)
@@ -352,15 +365,15 @@ def _checked(file: Path, strict: bool, registry: agf.Registry) -> Checked:
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
     errors = sum(one.severity == "error" for one in found)
     if errors:
-        print(wrapped(f"DefinitionError: {DefinitionError(*found)}"), file=sys.stderr)
-        print(f"{file}: {counted(errors, 'error')}")
+        _say(wrapped(f"DefinitionError: {DefinitionError(*found)}"), file=sys.stderr)
+        _say(f"{file}: {counted(errors, 'error')}")
         return
     for one in found:
-        print(wrapped(f"{one.severity}: {one}"), file=sys.stderr)
-    print(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+        _say(wrapped(f"{one.severity}: {one}"), file=sys.stderr)
+    _say(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
-        print(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
+        _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
 
 
 def _row(found: Diagnostic) -> dict[str, Any]:
@@ -395,7 +408,7 @@ def _escaped(text: str, also: str = ":,") -> str:
 def _draw(parsed: ParsedLine) -> int:
     picture, target = (agf.draw(Path(parsed.words("FILE")[0].text)), parsed.word("--save"))
     if target is None:
-        print(picture.to_dot())
+        _say(picture.to_dot())
         return 0
     write_by(target, picture.save, sys.stderr)
     return 0
@@ -403,7 +416,7 @@ def _draw(parsed: ParsedLine) -> int:
 
 def _ask(question: Question) -> Value:
     """Ask on stderr: only the output goes to stdout."""
-    return ask_at_prompt(question, say=lambda text: print(text, file=sys.stderr), read=_read)
+    return ask_at_prompt(question, say=lambda text: _say(text, file=sys.stderr), read=_read)
 
 
 def _read(prompt: str) -> str:
@@ -418,7 +431,8 @@ def _imported(word: Token) -> Mapping[str, Any]:
     try:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
-            return vars(importlib.import_module(module))
+            with for_the_person():
+                return vars(importlib.import_module(module))
         if Path(module).is_file():
             return runpy.run_path(module)
         why = f"there is no file {module!r}"

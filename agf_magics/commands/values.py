@@ -21,6 +21,7 @@ from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.past_runs import chosen_rows
 from ..limits.limits import Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..text.files import read_file
 from ..text.names import same_name
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
@@ -290,7 +291,7 @@ def _mapping(word: Token, names: Names) -> Mapping[str, Any]:
 def _file(word: Token) -> Any:
     path = Path(word.text)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode("utf-8")
     except UNUSABLE as error:
         message = f"{word.text!r} cannot be read: {path_error_reason(error)}"
         near = near_file(word.text) if isinstance(error, FileNotFoundError) else None

@@ -1,8 +1,10 @@
-"""Imports that are made late, when a definition already runs, look for installed packages only.
+"""Imports that the package makes late, when a definition already runs, look for installed packages
+only.
 
 A kernel has the notebook's folder before the installed packages on ``sys.path``. That folder may hold
-a stranger's ``jsonschema.py``, and the person has not asked for it: a late import of this package must
-not run it (decision D3).
+a stranger's ``jsonschema.py``, and the person has not asked for it: an import of this package must not
+run it (decisions D3, D166). So what finds modules on ``sys.path`` asks who imports: of the frames of
+the import, installed packages apart, the innermost one is the person's or ours.
 """
 
 from __future__ import annotations
@@ -10,11 +12,12 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
-from types import ModuleType
+from types import FrameType, ModuleType
 
 
 @contextmanager
@@ -30,43 +33,95 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+OURS = __name__.partition(".")[0]
+
+
 @contextmanager
 def installed_only() -> Iterator[None]:
-    """Imports of this thread inside of the block do not look into the working folder. What another
-    thread imports meanwhile is found as ever, so ``sys.path`` itself is not changed."""
-    if sys.meta_path[0] is not _FINDER:
-        # Never removed: another thread that is going through the list would miss the finder after
-        # it, and not find a module that is there. To meet one twice is harmless.
-        sys.meta_path.insert(0, _FINDER)
-    outside = _inside.set(True)
+    """Imports of this thread inside of the block do not look into the working folder, whoever makes
+    them."""
+    outside = _rule.set("installed")
     try:
         yield
     finally:
-        _inside.reset(outside)
+        _rule.reset(outside)
 
 
-_inside: ContextVar[bool] = ContextVar("inside", default=False)
-"""Whether this thread is in such a block."""
+@contextmanager
+def for_the_person() -> Iterator[None]:
+    """Imports of this thread inside of the block find what the person's own imports find: they name a
+    module, or read a value of a class of theirs."""
+    outside = _rule.set("all")
+    try:
+        yield
+    finally:
+        _rule.reset(outside)
 
 
-class _InstalledOnly:
+_rule: ContextVar[str] = ContextVar("rule", default="")
+"""What a block says about its imports; empty: there is none."""
+
+
+class FolderFinder(PathFinder):
+    """What finds modules on ``sys.path``, in the place of Python's own."""
+
+    @classmethod
     def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+        cls, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         # A module of a package is found in the package, and not through sys.path.
-        if path is not None or not _inside.get():
-            return None
-        try:
-            here = os.path.realpath(os.getcwd())
-        except OSError:  # the working folder exists no more
-            here = ""
-        elsewhere = [part for part in sys.path if part and os.path.realpath(part) != here]
-        for finder in sys.meta_path:
-            searched = elsewhere if finder is PathFinder else None
-            spec = None if finder is self else finder.find_spec(name, searched, target)
-            if spec is not None:
-                return spec
-        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        if path is None and _is_ours():
+            path = installed_path()
+        return PathFinder.find_spec(fullname, path, target)
 
 
-_FINDER = _InstalledOnly()
+def installed_path() -> list[str]:
+    """``sys.path`` without the working folder, that of now and that of the start."""
+    here = {_START}
+    with suppress(OSError):  # the working folder exists no more
+        here.add(os.path.realpath(os.getcwd()))
+    return [part for part in sys.path if part and os.path.realpath(part) not in here]
+
+
+def watch_imports() -> None:
+    """Let `FolderFinder` find modules. In its place, not before it: another thread that goes through
+    the list misses no finder."""
+    for number, finder in enumerate(sys.meta_path):
+        if finder is PathFinder:
+            sys.meta_path[number] = FolderFinder
+
+
+def _is_ours() -> bool:
+    """Whether this package makes the import that is going on."""
+    if rule := _rule.get():
+        return rule == "installed"
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        names = frame.f_globals
+        name = names.get("__name__")
+        if isinstance(name, str) and name.partition(".")[0] == OURS:
+            if name != __name__:
+                return True
+        elif not _is_installed(name, names):
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _is_installed(name: object, names: dict[str, object]) -> bool:
+    """Whether the code with these globals is that of Python or of an installed package."""
+    if isinstance(name, str) and name.partition(".")[0] in sys.stdlib_module_names:
+        return True  # also what is frozen and has no file
+    file = names.get("__file__")
+    return isinstance(file, str) and (
+        file.startswith(_LIBRARY) or any(map(file.__contains__, _PACKAGES))
+    )
+
+
+_LIBRARY = os.path.join(sysconfig.get_path("stdlib"), "")
+_PACKAGES = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+_START = ""
+with suppress(OSError):
+    _START = os.path.realpath(os.getcwd())
+
+watch_imports()

@@ -144,10 +144,19 @@ class Recording(Protocol):
         """Whether the calls of tools are taken from it."""
         ...
 
+    @property
+    def makes_no_call(self) -> bool:
+        """Whether every call is taken from it, and none is made."""
+        ...
+
     def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall: ...
 
     def is_made(self, asked: AskedCall) -> bool:
         """Whether the call will be made, because the recording leaves it to the run."""
+        ...
+
+    def absent(self, asked: AskedCall) -> StepError:
+        """The error of a call that is not recorded and must not be made."""
         ...
 
     def take(self, asked: AskedCall) -> RecordedOutcome | None:

@@ -249,6 +249,8 @@ class Declarations(NamedTuple):
     uses: tuple[Uses, ...] | None = None
     """The tools that it allows itself and all that it calls; None: those of its invoker (decision
     B1′)."""
+    asks: frozenset[str] = frozenset()
+    """The tools that only a step which asks a person may call, and nothing below it."""
     refuses: tuple[Diagnostic, ...] = ()
     """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
     A5)."""

@@ -218,9 +218,16 @@ class Journal:
         another run."""
         return self.earlier is not None and ("taken", key) not in self.earlier.marks
 
-    def answered(self, key: CallKey) -> Record | None:
-        """The answer of a person in an earlier session."""
-        return self.log.answers.pop(key, None)
+    def note_asked(self, key: CallKey, question: str) -> None:
+        """Write, without waiting, that a person is asked: a later session knows what it waits for."""
+        self._later(*self.rows.mark("asked", key, shown=encode(question)), self._break)
+
+    def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
+        """The answer of a person in an earlier session. ``question``: its mark; the answer to another
+        question is none."""
+        record = self.log.answers.pop(key, None)
+        is_other = question is not None and record is not None and record.digest != question
+        return None if is_other else record
 
     async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
         """Write the answer of a person, so that the question is not asked again; a ``secret`` one

@@ -124,7 +124,7 @@ def launch_tools(
         "run_pipeline_inline_async": _alike(
             run_pipeline_inline_async, mine.inline, written, background=True
         ),
-        "run_result": run_result,
+        "run_result": _alike(run_result, mine.result),
     }
     for flow in registry.flows.values():
         offered[f"{OFFERED}{flow.name}"] = _as_tool(flow, mine)
@@ -138,6 +138,8 @@ class _Launcher:
     def __init__(self, registry: Registry, grant: Grant) -> None:
         self.registry = registry
         self.grant = grant
+        self._started = set[str]()
+        """The ids of the runs that were started here."""
 
     def registered(self, name: str, input: Value = None, *, background: bool = False) -> Envelope:
         refuse_inside("run_pipeline")
@@ -157,6 +159,28 @@ class _Launcher:
             lambda: load(source, "pipeline", registry=self.registry), input, background, inline=True
         )
 
+    def result(self, run_id: str) -> Envelope:
+        """`run_result` of a run that was started here, or by this identity elsewhere."""
+        refuse_inside("run_result")
+        if not isinstance(run_id, str):
+            return _error("run_id is required: the id that the start returned")
+        if run_id not in self._started and not self._is_mine(run_id):
+            return _error(f"there is no run {run_id!r}")
+        return run_result(run_id)
+
+    def _is_mine(self, run_id: str) -> bool:
+        if self.grant.identity == USER:  # the person, who may see all runs
+            return True
+        with suppress(DefinitionError):
+            run = runs(run_id)
+            grant = run.grant if isinstance(run, Run) else run.order.grant
+            return grant.identity == self.grant.identity
+        return False
+
+    def _keep(self, run: Run) -> Run:
+        self._started.add(run.run_id)
+        return run
+
     def _launch(
         self, find: Callable[[], Flow], input: Value, background: bool, inline: bool
     ) -> Envelope:
@@ -166,9 +190,9 @@ class _Launcher:
             flow = find()
             name = repr(flow.name)
             if background:
-                return _started(start_run(flow, input, options))
+                return _started(self._keep(start_run(flow, input, options)))
             with held_interrupts() as held:
-                return _state(wait_for(start_run(flow, input, options), held))
+                return _state(wait_for(self._keep(start_run(flow, input, options)), held))
         except DefinitionError as error:
             return _error(f"{name} cannot run: {error}")
         finally:

@@ -30,30 +30,37 @@ class Grant(NamedTuple):
     tools: frozenset[str] | None = None
     """None: every registered tool."""
     asked: frozenset[str] = frozenset()
-    """Further tools, for a step that asks a person before the call. What it calls does not get
-    them: it would not ask (AMB-35)."""
+    """Tools for a step that asks a person before the call. What it calls does not get them: it would
+    not ask (AMB-35, decision D160)."""
+    barred: frozenset[str] = frozenset()
+    """Tools that somebody above has for steps that ask; here only a step that asks itself has them."""
 
     def allows(self, tool: str, asks: bool = False) -> bool:
         """``asks``: whether the step asks a person."""
         if asks and tool in self.asked:
             return True
-        return tool not in LAUNCHES and (self.tools is None or tool in self.tools)
+        if tool in LAUNCHES or tool in self.asked or tool in self.barred:
+            return False
+        return self.tools is None or tool in self.tools
 
     def narrow(
         self,
         *tools: Iterable[str] | None,
         identity: str | None = None,
         asked: frozenset[str] = frozenset(),
+        barred: frozenset[str] = frozenset(),
     ) -> Grant:
         """This grant, limited to ``tools`` (None: not limited), of which ``asked`` are for steps
-        that ask a person."""
+        that ask a person, and without ``barred``."""
+        barred |= self.barred | self.asked
         allowed = self.tools
         for more in tools:
             if more is not None:
                 allowed = frozenset(more) if allowed is None else allowed & frozenset(more)
         if allowed is None:
-            return Grant(identity or self.identity)
-        return Grant(identity or self.identity, allowed - asked, allowed & asked - LAUNCHES)
+            return Grant(identity or self.identity, None, asked - LAUNCHES, barred - asked)
+        asked = allowed & asked - LAUNCHES
+        return Grant(identity or self.identity, allowed - asked, asked, barred - asked)
 
 
 ANYTHING = Grant()

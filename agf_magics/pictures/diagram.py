@@ -19,7 +19,7 @@ from .layout.graphviz import NoPicture, export, needs
 from .layout.svg import EDGE, States, described, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
-from .plain import html, not_saved
+from .plain import html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, paths, tallies
 from .scene.boxes import way
 from .scene.builder import scene
@@ -137,7 +137,7 @@ class Diagram:
             text = shown["text/plain"]
             cut = f"{text[: SAVED_PICTURE // 4]}…" if len(text) > SAVED_PICTURE // 4 else text
             page = f"<pre>{html(cut)}</pre>{not_saved('the picture', size, code)}"
-            shown = {"text/html": page, "text/plain": cut}
+            shown = {"text/html": untypeset(page), "text/plain": cut}
         return shown
 
     def _states(self) -> States:
@@ -157,11 +157,11 @@ class Diagram:
             inside = outline_html(self.flow, self.progress)
             style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto"
             page = f'<div style="{style}">{inside}</div><p><em>{html(reason)}</em></p>'
-            return {"text/html": page, "text/plain": f"{outlined}\n({reason})"}
+            return {"text/html": untypeset(page), "text/plain": f"{outlined}\n({reason})"}
         found = self._states()
         picture = paint(self._scene, placed, found)
         figure = _figure(self._scene, picture, placed, found, smallest)
-        return {"text/html": figure, "image/svg+xml": picture, "text/plain": outlined}
+        return {"text/html": untypeset(figure), "image/svg+xml": picture, "text/plain": outlined}
 
 
 def _size(bundle: dict[str, str]) -> int:

@@ -49,6 +49,16 @@ def html(text: str) -> str:
     return escape(text, quote=True)
 
 
+UNTYPESET = '<div class="mathjax_ignore tex2jax_ignore">'
+"""The beginning of an output in which no front end reads mathematics."""
+
+
+def untypeset(page: str) -> str:
+    """HTML as the output of a cell: JupyterLab reads ``from $5 to $6`` of any output as mathematics, and
+    ``$\\href{…}$`` as a link, unless the outermost element says that it is text."""
+    return page if not page or page.startswith(UNTYPESET) else f"{UNTYPESET}{page}</div>"
+
+
 def details(title: str, inside: str, is_open: bool = False) -> str:
     """A fold, of two texts that are HTML."""
     opened = " open" if is_open else ""

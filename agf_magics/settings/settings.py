@@ -21,6 +21,7 @@ from ..engine.host.host import Asker
 from ..journal.codec.signatures import user_folder
 from ..limits.limits import Limits
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.files import open_file
 from ..text.source import Source, Span, path_error_reason
 from ..text.suggestions import suggest
 from ..text.yaml.nodes import shorten
@@ -242,7 +243,7 @@ def _read_own(path: Path) -> Settings:
 def _text_of(path: Path) -> str:
     """The text of a settings file. Raises OSError, and ValueError for one that is too large or has a
     key with too many dots: tomllib takes a square time for these (decision D4)."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         raw = file.read(LARGEST_FILE + 1)
     if len(raw) > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")

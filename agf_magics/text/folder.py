@@ -11,6 +11,19 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from .diagnostics import DefinitionError, Diagnostic
+from .source import UNUSABLE, Source
+
+
+def working_folder() -> Path:
+    """The current folder. Raises DefinitionError if it has been removed."""
+    try:
+        return Path.cwd()
+    except OSError:
+        message = "the working folder has been removed"
+        hint = "go to another one: %cd FOLDER (in Python: os.chdir(…))"
+        raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
+
 
 class NotebookFolder:
     """The folder, once it is found."""
@@ -21,7 +34,7 @@ class NotebookFolder:
 
     @property
     def path(self) -> Path:
-        return self.fixed if self.fixed is not None else Path.cwd()
+        return self.fixed if self.fixed is not None else working_folder()
 
     def fix(self) -> None:
         """Find it now, if it is not found yet and the current folder still exists."""
@@ -36,3 +49,15 @@ class NotebookFolder:
 
 notebook_folder = NotebookFolder()
 """The one of this process."""
+
+
+def source_folder(source: Source) -> Path:
+    """The folder of the file that ``source`` was read from; the notebook's if it is from none."""
+    if source.folder is not None:
+        return source.folder
+    notebook = notebook_folder.path.resolve()
+    try:
+        file = notebook / source.name
+        return file.resolve().parent if file.is_file() else notebook
+    except UNUSABLE:
+        return notebook

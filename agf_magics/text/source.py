@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from .folder import notebook_folder
-
 UNUSABLE = (OSError, ValueError, RuntimeError)
 """The errors for a path that cannot exist: too long, with a NUL or half a surrogate pair, a cycle
 of links."""
@@ -32,18 +30,6 @@ def unwritable_reason(path: Path) -> str | None:
         return None if path.parent.is_dir() else f"there is no folder {str(path.parent)!r}"
     except UNUSABLE as error:
         return path_error_reason(error)
-
-
-def source_folder(source: Source) -> Path:
-    """The folder of the file that ``source`` was read from; the notebook's if it is from none."""
-    if source.folder is not None:
-        return source.folder
-    notebook = notebook_folder.path.resolve()
-    try:
-        file = notebook / source.name
-        return file.resolve().parent if file.is_file() else notebook
-    except UNUSABLE:
-        return notebook
 
 
 @dataclass(slots=True, eq=False)

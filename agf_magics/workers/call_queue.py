@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from ..compat.imports import for_the_person
 from ..engine.threads.awaiting import OutcomeUnknown, Result, TimedOut
 from ..engine.threads.call_threads import Call, name_of
 from ..engine.threads.remote_calls import Placement, Terms
@@ -103,7 +104,10 @@ class CallQueue:
             )
             line = CallLine(self, size, terms, function)
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
-            line.order |= {"stops": stops, "grant": (grant.identity, tools)}
+            line.order |= {
+                "stops": stops,
+                "grant": (grant.identity, tools, grant.asked, grant.barred),
+            }
             self._lines[key] = line
             self.dispatcher.lines[line] = None
         return line
@@ -338,9 +342,12 @@ class CallFlight(Flight[CallEntry]):
         """The results of the calls; None: this process cannot read those of several calls, which
         are sent again one by one, so that only the cause fails."""
         try:
-            values = (
-                pickle.loads(data) if type(data) is bytes else [pickle.loads(one) for one in data]
-            )
+            with for_the_person():  # of a class of theirs
+                values = (
+                    pickle.loads(data)
+                    if type(data) is bytes
+                    else [pickle.loads(one) for one in data]
+                )
         except BaseException as error:
             # Reading a pickle can raise SystemExit too.
             if len(self.entries) > 1 and not self.line.has_effect:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import importlib.machinery
 import sys
 import threading
 from pathlib import Path
 
 import pytest
 
-from agf_magics.compat.imports import installed_only
+from agf_magics.compat.imports import FolderFinder, installed_only
 
 
 def test_another_thread_finds_its_module_while_a_block_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +33,7 @@ def test_another_thread_finds_its_module_while_a_block_ends(tmp_path: Path, monk
                 leave.set()
                 other.join()
 
-    path_finder = sys.meta_path.index(importlib.machinery.PathFinder)
+    path_finder = sys.meta_path.index(FolderFinder)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path[:path_finder], Ends(), *sys.meta_path[path_finder:]])
     assert importlib.import_module("late_module").value == 7
     monkeypatch.delitem(sys.modules, "late_module")

@@ -128,7 +128,7 @@ edges: [{from: START, to: ask}, {from: ask, to: when}, {from: when, to: use}, {f
             again = {"token": "t0ken-of-bob"} if name == "p" else None
             assert agf.resume(failed.run_id, registry=registry, input=again, ask=ask).status == "ok"
     assert given == ["t0ken-of-ann"] * 4
-    question = "call use(token=•••, then=now)?"
+    question = 'call use(token="•••", then="now")?'
     assert asked == ["Your token?", "When?", "Your token?", question, question]
 
 

@@ -129,9 +129,9 @@ def test_an_agent_runs_when_a_person_approves(approval: str) -> None:
     assert questions == ["may agent 'a' with {\"n\":1} run?"]
 
 
-def test_a_question_shows_at_most_500_characters_of_the_input() -> None:
+def test_the_text_of_a_question_shows_the_first_600_characters_of_a_long_input_and_how_many_there_are() -> None:
     text = definition(sequential("a"), APPROVED.format("true"))
-    for length, shown in ((492, f'{{"q":"{"x" * 492}"}}'), (493, f'{{"q":"{"x" * 493}"… (501 characters)')):
+    for length, shown in ((592, f'{{"q":"{"x" * 592}"}}'), (599, f'{{"q":"{"x" * 599}… (601 characters)}}')):
         questions, yes = asked(True)
         run(text, {"q": "x" * length}, registry=registry_of(a=echo), ask=yes)
         assert questions == [f"may agent 'a' with {shown} run?"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -236,7 +237,10 @@ def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(se
     while not (waiting(messages) and asking(messages)):
         messages.append(seen.next())
     ((comm, mark, _),) = started(messages)
-    content = {"mark": mark, "do": "answer", "id": 1, "with": {"where": "steps[0]", "text": "yes"}}
+    asked = re.search(r"'mark': '([0-9a-f]{16})'", str(messages))
+    assert asked is not None
+    given = {"where": "steps[0]", "mark": asked[1], "text": "yes"}
+    content = {"mark": mark, "do": "answer", "id": 1, "with": given}
     data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
     seen.client.shell_channel.send(seen.client.session.msg("comm_msg", data))
     while not any("→ yes" in str(content) for content in of(messages, "update_display_data")):

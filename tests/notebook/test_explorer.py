@@ -425,12 +425,14 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     updates = [page.start["update"], *page.updates]
     (question,) = next(update["questions"] for update in updates if update["questions"])
     assert (question["text"], question["choices"]) == ("Publish?", ["now", "later"])
-    wrong = page.ask("answer", where=question["where"], text="never")
+    wrong = page.ask("answer", where=question["where"], mark=question["mark"], text="never")
     assert not wrong["ok"]
     assert "not an answer" in wrong["why"]
-    assert page.ask("answer", where=question["where"], choice=1)["ok"]
+    other = page.ask("answer", where=question["where"], mark="0" * 16, choice=1)
+    assert "not open here" in other["why"]  # the page shows a question that is no longer asked
+    assert page.ask("answer", where=question["where"], mark=question["mark"], choice=1)["ok"]
     assert "later" in str(seen.good("h.wait().stores['said']").of("execute_result"))
-    assert not page.ask("answer", where=question["where"], text="now")["ok"]
+    assert not page.ask("answer", where=question["where"], mark=question["mark"], text="now")["ok"]
     seen.drain()
     seen.strays.clear()
 

@@ -390,7 +390,7 @@ def test_a_flow_too_large_for_a_picture_is_an_outline_that_can_be_opened() -> No
     assert set(bundle) == {"text/html", "text/plain"}
     reason = "no picture: 501 boxes; at most 500 can be drawn"
     assert bundle["text/plain"].endswith(f"({reason})")
-    assert bundle["text/html"].endswith(f"<p><em>{reason}</em></p>")
+    assert bundle["text/html"].endswith(f"<p><em>{reason}</em></p></div>")
     assert bundle["text/html"].count("<details><summary") == 10
     with pytest.raises(NoPicture, match="501 boxes"):
         diagram.svg()

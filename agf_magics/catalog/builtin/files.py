@@ -14,14 +14,13 @@ from pathlib import Path, PurePath
 from typing import TypedDict
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.file_names import fold, is_protected
 from ...text.suggestions import suggest
 from ...values.value import Value, is_json, type_name
 from .notebook_files import (
     OWN_TOOL,
     Found,
     NotThere,
-    fold,
-    is_protected,
     names,
     opened,
     refuse_runnable,

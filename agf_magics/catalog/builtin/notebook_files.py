@@ -1,8 +1,7 @@
 """The files of the notebook's folder that a definition or a model may open (decision D3).
 
 A path is relative, has no ``..`` and no symbolic link. Protected files are never opened: dot-files,
-files that run code or configure programs (`RUN_LATER`), our own. Names are compared as the least
-strict file system compares them.
+files that run code or configure programs, our own (`text/file_names`).
 
 A path is opened folder by folder, each relative to the one before (``dir_fd``), so that no link can
 be inserted between the check and the use. Windows has no such calls: each name is checked before
@@ -23,51 +22,41 @@ from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.file_names import fold, fold_whole, is_protected
 
-RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile", "gnumakefile"})
-"""Files that run code or configure a program in their folder."""
 
-IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
-"""Modules that Python or pytest imports automatically, as a source, a compiled file or a folder."""
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
-RUNNABLE = frozenset(
-    {
-        *(
-            "py",
-            "pyc",
-            "pyd",
-            "pyi",
-            "pyo",
-            "pyw",
-            "pyx",
-            "so",
-            "dylib",
-            "dll",
-            "pth",
-            "egg",
-            "whl",
-        ),
-        *("sh", "bash", "zsh", "fish", "csh", "ksh", "command", "desktop", "run", "appimage"),
-        *(
-            "bat",
-            "cmd",
-            "com",
-            "exe",
-            "msi",
-            "ps1",
-            "psm1",
-            "psd1",
-            "scr",
-            "vbs",
-            "vbe",
-            "wsf",
-            "wsh",
-        ),
-        *("js", "mjs", "cjs", "ts", "jar", "rb", "pl", "php", "lua", "ipy", "ipynb", "reg", "lnk"),
-    }
-)
-"""Suffixes of what Python imports, and of programs and scripts: they are read, and never written
-(decision D3)."""
+
+WRITTEN = _words("""
+    txt text md markdown rst adoc org tex bib log csv tsv psv json jsonl ndjson geojson yaml
+    yml xml html htm xhtml css svg sql srt vtt ics vcf eml diff patch po pot gv mmd puml drawio
+    c h
+""")
+"""Suffixes of texts and data, the only ones that are written (decision D165): each list of what runs
+is incomplete."""
+
+CONFIGURES = _words("""
+    package.json package-lock.json composer.json deno.json
+    requirements.txt constraints.txt cmakelists.txt environment.yml environment.yaml apt.txt
+    runtime.txt docker-compose.yml docker-compose.yaml compose.yml compose.yaml mkdocs.yml
+    taskfile.yml taskfile.yaml action.yml action.yaml pnpm-workspace.yaml pnpm-lock.yaml
+    pom.xml build.xml readthedocs.yml readthedocs.yaml azure-pipelines.yml cloudbuild.yaml
+    serverless.yml entry_points.txt top_level.txt direct_url.json pyvenv.cfg bsdmakefile
+    dockerfile containerfile jenkinsfile rakefile justfile vagrantfile procfile snakefile
+    gemfile brewfile podfile guardfile sconstruct sconscript wscript tiltfile earthfile build
+    workspace postbuild start configure gradlew mvnw crontab dagfile
+""")
+"""Files of texts and data, or without a suffix, that a program in their folder runs or is configured
+by."""
+
+FOLDERS = _words("__pycache__ node_modules site-packages")
+FOLDER_SUFFIXES = _words("app workflow scptd framework pkg bundle dist-info egg-info egg")
+"""Folders from which a system or Python runs something."""
+
+RUNNABLE = _words("py pyc pyd pyi pyo pyw pyx so dylib dll pth sh bat cmd exe js")
+"""Suffixes that a folder must not have either: it could be the module or the program of that name."""
 
 MAX_NAME = 255
 MAX_PATH = 4_096
@@ -125,40 +114,35 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
     return asked.parts
 
 
-def fold(name: str) -> str:
-    """A name as the least strict file system compares it: without case, variants of letters,
-    invisible characters, and the ending that Windows removes.
-
-    >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
-    ('pyproject.toml', '.git', 'conftest.py')
-    """
-    seen = "".join(each for each in name if unicodedata.category(each) != "Cf")
-    stream = unicodedata.normalize("NFKC", seen).partition(":")[0]
-    return unicodedata.normalize("NFKC", stream.casefold()).strip(" ").rstrip(". ")
-
-
-def is_protected(name: str) -> bool:
-    """Whether a folded name is protected, as a file or a folder."""
-    short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
-    return (
-        not name
-        or name.startswith(".")
-        or name.endswith(".pth")
-        or name in RUN_LATER
-        or name.partition(".")[0] in IMPORTED
-        or short
-    )
-
-
 def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
-    """Raises StepError ``tool.file-path`` for a file that Python would import or a system would run,
-    and for a file in a folder with the name of an installed package (decision D3)."""
-    for name, as_written in zip(map(fold, parts), parts, strict=True):
-        suffix = name.rpartition(".")[2] if "." in name else ""
-        if suffix in RUNNABLE:
+    """Raises StepError ``tool.file-path`` for a file that Python would import or a program would run or
+    be configured by, and for a file in a folder with the name of an installed package (decisions D3,
+    D165)."""
+    for as_written in parts[:-1]:
+        name = fold(as_written)
+        if name in FOLDERS or _suffix(name) in RUNNABLE | FOLDER_SUFFIXES:
             raise _refused(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
+    if not parts:
+        return
+    # On Windows what follows a colon is no part of the name, elsewhere it is: both must do.
+    for name in {fold(parts[-1]), fold_whole(parts[-1])}:
+        suffix = _suffix(name)
+        if suffix and suffix not in WRITTEN:
+            hint = (
+                "texts and data are written, such as notes.md, table.csv, result.json; " + OWN_TOOL
+            )
+            raise _refused(f"{path!r} is protected: {parts[-1]!r} could be run", hint)
+        if name in CONFIGURES or (name.startswith("requirements") and suffix == "txt"):
+            raise _refused(f"{path!r} is protected: {parts[-1]!r} configures a program", OWN_TOOL)
+        if name.startswith("test") and suffix in ("txt", "text", "md", "rst"):
+            hint = "another name, such as notes_test.txt; " + OWN_TOOL
+            raise _refused(f"{path!r} is protected: pytest would run {parts[-1]!r}", hint)
     if len(parts) > 1 and _is_package(fold(parts[0]), root):
         raise _refused(f"{path!r} is protected: {parts[0]!r} is the name of a package", OWN_TOOL)
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2] if "." in name else ""
 
 
 def _is_package(name: str, root: Path) -> bool:
@@ -188,6 +172,8 @@ def opened(
             raise NotThere("is not a file")
         if how == "write" and os.name == "posix" and status.st_mode & 0o111:
             raise _refused(f"{path!r} is protected: it is a program", OWN_TOOL)
+        if how == "write" and status.st_nlink > 1:  # perhaps of a file that is protected
+            raise _refused(f"{path!r} is protected: the file has another name, too", OWN_TOOL)
         yield Found(file, status)
     finally:
         os.close(file)

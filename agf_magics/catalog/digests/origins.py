@@ -22,6 +22,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...compat.imports import for_the_person
+
 _INSTALLED = tuple(
     Path(path).resolve()
     for path in {
@@ -115,7 +117,8 @@ def _first_names(listed: bytes) -> Iterator[bytes]:
 def _file(module: str) -> str | None:
     """The file of a module's package that is not loaded."""
     try:
-        found = find_spec(module.partition(".")[0])
+        with for_the_person():
+            found = find_spec(module.partition(".")[0])
     except (ImportError, ValueError):  # not a package, or without a spec
         return None
     if found is None:

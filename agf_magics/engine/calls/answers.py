@@ -22,13 +22,14 @@ def parse_answer(question: Question, text: str) -> Value:
 
     >>> parse_answer(Question("Which?", ("red", "green")), "2")
     'green'
-    >>> parse_answer(Question("pay(amount=5)?", approval=True, arguments={"amount": 5}), "{amount: 3}")
+    >>> call = Question("call pay(amount=5)?", approval=True, arguments={"amount": 5}, result="_output")
+    >>> parse_answer(call, "{amount: 3}")
     {'amount': 3}
     """
     text = text.strip()
     if question.approval:
         answer = ANSWERS.get(text.lower())
-        return _mapping(text) if answer is None and question.arguments is not None else answer
+        return _mapping(text) if answer is None and question.result else answer
     if not question.choices:
         return text
     return _choice(text, question.choices)
@@ -63,7 +64,7 @@ def checked_approval(question: Question, answer: Value, place: Span | None) -> V
     >>> checked_approval(Question("pay(5)?", approval=True), "Yes", None)
     True
     """
-    is_changed_call = isinstance(answer, dict) and answer and question.arguments is not None
+    is_changed_call = isinstance(answer, dict) and answer and question.result
     if isinstance(answer, bool) or is_changed_call:
         return answer
     parsed = parse_answer(question, answer) if isinstance(answer, str) else None

@@ -17,6 +17,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
@@ -38,7 +39,7 @@ from ...values.value import ATOMS, TooDeep, Value, isolate, settle
 from ..host.loop import start_background
 from ..host.placement import has_effect, where
 from ..linking.linked import Linked
-from ..runner import CallSite, Recording, ShapeResult, clock
+from ..runner import AskedCall, CallSite, Recording, ShapeResult, clock
 from ..threads.awaiting import Result
 from ..threads.remote_calls import Terms
 from .dry_run import result
@@ -68,16 +69,19 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     arguments = permit(site, tool)
     if run.dry:
         return result(step, tool, site.scope.linked)
+    is_recorded = False
     if step.permit is not None:
         reply = await permitted(site, arguments, tool)
+        is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
         if reply.arguments:
             arguments = tool.check({**arguments, **reply.arguments})
             run.secrets.receive(tool, arguments)
     if not step.awaited:
-        return await _fire(site, tool, arguments)
-    return finish(site, arguments, await call(site, tool, "tool", arguments))
+        return await _fire(site, tool, arguments, is_recorded)
+    value = await call(site, tool, "tool", arguments, must_be_recorded=is_recorded)
+    return finish(site, arguments, value)
 
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
@@ -113,11 +117,14 @@ async def call(
     what: str,
     arguments: dict[str, Value],
     grant: Grant | None = None,
+    *,
+    must_be_recorded: bool = False,
 ) -> Value:
     """Call ``callee`` and journal the outcome, or take the outcome from the journal or from a
     recording.
 
     ``what``: the kind of callee, for messages and codes. ``grant``: None: that of the step.
+    ``must_be_recorded``: whether the call may be taken from a recording alone.
     """
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
@@ -125,7 +132,10 @@ async def call(
         given = hide(arguments, getattr(callee, "secret", ()))
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
     if site.run.recording is not None:
-        return await _replay(site, site.run.recording, callee, what, arguments, grant)
+        recording = site.run.recording
+        if must_be_recorded:
+            refuse_unrecorded(recording, recording.ask(site, what, callee, arguments))
+        return await _replay(site, recording, callee, what, arguments, grant)
     if journal is None:
         return await _make(site, callee, what, arguments, grant)
     started = start_record(site, journal, callee, arguments, grant, what == "model")
@@ -153,6 +163,12 @@ async def call(
     alone = not site.scope.concurrent
     done = journal.outcome(started, value, None, site.is_secret, alone)
     return await journal.durable(done, value)
+
+
+def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:
+    """Raises StepError for a call that would be made, although only a recording approves it."""
+    if recording.is_made(asked):
+        raise recording.absent(asked)
 
 
 async def _replay(
@@ -233,6 +249,14 @@ def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
             span,
             "nest with a call step",
         )
+    if tool in grant.barred or tool in grant.asked:
+        message = (
+            f"{tool!r} cannot be called here: a person must approve its calls, and nobody is asked"
+        )
+        hint = (
+            "call it where it is approved: in the plan with confirm, or by the model of the policy"
+        )
+        return Diagnostic("step.not-allowed", message, span, hint)
     allowed = ", ".join(sorted((grant.tools or frozenset()) - LAUNCHES))
     hint = f"it may use {allowed or 'none'}"
     if not allowed:
@@ -397,7 +421,9 @@ def resources_of(callee: UserCallable) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(callee.resources.items())) if isinstance(callee, Tool) else ()
 
 
-async def _fire(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value]) -> None:
+async def _fire(
+    site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value], must_be_recorded: bool
+) -> None:
     run = site.run
     if run.journal is not None and not await run.journal.fire_once(
         site.step, tool, site.key, arguments
@@ -407,7 +433,8 @@ async def _fire(site: CallSite[Invoke], tool: Tool, arguments: dict[str, Value])
     # The thread that waits for the run may be gone by then, so the call never runs there.
     away = site.with_scope(site.scope._replace(concurrent=True))
     # The row of the start is durable by now: a resumed run must not fire it again.
-    start_background(run_fired(site, lambda: call(away, tool, "tool", arguments)), run.host)
+    work = partial(call, away, tool, "tool", arguments, must_be_recorded=must_be_recorded)
+    start_background(run_fired(site, work), run.host)
 
 
 async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]]) -> None:

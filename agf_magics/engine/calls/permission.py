@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
 from ...flow.frame import Frame
 from ...flow.progress import events as ev
 from ...flow.progress.events import Question
+from ...flow.questions import question_mark
 from ...flow.step_options import Instead
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
@@ -33,6 +35,8 @@ class Approved(NamedTuple):
     """They replace those of the call with the same names; empty: make the call as it is."""
     result: tuple[Value] | None = None
     """It is used instead of the call; None: there is a call."""
+    is_recorded: bool = False
+    """Whether a recording approves it: then the call must be taken from the recording, too."""
 
 
 async def permitted(
@@ -49,30 +53,67 @@ async def permitted(
     text = step.permit.ask(site.frame, arguments, shown)
     if text is None:
         return Approved()
-    question = Question(text, approval=True, where=ev.format_path(site.at))
-    if instead is not None:
-        offers = step.exchange.offers
-        offered = {name: value for name, value in shown.items() if name not in offers}
-        question = question._replace(arguments=offered, result=instead.result)
+    offered = _call_of(shown, step)
+    replaces = instead.result if instead is not None else ""
+    where = ev.format_path(site.at)
+    question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
     refused: StepError | None = None
+    recorded = _recorded_answer(site, question, arguments, tool)
     for _ in range(ATTEMPTS):
         try:
-            reply = await answer(site, question, hides=hides)
+            is_recorded = bool(recorded)
+            reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
         # A person who has left after an answer that cannot be used: that answer is the reason.
         except ev.Unanswered:
             raise refused or _denied(step, "there is no user to approve it", text) from None
         if reply is True:
-            return Approved()
-        if instead is None or reply is False:
+            return Approved(is_recorded=is_recorded)
+        if instead is None or not isinstance(reply, dict):
             raise _denied(step, "it was denied", text)
         assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
-            return _replace_call(instead, site.frame, arguments, reply, tool, hides)
+            approved = _replace_call(instead, site.frame, arguments, reply, tool, hides)
+            return approved._replace(is_recorded=is_recorded)
         except StepError as error:
             refused = _not_usable(step, error)
             question = question._replace(text=f"{refused.diagnostic.message}\n{text}")
     assert refused is not None, "a usable answer was returned"
     raise refused
+
+
+def _recorded_answer(
+    site: CallSite[Invoke], question: Question, arguments: Mapping[str, Value], tool: Tool | None
+) -> list[Value]:
+    """The answer that the recording has, if what it approves is recorded too: somebody else's file
+    must not approve a call that is really made. Empty: the person is asked."""
+    recording = site.run.recording
+    if recording is None:
+        return []
+    text = site.run.secrets.text(question.text)
+    outcome = recording.take(recording.ask(site, "question", None, {"text": text}))
+    if outcome is None or recording.makes_no_call:
+        return [] if outcome is None else [outcome.value]
+    reply = outcome.value
+    if reply is not True and not isinstance(reply, dict):
+        return [reply]
+    if tool is None:  # what an agent or a flow would call is not known
+        return []
+    changed = reply if isinstance(reply, dict) else {}
+    if question.result and question.result in changed:
+        return [reply]
+    with contextlib.suppress(StepError):
+        call = recording.ask(site, "tool", tool, tool.check({**arguments, **changed}))
+        return [] if recording.is_made(call) else [reply]
+    return []
+
+
+def _call_of(shown: Any, step: Invoke) -> Mapping[str, Value]:
+    """The arguments that a question is about: those of a tool, or the input of an agent or a flow."""
+    if type(shown) is not dict:
+        return {"input": shown}
+    if "alone" in shown and step.kind == "agent":
+        return {"input": shown["input"]}
+    return {name: value for name, value in shown.items() if name not in step.exchange.offers}
 
 
 def _replace_call(
@@ -119,29 +160,30 @@ async def answer(
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
     run, step, journal, recording = site.run, site.step, site.run.journal, site.run.recording
+    # Masked before anybody sees it: a notebook stores what it shows.
+    question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
-        # A resumed run must not ask again: the answer is in the journal, or `--answer` has put it
-        # there.
-        record = journal.answered(site.key)
+        mark = question_mark(question)
+        call = journal.start_call(step, None, site.key, {"text": question.text})
+        call = call._replace(digest=mark.encode())
+        # A resumed run must not ask again: the answer to this very question is in the journal.
+        record = journal.answered(site.key, call.digest)
         if record is not None:
             if not question.approval:  # an approved call may still have to be made
                 run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
             return value_of(record)
-    # Masked before anybody sees it: a notebook stores what it shows.
-    question = question._replace(text=run.secrets.text(question.text))
     if recording is not None:
         asked = recording.ask(site, "question", None, {"text": question.text})
-        outcome = recording.take(asked)
+        # Of an approval `_recorded_answer` decides.
+        outcome = recording.take(asked) if not question.approval else None
         if outcome is not None:
-            if not question.approval:
-                run.emit(ev.StepReplayed(site.at, clock(), recording.name))
+            run.emit(ev.StepReplayed(site.at, clock(), recording.name))
             return outcome.value
     ok, value = await ask_person(site, question, secret, hides)
     if ok:
         if recording is not None:
             recording.keep(asked, hide(value, hides))
         if journal is not None:
-            call = journal.start_call(step, None, site.key, {"text": question.text})
             hidden = isinstance(value, dict) and any(name in value for name in hides)
             await journal.keep_answer(call, value, secret or hidden)
         return value
@@ -167,6 +209,8 @@ async def ask_person(
     `Host.ask`."""
     run = site.run
     run.emit(ev.QuestionAsked(site.at, clock(), question))
+    if run.journal is not None:
+        run.journal.note_asked(site.key, question.text)
     # Whatever happens, the question must not stay open in a view.
     closed: ev.Event = ev.QuestionClosed(site.at, clock())
     try:

@@ -129,7 +129,7 @@ class _Linker:
         """The tools that ``flow`` may use, and those of them that need an approval. An alias means
         the registered tool of that alias, else of its name (B5)."""
         if flow.declared.uses is None:
-            return None, frozenset()
+            return None, flow.declared.asks
         names = {*self.registry.tools, *self.registry.flows}
         asks = {
             (use.alias if use.alias in names else use.registered or use.alias, use.asks)

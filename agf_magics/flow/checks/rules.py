@@ -60,8 +60,11 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
             # What the last iteration of the same fold wrote is another matter: read-before-written.
             certain = read.sure and needs and not read.writes
             earlier = refs.get(read.key)
+            optional = ref.optional and (earlier is None or earlier.optional)
             if earlier is None or (certain and not earlier.certain):
-                refs[read.key] = Ref(read.key, ref.span, certain)
+                refs[read.key] = Ref(read.key, ref.span, certain, optional=optional)
+            elif earlier.optional != optional:
+                refs[read.key] = earlier._replace(optional=optional)
     return tuple(refs.values())
 
 

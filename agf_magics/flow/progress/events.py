@@ -27,10 +27,10 @@ class Question(NamedTuple):
     where: str = ""
     """The path of the step, as text."""
     arguments: Mapping[str, Value] | None = None
-    """The masked arguments of the call to approve, if the answer may replace it: with a mapping of
-    other arguments, or of `result` to its result. None: only yes or no."""
+    """The masked arguments of the call to approve, all of them; None: it is about no call."""
     result: str = ""
-    """The key of a result in the answer."""
+    """If the answer may replace the call, with a mapping of other arguments or of this key to its
+    result: the key. Empty: only yes or no."""
 
 
 class Unanswered(StepError):

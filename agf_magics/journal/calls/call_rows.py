@@ -323,12 +323,16 @@ class CallRows:
         failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
-        if packed.form == "pickle":
+        if what == "answered":  # also an approval in JSON: who writes it decides what is called
+            signature = self.sign(
+                what, place, tries, call.digest or b"", packed.form, packed.data or ""
+            )
+        elif packed.form == "pickle":
             signature = self.sign(place, tries, packed.data or b"")
-            # An unsigned pickle would be read by nobody: the call is made again instead.
-            if signature is None:
-                packed = EncodedValue("again", None, packed.shown, NO_KEY)
-                self._not_stored(call, NO_KEY)
+        # What has no signature would be believed by nobody: the call or the question is made again.
+        if signature is None and (what == "answered" or packed.form == "pickle"):
+            packed = EncodedValue("again", None, packed.shown, NO_KEY)
+            self._not_stored(call, NO_KEY)
         whole = int(call.whole)  # in a checksum, True is another value than 1
         return self.row(
             what,

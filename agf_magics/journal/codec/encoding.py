@@ -12,6 +12,7 @@ import json
 import pickle
 from typing import Any, Literal, NamedTuple
 
+from ...compat.imports import for_the_person
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
 from ...values.value import ATOMS, DEEPEST, Value
@@ -159,7 +160,8 @@ def decode_value(form: str, data: str | bytes | None) -> Value:
         if form == "json" and data is not None:
             return json.loads(data)
         if form == "pickle" and isinstance(data, bytes):
-            return pickle.loads(data)
+            with for_the_person():  # of a class of theirs
+                return pickle.loads(data)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:

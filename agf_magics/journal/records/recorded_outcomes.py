@@ -14,7 +14,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.events import is_within
 from ...values.value import Value
 from ..codec.identities import Identities
-from .records import SPLIT, CallKey, Record, SequenceRow, around, sequence_row, value_of
+from .records import SPLIT, CallKey, Record, SequenceRow, around, decoded, sequence_row, value_of
 
 
 class RecordedOutcome(NamedTuple):
@@ -49,6 +49,8 @@ class ReplayLog:
         """The sequences of fan-outs."""
         self.unknown: set[CallKey] = set()
         """Calls with an effect that were started and have no outcome."""
+        self.open: dict[CallKey, str] = {}
+        """The questions that were put to a person and have no answer, in their order."""
         for record in records:
             self._add(record)
         # What the run has survived is replayed; the failure that ended it is tried again.
@@ -64,6 +66,11 @@ class ReplayLog:
 
     def _add(self, record: Record) -> None:
         self.line, what, key = max(self.line, record.line), record.what, record.key
+        if what == "asked":
+            self.open[key] = str(decoded(record.result.shown))
+            return
+        if what in ("answered", "finished", "failed"):
+            self.open.pop(key, None)
         if what == "answered":
             if record.result.form != "again":
                 self.answers[key] = record

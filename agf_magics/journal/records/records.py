@@ -81,7 +81,7 @@ class Record(NamedTuple):
     """Its number in the file, which grows."""
     what: str
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
-    fired, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
+    fired, asked, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
     another run)."""
     at: ev.StepPath
     tries: str = ""
@@ -128,11 +128,18 @@ class Record(NamedTuple):
         pieces[1::2] = [large.get(digest, '"⟨a large value⟩"') for digest in pieces[1::2]]
         return decoded("".join(pieces))
 
+    def is_believed(self, run_id: str) -> bool:
+        """Whether an answer is one that this user gave to its question in this run. A journal may have
+        been in other hands, and an answer decides what is called."""
+        form, data, _, signature, _ = self.result
+        parts = (self.what, encode(self.at), self.tries, self.digest or b"", form or "", data or "")
+        return is_signed(user_key(), signature, run_id, *parts)
+
     def read_value(self, run_id: str, trust: bool) -> Value:
         """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
         of another user unless ``trust``."""
         form, data, _, signature, _ = self.result
-        if form == "pickle" and not trust:
+        if form == "pickle" and not trust and self.what != "answered":
             signed = (run_id, encode(self.at), self.tries, data or b"")
             if not is_signed(user_key(), signature, *signed):
                 raise SignatureError("it is not signed with your key")

@@ -38,6 +38,9 @@ class Document:
     ordered: bool = False
     confirm: frozenset[str] = frozenset()
     """The tools whose calls a person must approve."""
+    listed_to_confirm: frozenset[str] = frozenset()
+    """Those that it names: nothing that a call runs may call them. ``confirm: true`` names none: then a
+    person approves all that each call does."""
     suspects: tuple[Suspect, ...] = ()
 
 
@@ -83,6 +86,7 @@ class DocumentReader(Reader):
             mode=given.get("mode", "eager"),
             ordered=given.get("ordered", False),
             confirm=self.confirm(given.get("confirm"), calls, listed),
+            listed_to_confirm=_listed(given.get("confirm")),
             suspects=(*self.suspects[:in_calls], *in_output),
         )
 
@@ -102,11 +106,12 @@ class DocumentReader(Reader):
         if not isinstance(named, Mapping):
             return frozenset(called if named else ())
         complete = listed is not None and len(listed.items) == len(calls)  # all calls could be read
-        # A misspelt name here makes a call that the person wants to approve first.
+        # A misspelt name here makes a call that the person wants to approve first. Another one may be
+        # that of a tool that a called flow would call.
         for name in named.keys() - set(called) if complete else ():
-            hint = suggest(name, dict.fromkeys(called), "the tools of calls")
-            message = f"no call has the tool {name!r}: this entry has no effect"
-            self.warn("plan.confirms-nothing", message, named[name], hint)
+            if (hint := suggest(name, dict.fromkeys(called))) is not None:
+                message = f"no call has the tool {name!r}: nobody is asked about it"
+                self.warn("plan.confirms-nothing", message, named[name], hint)
         return frozenset(named)
 
     def calls(self, nodes: Sequence[Node]) -> tuple[Call, ...]:
@@ -121,3 +126,7 @@ class DocumentReader(Reader):
             hint = f"write {{_tool: {function[1]}, ARGUMENT: VALUE}}"
         self.error("plan.bad-call", f"a call must be a mapping, got {shown(node)}", node.span, hint)
         return None
+
+
+def _listed(confirm: object) -> frozenset[str]:
+    return frozenset(confirm) if isinstance(confirm, Mapping) else frozenset()

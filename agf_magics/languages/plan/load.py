@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from ...flow.frame import FlowInput, FlowResult, Frame, Name
 from ...flow.graph_steps import Dag
 from ...flow.progress.events import Denied
+from ...flow.questions import call_line
 from ...flow.step import Step
 from ...flow.step_options import Exchange, Instead, Permit
 from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin
@@ -130,7 +131,7 @@ def _flow(
             plan=plan,
             messages=messages,
         ),
-        declared=Declarations(document.description),
+        declared=Declarations(document.description, asks=document.listed_to_confirm),
         origin=Origin(name.span),
     )
 
@@ -182,10 +183,8 @@ def _step(call: Call, asks: bool) -> Step:
 
 def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]:
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str:
-        arguments = ", ".join(
-            f"{name}={str(value)[:80]}" for name, value in shown.items() if name not in ASKED
-        )
-        return f"call {call.tool.text}({arguments})?"
+        arguments = {name: value for name, value in shown.items() if name not in ASKED}
+        return f"call {call.tool.text}({call_line(arguments)})?"
 
     return ask
 

@@ -4,21 +4,18 @@ runtime cannot implement refuses the run, with a warning when the definition is 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
 from ...flow.frame import Frame
+from ...flow.questions import LONGEST, value_line, word_or_json
 from ...flow.step_options import Caps, Permit
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
-from ...values.value import Value, type_name
+from ...values.value import Value
 from ..scan import MISSING, descend
 from .literals import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
-
-_LONGEST = 500
-"""The most characters of a call's arguments that a question shows."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
 
@@ -71,16 +68,13 @@ def _filled(template: str, frame: Frame, given: Value) -> str:
         value = descend(values, names if names[0] in values else ["tool_args", *names])
         if value is MISSING:
             return found[0]
-        return value if isinstance(value, str) else _shown(value)
+        return word_or_json(value)
 
     return _PLACEHOLDER.sub(fill, template)
 
 
 def _shown(value: Value) -> str:
-    text = json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>"
-    )
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
+    return value_line(value, LONGEST)
 
 
 _CAPS = {

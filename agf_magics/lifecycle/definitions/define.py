@@ -19,6 +19,7 @@ from ...schemas.schema import Schema, check_schemas, resolve
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.excerpt import safe
+from ...text.files import read_file
 from ...text.folder import notebook_folder
 from ...text.names import same_name
 from ...text.source import UNUSABLE, Source, Text, path_error_reason
@@ -389,7 +390,7 @@ def source_of(text: str | Path | Source) -> Source:
         return text
     if isinstance(text, Path):
         try:
-            body = text.read_bytes().decode("utf-8")
+            body = read_file(text).decode("utf-8")
             return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             message = f"{text} cannot be read: {path_error_reason(error)}"

@@ -7,6 +7,7 @@ folder (decision A16). A Python file is imported only if the person allows it (d
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import re
 import sys
@@ -18,14 +19,17 @@ from types import ModuleType
 
 from ...catalog import Tool, make_tool
 from ...catalog.tools.callables import name_of
+from ...compat.imports import for_the_person
 from ...engine.linking.link import Files
 from ...flow.frame import Name
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ...text.folder import notebook_folder
+from ...text.file_names import PROTECTED, refusal
+from ...text.files import read_file
+from ...text.folder import notebook_folder, source_folder
 from ...text.raised import describe_exception
-from ...text.source import UNUSABLE, path_error_reason, source_folder
+from ...text.source import UNUSABLE, path_error_reason
 from ...text.yaml.nodes import shorten
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
@@ -37,7 +41,20 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
 DEFINITIONS = (".yaml", ".yml", ".json")
-"""Suffixes of files of which an error may show a line."""
+"""Suffixes of files of definitions."""
+
+MEANT = (
+    {"pipeline", "steps"},
+    {"nodes", "edges"},
+    {"schema_version", "execution_policy"},
+    {"id", "config"},
+    {"calls"},
+    {"_tool", "_outputPath"},
+)
+"""Keys of a definition: the text of a file that has one of these sets is meant as one, also if it
+cannot be read as YAML."""
+
+_KEY = re.compile(r"(?:^|[{,])[\s{\[-]*+\"?(\w+)\"?[ \t]*+:", re.MULTILINE)
 
 SWITCH = "%config AgfMagics.allow_import = True"
 
@@ -51,7 +68,7 @@ def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Fil
             path = _within(Path(python["path"]), name, around, loaded)
             return _function(partial(_imported, path), python["function"], name)
         if module := MODULE.fullmatch(name.text):
-            find = partial(importlib.import_module, module["module"])
+            find = partial(_module, module["module"])
             return _function(find, module["function"], name)
         path = _within(Path(name.text), name, around, loaded)
         if path not in loaded:
@@ -71,13 +88,22 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
     any file of the folder, with a secret in it (decision D3)."""
     try:
         return define(path)
-    except DefinitionError:
-        if path.suffix.lower() in DEFINITIONS:
+    except DefinitionError as error:
+        if error.code == "define.file" or is_meant_as_definition(path):
             raise
-    hint = f"a definition is a file with the suffix {', '.join(DEFINITIONS)}"
+    hint = f"agf-magics check {shorten(name.text)} shows what is wrong in it"
     raise _refused(
         "file.not-a-definition", f"{shorten(name.text)!r} contains no definition", name, hint
     )
+
+
+def is_meant_as_definition(path: Path) -> bool:
+    """Whether a file is one of which an error may show a line."""
+    with contextlib.suppress(OSError, ValueError):
+        text = read_file(path)[:LARGEST].decode("utf-8")
+        keys = {match[1] for match in _KEY.finditer(text)}
+        return any(meant <= keys for meant in MEANT)
+    return False
 
 
 def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> Path:
@@ -85,7 +111,7 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
     folder, notebook = source_folder(around.source), notebook_folder.path.resolve()
     root = notebook if folder.is_relative_to(notebook) else folder
     try:
-        place = (folder / path).resolve()
+        why, place = refusal(folder / path, root), (folder / path).resolve()
         there = place in loaded or place.is_file()
     except UNUSABLE as error:
         raise _refused(
@@ -93,7 +119,7 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
             f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
             name,
         ) from None
-    if not place.is_relative_to(root):
+    if why == "outside":
         hint = "move the file into the notebook's folder, or below it"
         raise _refused(
             "file.outside",
@@ -101,8 +127,8 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
             name,
             hint,
         )
-    if any(part.startswith(".") for part in place.relative_to(root).parts):
-        hint = "a definition cannot name a dot-file, or a file in a dot-folder"
+    if why == "protected":
+        hint = PROTECTED
         raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
@@ -135,6 +161,11 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
         return make_tool(value, name_of(value, "tool", function), None, None, True, ())
     except (TypeError, ValueError) as error:
         raise _refused("file.import", str(error), name) from None
+
+
+def _module(name: str) -> ModuleType:
+    with for_the_person():
+        return importlib.import_module(name)
 
 
 def _imported(path: Path) -> ModuleType:

@@ -21,7 +21,7 @@ from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
-from ...pictures.plain import counted, html
+from ...pictures.plain import counted, html, untypeset
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
@@ -118,7 +118,7 @@ class Stale(Trace):
         return "; ".join(filter(None, (f"{again} would run again", *parts, self.note)))
 
     def _repr_html_(self) -> str:
-        return f"<p>{html(self.summary)}</p>{super()._repr_html_()}"
+        return untypeset(f"<p>{html(self.summary)}</p>{super()._repr_html_()}")
 
     def __repr__(self) -> str:
         return f"{self.summary}\n{super().__repr__()}"

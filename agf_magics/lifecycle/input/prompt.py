@@ -14,8 +14,12 @@ from itertools import islice
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
 from ...flow.progress.events import Question
+from ...flow.questions import long_arguments
 from ...pictures.plain import line, plain
 from ...values.value import Value
+
+LONGEST_ARGUMENT = 20_000
+"""Characters of an argument that a terminal shows; `Question.arguments` has all."""
 
 TRIES = 20
 """The number of answers that are tried: a pipe may send anything."""
@@ -40,17 +44,19 @@ def ask_at_prompt(
 
 def format_question(question: Question) -> str:
     """The question as shown, without control characters."""
-    text = plain(question.text, 4_000)
     choices = [
         f"  {number}. {line(choice, 200)}" for number, choice in enumerate(question.choices, 1)
     ]
-    return "\n".join([text, *choices])
+    arguments = [f"  {each}" for each in long_arguments(question, LONGEST_ARGUMENT)]
+    # A line of the text that begins as a line of ours would look like the prompt, or another question.
+    text = plain(question.text, 4_000).replace("\n", "\n│ ")
+    return "\n".join([text, *arguments, *choices])
 
 
 def _prompt(question: Question) -> str:
-    if question.approval and question.arguments is not None:
+    if question.approval and question.result:
         # A changed call: ``{amount: …}``, ``{_output: …}``.
-        names = [*islice(question.arguments, 1), question.result]
+        names = [*islice(question.arguments or (), 1), question.result]
         return f"yes, no, {' or '.join(f'{{{line(name, 40)}: …}}' for name in names)}: "
     if question.approval:
         return "yes or no: "

@@ -26,7 +26,7 @@ from ...pictures.difference import (
     shorten_pair,
     text_difference,
 )
-from ...pictures.plain import counted, html, line
+from ...pictures.plain import counted, html, line, untypeset
 from ...values.value import Value
 from ..input.fields import fields_of
 from ..runs.trace import Trace, uses
@@ -91,7 +91,7 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        return parts_html(self._titled(Trace._repr_html_, diff_html))
+        return untypeset(parts_html(self._titled(Trace._repr_html_, diff_html)))
 
     def __repr__(self) -> str:
         return parts_text(self._titled(Trace.__repr__, diff_text))

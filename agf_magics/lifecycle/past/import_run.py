@@ -15,6 +15,7 @@ from ...journal.runs import read_run
 from ...journal.shared_runs import paste
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
+from ...text.files import read_file
 from ...text.source import path_error_reason
 from ..storage.relink import refused
 from .past_run import PastRun
@@ -38,7 +39,7 @@ def import_run(path: str | Path) -> PastRun:
     try:
         if path.stat().st_size > MOST_IMPORTED:
             raise ValueError(f"it has more than {MOST_IMPORTED:,} bytes")
-        whole = json.loads(path.read_bytes())
+        whole = json.loads(read_file(path))
         if not isinstance(whole, dict) or not isinstance(whole.get("journal"), dict):
             raise ValueError("it has no key 'journal'")
         folder = Path(tempfile.mkdtemp(prefix="agf-import-"))

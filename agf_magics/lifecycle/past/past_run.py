@@ -322,8 +322,9 @@ class PastRun(BaseRun):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ...pictures.pages.past_page import past_html, past_text
+        from ...pictures.plain import untypeset
 
-        return {"text/html": past_html(self), "text/plain": past_text(self)}
+        return {"text/html": untypeset(past_html(self)), "text/plain": past_text(self)}
 
     def __repr__(self) -> str:
         return f"<PastRun {self.run_id} {self.status}>"

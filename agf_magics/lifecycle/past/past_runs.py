@@ -15,7 +15,7 @@ from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
 from ...journal.run_calls import CallsOfElement, RunCalls
 from ...journal.runs import RunHead
-from ...pictures.plain import counted
+from ...pictures.plain import counted, untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
@@ -48,7 +48,7 @@ class Runs(tuple[RunLine, ...]):
     def _repr_html_(self) -> str:
         from ...pictures.pages.past_page import runs_page
 
-        return runs_page(self)["text/html"]
+        return untypeset(runs_page(self)["text/html"])
 
     def __repr__(self) -> str:
         from ...pictures.pages.past_page import runs_page

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
@@ -19,14 +19,16 @@ from ...engine.linking.gate import kernel_bound
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.frame import FlowInput
-from ...flow.progress.events import Event, Question, Warned, WrongAnswer
+from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.recorder import Journal
-from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.records.failures import error_from
+from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
+from ...journal.records.records import UNREADABLE
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
@@ -119,7 +121,8 @@ def resume_run(
     resumed, head = prepare_resumed(run_id, input, options)
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
-    grant = granted.set(resumed.grant.narrow(rights().grant.tools))
+    mine = rights().grant
+    grant = granted.set(resumed.grant.narrow(mine.tools, barred=mine.barred | mine.asked))
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
@@ -160,7 +163,10 @@ def prepare_resumed(
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
             )
-            answering = Answering(options.answer, otherwise)
+            waits = _waits_for(
+                row, resumed.journal.log if resumed.journal is not None else NO_RECORDS
+            )
+            answering = Answering(options.answer, otherwise, waits)
             resumed._options = replace(resumed._options, ask=answering.ask)
             resumed._notes = answering.notes
     return resumed, row.listed
@@ -280,23 +286,51 @@ def _context(
     return context, (Diagnostic("journal.context", message, severity="warning"),) if changed else ()
 
 
-class Answering:
-    """It gives ``answer`` to the first question, the one that the run waits for, and then asks
-    ``otherwise``."""
+class Waiting(NamedTuple):
+    """The question that a run waits for."""
 
-    def __init__(self, answer: Value, otherwise: Asker | None) -> None:
-        self.left, self.otherwise = [answer], otherwise
+    where: str
+    """The path of its step, as text."""
+    text: str | None = None
+    """None: what a person is asked about a call whose outcome is unknown."""
+
+    def is_of(self, question: Question) -> bool:
+        return question.where == self.where and self.text in (None, question.text)
+
+
+def _waits_for(row: RunRow, log: ReplayLog) -> Waiting | None:
+    """The question that ended the run; else the one that was asked first and not answered, else the
+    only call of unknown outcome. None: there is none, or it is not certain which."""
+    ended = None
+    with contextlib.suppress(*UNREADABLE):
+        ended = error_from(row.error, ()).path if row.error is not None else None
+    asked = sorted(log.open.items(), key=lambda each: each[0].at != ended)
+    if asked:
+        key, text = asked[0]
+        return Waiting(format_path(key.at), text)
+    unknown = {key.at for key in log.unknown}
+    return Waiting(format_path(unknown.pop())) if len(unknown) == 1 else None
+
+
+class Answering:
+    """It gives ``answer`` to the question that the run ``waits`` for, and asks ``otherwise`` all
+    others: a run that is resumed may come to another question first."""
+
+    def __init__(self, answer: Value, otherwise: Asker | None, waits: Waiting | None) -> None:
+        self.left, self.otherwise, self.waits = [answer], otherwise, waits
 
     def ask(self, question: Question) -> Any:
-        if self.left:
+        if self.left and self.waits is not None and self.waits.is_of(question):
             return _checked_answer(question, self.left.pop())
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)
 
     def notes(self) -> Iterable[Diagnostic]:
-        """A warning if no question came: the author of the line expected one."""
-        message = "the run asked nothing, so the answer was not used"
+        """A warning if its question did not come: the author of the line expected it."""
+        message = "the run did not wait for an answer, so the answer was not used"
+        if self.waits is not None:
+            message = f"the question of {self.waits.where} did not come, so the answer was not used"
         hint = "remove the answer; %runs --status waiting lists the runs that wait for one"
         unused = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
         return (unused,) * len(self.left)

@@ -157,12 +157,8 @@ class ReplyReader:
     def _loaded(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
-        named = {call["_tool"] for call in reply["calls"]}
-        asks = (
-            self.confirm
-            if isinstance(self.confirm, bool)
-            else [tool for tool in self.confirm if tool in named]
-        )
+        # Also those that it does not call: a flow or an agent that it calls must not call them either.
+        asks = self.confirm if isinstance(self.confirm, bool) else list(self.confirm)
         document = dict(reply)
         if not has_output:
             document.pop("output", None)

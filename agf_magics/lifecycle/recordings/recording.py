@@ -26,6 +26,7 @@ from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, Record
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.files import open_file
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value
 from ..past.past_run import PastRun, find_ended, find_past_run
@@ -186,7 +187,7 @@ def read_calls(path: Path) -> tuple[Line, list[Call]]:
     """The first line and the calls of a recording. Raises DefinitionError ``replay.file`` if it
     cannot be read, and ``replay.format`` for a line that is not one of a recording."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             lines = _parsed(path, file)
             head = next(lines, None)
             if head is None:

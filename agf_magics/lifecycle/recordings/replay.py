@@ -32,6 +32,7 @@ from ...pictures.difference import find_differences, shorten_pair
 from ...pictures.plain import counted, line
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
+from ...text.files import read_file
 from ...values.value import Value
 from ..input.options import replaying
 from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
@@ -109,6 +110,10 @@ class Replay:
         return self._only is None
 
     @property
+    def makes_no_call(self) -> bool:
+        return self._missing == "fail" and self._only is None
+
+    @property
     def unused(self) -> list[str]:
         """The kinds and names of the recorded calls that no run has taken, in their order."""
         left = [call for held in self._calls.values() for each in held.values() for call in each]
@@ -160,7 +165,7 @@ class Replay:
         held, at = self._calls.get(key), asked.site.at
         if held is None:
             if self._missing == "fail":
-                raise self._absent(asked)
+                raise self.absent(asked)
             return None
         place = at if at in held else next(reversed(held))
         call = held[place].pop()
@@ -205,7 +210,7 @@ class Replay:
         lines = [redacted(each, self._redact) for each in self.made]
         head = [redacted(self._head, self._redact)]
         if self.path.exists():
-            text = self.path.read_text("utf-8")
+            text = read_file(self.path).decode("utf-8")
             head = list(map(json.loads, text.splitlines()))
         write_lines(self.path, [*head, *lines])
 
@@ -223,7 +228,7 @@ class Replay:
         named = "" if kind == "model" and self._match is None else name
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
 
-    def _absent(self, asked: AskedCall) -> StepError:
+    def absent(self, asked: AskedCall) -> StepError:
         asks, arguments = asked.what == "question", json.loads(asked.given)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, Call]] = []

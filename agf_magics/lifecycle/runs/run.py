@@ -33,7 +33,7 @@ from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING
 from ...limits.limits import Limits
-from ...pictures.plain import counted
+from ...pictures.plain import counted, untypeset
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place
@@ -484,7 +484,7 @@ class Run(BaseRun):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ...pictures.pages.run_page import run_html, run_text
 
-        return {"text/html": run_html(self), "text/plain": run_text(self)}
+        return {"text/html": untypeset(run_html(self)), "text/plain": run_text(self)}
 
     def __repr__(self) -> str:
         return f"<Run {self.run_id} {self.status}>"

@@ -14,6 +14,7 @@ from ...journal.database.store import Store
 from ...journal.records.fields import Count
 from ...journal.records.records import CallKey, Record, around
 from ...journal.runs import once_each
+from ...pictures.plain import untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import AgfError, StepError
 from ...values.value import Value
@@ -59,7 +60,7 @@ class Trace(tuple[dict[str, Any], ...]):
     def _repr_html_(self) -> str:
         columns, rows = self._table()
         more = f"<p>… {len(self) - len(rows):,} more</p>" if len(self) > len(rows) else ""
-        return table_html(columns, rows) + more
+        return untypeset(table_html(columns, rows) + more)
 
     def __repr__(self) -> str:
         columns, rows = self._table()

@@ -14,7 +14,7 @@ from pathlib import Path
 from ...catalog import Registry, default
 from ...flow.steps import Flow
 from ...limits.limits import Limits
-from ...pictures.plain import html
+from ...pictures.plain import html, untypeset
 from ...pictures.values import cell_text, table_html
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.source import UNUSABLE, path_error_reason
@@ -158,7 +158,7 @@ class CheckReport:
         )
 
     def _repr_html_(self) -> str:
-        return table_html(*self._figures(), html(self.table.run.run_id))
+        return untypeset(table_html(*self._figures(), html(self.table.run.run_id)))
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name} {figure:.3g}" for name, figure in self.figures.items())

@@ -18,7 +18,7 @@ from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
 from ...pictures.difference import diff_html, diff_text, text_difference
-from ...pictures.plain import counted, duration, line
+from ...pictures.plain import counted, duration, line, untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
@@ -199,7 +199,7 @@ class TableComparison:
             yield "The definitions are the same", ""
 
     def _repr_html_(self) -> str:
-        return parts_html(self._parts(table_html, diff_html))
+        return untypeset(parts_html(self._parts(table_html, diff_html)))
 
     def __repr__(self) -> str:
         return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))

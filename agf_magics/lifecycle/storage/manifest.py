@@ -120,6 +120,7 @@ def write_manifest(run: Run, grant: Grant) -> str:
         "limits": asdict(run.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
+        "barred": sorted(grant.barred | grant.asked),
     }
     return encode(manifest)
 
@@ -183,7 +184,11 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             context=[message for message, _ in messages],
             context_name=found["context_name"],
             limits=Limits(**found["limits"]),
-            grant=Grant(found["identity"], frozenset(tools) if tools is not None else None),
+            grant=Grant(
+                found["identity"],
+                frozenset(tools) if tools is not None else None,
+                barred=frozenset(found["barred"]),
+            ),
             version=found["version"],
             notebook=found["notebook"],
             functions=found["functions"],
@@ -227,6 +232,7 @@ class _Stored(TypedDict):
     context_name: str
     limits: dict[str, object]
     identity: str
+    barred: list[str]
     tools: list[str] | None
     notebook: str
     functions: dict[str, dict[str, str]]

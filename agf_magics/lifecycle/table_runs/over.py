@@ -174,18 +174,36 @@ def _check_columns(
         del read[whole]  # the whole input, which is no column
     else:
         problems.extend(_mapped_in_vain(flow, renamed, read))
-    missing = {name: span for name, span in read.items() if name not in given}
+    optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
+    missing = _missing(read, given, optional, names)
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
         cure = join_hints(near, f"--map {name}=COLUMN binds another column")
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
-        fails = name in certain or alike or len(missing) == len(read)
+        fails = name in certain or (
+            name not in optional and (bool(alike) or len(missing) == len(read))
+        )
         severity: Severity = "error" if fails else "warning"
         problems.add(Diagnostic("over.column", message, span, cure, severity))
     problems.refuse()
     return tuple(problems)
+
+
+def _missing(
+    read: Mapping[str, Span | None],
+    given: Collection[str],
+    optional: Collection[str],
+    columns: Sequence[str],
+) -> dict[str, Span | None]:
+    """The names that no column has. A name with a default, `get(ctx, 'x', 1)`, is one only if a column
+    is called nearly like it."""
+    return {
+        name: span
+        for name, span in read.items()
+        if name not in given and (name not in optional or suggest(name, columns) is not None)
+    }
 
 
 def _mapped_in_vain(

@@ -102,9 +102,9 @@ class Scores(dict[str, ScoreSummary]):
         return (f"seed of the intervals: {seeds}" if seeds else "") + first
 
     def _repr_html_(self) -> str:
-        from ...pictures.plain import html
+        from ...pictures.plain import html, untypeset
 
-        return table_html(*self._rows(), html(self._about()))
+        return untypeset(table_html(*self._rows(), html(self._about())))
 
     def __repr__(self) -> str:
         return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))

@@ -24,7 +24,7 @@ from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
-from ...pictures.plain import counted
+from ...pictures.plain import counted, untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
@@ -458,7 +458,7 @@ class RowTable:
 
     def _repr_html_(self) -> str:
         about, columns, cells = self._shown()
-        return table_html(columns, cells, about)
+        return untypeset(table_html(columns, cells, about))
 
     def __repr__(self) -> str:
         about, columns, cells = self._shown()

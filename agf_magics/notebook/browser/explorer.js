@@ -185,14 +185,21 @@ class Explorer {
     this.asked = now;
     this.questions.hidden = !questions.length;
     this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
-      element("code", {}, question.where), " ",
+      element("code", {}, question.where), " ", this.callOf(question),
       canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));
     if (questions.length) this.say(`question: ${questions[0].text}`);
   }
 
+  // The whole call that a person approves, folded if it is long.
+  callOf({ call }) {
+    if (!call?.length) return "";
+    const text = call.join("\n"), isShort = text.length <= 1000 && call.length <= 10;
+    return element("details", isShort ? { open: true } : {}, element("summary", {}, "the call"), element("pre", { style: { whiteSpace: "pre-wrap", overflowWrap: "anywhere", margin: "2px 0" } }, text));
+  }
+
   // Buttons for few choices, a list for many; a field for a text or for other arguments of a call.
-  fields({ text, where, choices, approval, more, change }) {
-    const give = answer => this.act("answer", { where, ...answer });
+  fields({ text, where, mark, choices, approval, more, change }) {
+    const give = answer => this.act("answer", { where, mark, ...answer });
     const field = (name, hint = "") => {
       const input = element("input", { type: "text", size: Math.max(20, hint.length), placeholder: hint, "aria-label": `${name}: ${text}`, on: {
         keydown: event => event.key === "Enter" && give({ text: input.value }) } });

@@ -24,6 +24,7 @@ from IPython import get_ipython
 
 from ...catalog import default
 from ...engine.runner import clock
+from ...flow.questions import question_mark
 from ...lifecycle.input.options import RunOptions
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
@@ -251,8 +252,11 @@ class Channel(Answers):
         """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
         Refused."""
         where, text, choice = given.get("where"), given.get("text"), given.get("choice")
+        # By its mark too: the page may still show the question before it at the same step.
         asked = [
-            one for one in list(self.run.progress.asked.values()) if line(one.where, 100) == where
+            one
+            for one in list(self.run.progress.asked.values())
+            if line(one.where, 100) == where and question_mark(one) == given.get("mark")
         ]
         pending = PendingQuestion.of(asked[0]) if asked else None
         if pending is None:

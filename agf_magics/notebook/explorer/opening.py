@@ -12,6 +12,7 @@ from ...journal.records.records import Record
 from ...lifecycle.past.past_run import find_call, find_past_run
 from ...pictures.plain import line
 from ...pictures.values import value_text
+from ...text.diagnostics import DefinitionError
 
 ARGUMENTS = "arguments"
 """The name of the variable, unless a person gives another one."""
@@ -35,8 +36,11 @@ def open_call(
     shell: Any, registry: Registry, run_id: str, place: str, name: str = ARGUMENTS
 ) -> Opened:
     """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
-    Raises DefinitionError if there is no such call."""
+    Raises DefinitionError if there is no such call, or no such tool."""
     found = find_call(find_past_run(run_id), place, "tool")
+    # The name is that of the journal, which may be a stranger's: nothing else may be meant by it.
+    if found.name not in registry.tools:
+        raise DefinitionError(registry.tools.missing(found.name, None, "flow.unknown-tool"))
     note = (
         ""
         if found.given.whole
@@ -55,12 +59,11 @@ def open_call(
 
 def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
     """A cell that makes a call with the arguments in the variable ``name``."""
-    function = names.get(found.name) if found.name.isidentifier() else None
-    called = (
-        found.name if callable(function) else f"agf_magics.registry.tools[{found.name!r}].function"
-    )
-    tool = registry.tools.get(found.name)
-    context = "".join(f", {one}=agf_magics.ToolContext()" for one in tool.context) if tool else ""
-    lead = "" if callable(function) and not context else "import agf_magics\n\n"
-    waits = "await " if tool is not None and iscoroutinefunction(tool.function) else ""
+    tool = registry.tools[found.name]
+    # The notebook's name only if it is that of the tool's function: it may be anything else.
+    is_same = found.name.isidentifier() and names.get(found.name) is tool.function
+    called = found.name if is_same else f"agf_magics.registry.tools[{found.name!r}].function"
+    context = "".join(f", {one}=agf_magics.ToolContext()" for one in tool.context)
+    lead = "" if is_same and not context else "import agf_magics\n\n"
+    waits = "await " if iscoroutinefunction(tool.function) else ""
     return f"{lead}{waits}{called}(**{name}{context})"

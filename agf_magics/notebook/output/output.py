@@ -11,6 +11,7 @@ from IPython.display import DisplayHandle, display
 
 from ...compat.browser import IN_BROWSER
 from ...lifecycle.runs.run import Run
+from ...pictures.plain import untypeset
 from .place import Place
 
 Bundle = dict[str, Any]
@@ -31,7 +32,13 @@ def receive_while_busy(channel: Any) -> None:
 
 
 def show(bundle: Bundle) -> None:
-    display(bundle, raw=True)  # type: ignore[no-untyped-call]
+    display(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
+
+
+def _as_text(bundle: Bundle) -> Bundle:
+    """``bundle`` whose HTML is not read as mathematics."""
+    page = bundle.get("text/html")
+    return {**bundle, "text/html": untypeset(page)} if page else bundle
 
 
 class OutputSlot:
@@ -85,12 +92,12 @@ class OutputSlot:
             if self._place.is_captured and not is_last:
                 self._handle = DisplayHandle()  # type: ignore[no-untyped-call]
                 return
-            self._handle = display(bundle, raw=True, display_id=True)  # type: ignore[no-untyped-call]
+            self._handle = display(_as_text(bundle), raw=True, display_id=True)  # type: ignore[no-untyped-call]
 
     def _update(self, bundle: Bundle) -> None:
         self._shown = bundle
         if self._handle is not None and not self._place.is_captured:
-            self._handle.update(bundle, raw=True)  # type: ignore[no-untyped-call]
+            self._handle.update(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
 
 
 def accompany(

@@ -16,9 +16,10 @@ from itertools import groupby
 from json import dumps
 from typing import NamedTuple, TextIO
 
-from ...flow.progress.events import format_path
+from ...flow.progress.events import Question, format_path
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.rows import Key, Row, Usage, key_of
+from ...flow.questions import long_arguments
 from ...text.excerpt import cells
 from .. import theme as look
 from ..folds import folds_html
@@ -26,6 +27,9 @@ from ..plain import counted, details, duration, html, line, money, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
 from ..values import WRAP, bounded
+
+LONGEST_ARGUMENT = 20_000
+"""Characters of an argument of a call to approve; `Question.arguments` has all."""
 
 MOST_FAILURES = 8
 MOST_GROUPED = 500
@@ -150,7 +154,8 @@ def steps_text(progress: Progress, *, now: float) -> list[str]:
 def questions_html(progress: Progress) -> str:
     """The questions that wait for an answer."""
     asked = "".join(
-        f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code></li>"
+        f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code>"
+        f"{_call_html(question)}</li>"
         for question in list(progress.asked.values())
     )
     return (
@@ -158,6 +163,13 @@ def questions_html(progress: Progress) -> str:
         if asked
         else ""
     )
+
+
+def _call_html(question: Question) -> str:
+    """The call that a person approves, where the text of the question does not show all of it."""
+    lines = long_arguments(question, LONGEST_ARGUMENT)
+    inside = html("\n".join(lines))
+    return details("the call", f'<pre style="{WRAP}">{inside}</pre>') if lines else ""
 
 
 def questions_text(progress: Progress) -> list[str]:

@@ -11,6 +11,7 @@ from typing import Any
 from ...flow.progress.events import Question
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row
+from ...flow.questions import long_arguments, question_mark
 from .. import row_words, theme
 from ..plain import line
 from ..row_words import (
@@ -28,7 +29,7 @@ from ..row_words import (
     times,
     words,
 )
-from .parts import count_elements, counts, status
+from .parts import LONGEST_ARGUMENT, count_elements, counts, status
 
 STATE_NAMES = tuple(theme.STATES)
 """The states of rows and runs; an update has their numbers."""
@@ -191,11 +192,7 @@ class Updates:
 
 def _question(question: Question) -> dict[str, Any]:
     """An open question: its choices, and examples of a changed call if the answer may be one."""
-    changed = (
-        [next(iter(question.arguments), ""), question.result]
-        if question.arguments is not None
-        else []
-    )
+    changed = [next(iter(question.arguments or ()), ""), question.result] if question.result else []
     choices = (
         ["yes", "no"]
         if question.approval
@@ -203,6 +200,8 @@ def _question(question: Question) -> dict[str, Any]:
     )
     return {
         "text": line(question.text, 500),
+        "call": long_arguments(question, LONGEST_ARGUMENT),
+        "mark": question_mark(question),
         "where": line(question.where, 100),
         "choices": choices,
         "approval": question.approval,

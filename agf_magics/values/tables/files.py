@@ -6,6 +6,7 @@ A file is read again by its path, a page at a time.
 from __future__ import annotations
 
 import csv
+import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ...text.files import open_file, read_file
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...text.yaml.nodes import plain
 from ...text.yaml.reader import documents
@@ -42,7 +44,8 @@ class FileRows(Rows):
         super().__init__()
         self.path, self.length = path, 0
         try:
-            facts = path.stat()
+            with open_file(path) as file:
+                facts = os.fstat(file.fileno())
             self.state = facts.st_size, facts.st_mtime_ns
             if state is not None and self.state != tuple(state):
                 message = f"{str(path)!r} has changed since the start of the run"
@@ -69,7 +72,7 @@ class JsonLines(FileRows):
         self._lines = array("Q")
         broken: StepError | None = None
         has_row = False
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             place = 0
             for number, line in enumerate(_lines(file), 1):
                 if line.strip():
@@ -90,7 +93,7 @@ class JsonLines(FileRows):
         self.columns = tuple(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             file.seek(self._starts[page])
             numbered = enumerate(_lines(file), self._lines[page])
             full = ((number, line) for number, line in numbered if line.strip())
@@ -103,7 +106,7 @@ class CsvFile(FileRows):
 
     def open(self) -> None:
         self._starts, self._lines = array("Q"), array("Q")
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             reader = _CsvReader(file, 0, 1)
             header = next(reader.rows, [])
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
@@ -129,7 +132,7 @@ class CsvFile(FileRows):
             self._readers = [kinds[0][1] if kinds else str for kinds in possible]
 
     def read(self, page: int) -> list[Cells | StepError]:
-        with self.path.open("rb") as file:
+        with open_file(self.path) as file:
             reader = _CsvReader(file, self._starts[page], self._lines[page])
             return [
                 self._row(row, reader.line - 1) for row in islice(filter(None, reader.rows), PAGE)
@@ -227,7 +230,7 @@ class Cases(ListRows):
 
     def __init__(self, path: Path) -> None:
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_file(path).decode("utf-8")
         except UNUSABLE as error:
             message = f"{str(path)!r} cannot be read: {path_error_reason(error)}"
             raise DefinitionError(Diagnostic("over.file", message)) from None

@@ -10,6 +10,7 @@ empty frame. The process ends when its input ends or its parent is gone, whateve
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import signal
@@ -53,7 +54,13 @@ def main() -> None:
     ).start()
     # Where the system does not end it with its parent (macOS, Windows).
     threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-    sys.path[:] = pickle.loads(frames.get())
+    path = pickle.loads(frames.get())
+    here = os.path.realpath(os.getcwd())
+    # First without the folder, which may hold a module of a stranger with this name.
+    sys.path[:] = [part for part in path if os.path.realpath(part) != here]
+    with contextlib.suppress(ImportError):
+        import cloudpickle  # noqa: F401
+    sys.path[:] = path
     modules = Modules()
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
 
+from ...compat.imports import for_the_person
 from ...engine.calls.tool_context import hear
 from .. import chunk
 from ..sending.functions import applied
@@ -305,7 +306,9 @@ class _Child:
         self._write(frame)
         while True:
             size = int.from_bytes(self._read(8, limit), "big")
-            outcome = pickle.loads(self._read(size, limit)) if size else None
+            content = self._read(size, limit) if size else b""
+            with for_the_person():  # of a class of theirs
+                outcome = pickle.loads(content) if size else None
             self._asked = None
             if type(outcome) is tuple and outcome[:1] == (child.PROGRESS,):
                 hear(*outcome[1:])

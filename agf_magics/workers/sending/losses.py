@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TypeGuard
 
 from ...catalog.digests.origins import is_ours
+from ...compat.imports import for_the_person
 from ...text.diagnostics import Diagnostic
 from ...text.raised import attribute, is_a, text_of
 from .unsendable import STAY
@@ -39,7 +40,8 @@ def is_here(error: BaseException | None) -> TypeGuard[ModuleNotFoundError]:
     if not is_a(error, ModuleNotFoundError) or not top.isidentifier():
         return False
     try:
-        return find_spec(top) is not None
+        with for_the_person():
+            return find_spec(top) is not None
     except (ImportError, ValueError):
         # A module that was made by code.
         return False

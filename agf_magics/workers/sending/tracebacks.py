@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ...compat.imports import for_the_person
 from ...text.raised import set_cause
 
 FRAME = re.compile(r'  File "([^"\n]+)", line ([0-9]{1,9}), in [^\n]+')
@@ -24,7 +25,8 @@ class RemoteTraceback(Exception):
 def raised_there(data: bytes, text: str) -> BaseException:
     """An exception of a worker, with the traceback there as its cause."""
     try:
-        error: Any = pickle.loads(data)
+        with for_the_person():  # of a class of theirs
+            error: Any = pickle.loads(data)
     except BaseException:
         error = ("RuntimeError", text.strip().rpartition("\n")[2])
     if isinstance(error, tuple):

@@ -326,7 +326,7 @@ def test_a_person_confirms_the_calls_of_the_named_tools(registry: agf.Registry, 
 
     planner = Planner(plan(PRICE), plan(PRICE, TOTAL, output="†state.total"))
     assert run(planner, registry, confirm=["price"], ask=ask).output == 14.0
-    assert asked == ["call price(fruit=fig)?"] * 2
+    assert asked == ['call price(fruit="fig")?'] * 2
     assert [one[0] for one in made] == ["price", "times"]
     assert "'price' was not called: it was denied" in planner.prompts[1]
 

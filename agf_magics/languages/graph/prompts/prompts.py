@@ -13,10 +13,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ....text.folder import notebook_folder
-from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason, source_folder
+from ....text.diagnostics import Diagnostics
+from ....text.file_names import PROTECTED, fold, is_protected, refusal
+from ....text.files import read_file
+from ....text.folder import notebook_folder, source_folder
+from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
 from ....text.suggestions import join_hints, suggest
-from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten, shown
+from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten
 from ....text.yaml.reader import documents
 from ...documents import Key
 from ..expressions.reading import NotBuilt, Reader
@@ -99,12 +102,14 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
     return read_jinja(reader, text) or slotted
 
 
-def _from_fields(reader: Reader, node: Fields, kind: str, in_file: bool = False) -> Prompts:
+def _from_fields(reader: Reader, node: Fields, kind: str, named_by: Span | None = None) -> Prompts:
+    """``named_by``: where the graph names the file that has it; None: the graph has it itself."""
+    in_file = named_by is not None
     for name in sorted(node.fields.keys() - PROMPT_FILE.keys.keys()):
         hint = suggest(name, PROMPT_FILE.keys, "keys of a prompt")
-        reader.warn(
-            "graph.prompt-key", f"{name!r} is not used in a prompt", node.keys[name].span, hint
-        )
+        # Not at its place in the file: the line may be a secret of another program's file.
+        span = named_by or node.keys[name].span
+        reader.warn("graph.prompt-key", f"{name!r} is not used in a prompt", span, hint)
     texts: dict[str, Filled] = {}
     for name in ("system", "user"):
         text = node.fields.get(name)
@@ -172,16 +177,20 @@ def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     """The file that the name leads to; None: the name is the prompt itself."""
     working, own = notebook_folder.path.resolve(), source_folder(node.span.source)
     root = working if own.is_relative_to(working) else own
-    tried = dict[str, None]()
+    tried, is_hidden = dict[str, None](), False
     for path in places(node.text, own, working, folders):
         try:
-            resolved = path.resolve()
-            if resolved.is_relative_to(root):
+            why, resolved = refusal(path, root), path.resolve()
+            is_hidden |= why == "protected"
+            if why is None:
                 if resolved.is_file():
                     return resolved
                 tried[_shown(resolved, root)] = None
         except UNUSABLE as error:
             tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
+    if is_hidden:
+        message = f"{shorten(node.text)!r} is protected"
+        reader.refuse("file.protected", message, node.span, PROTECTED)
     near = _near(node.text, root, tried)
     if "/" not in node.text and not _FILE.fullmatch(node.text):
         message = f"{shorten(node.text)!r} is sent as the prompt itself"
@@ -210,7 +219,7 @@ def _near(name: str, root: Path, tried: Iterable[str]) -> str | None:
     names = {
         f"{head}{slash}{file.name if named else file.stem}"
         for file in files
-        if file.suffix in _ENDINGS
+        if file.suffix in _ENDINGS and not is_protected(fold(file.name))
     }
     return suggest(name, sorted(names))
 
@@ -225,19 +234,23 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")
-        source = Source(name, path.read_bytes().decode("utf-8"))
+        source = Source(name, read_file(path).decode("utf-8"))
     except UNUSABLE as error:
         message = f"cannot read {shorten(name)!r}: {path_error_reason(error)}"
         reader.refuse("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
     if path.suffix in (".txt", ".md"):
         return Prompts(read_part(reader, source.span(), kind, in_file=True), None, node.span)
-    before = reader.error_count
-    read = documents(source, reader.problems)
-    if reader.error_count > before:
-        raise NotBuilt
+    # It may be any file of the folder: only an error about a prompt shows a line of it.
+    found = Diagnostics()
+    read = documents(source, found)
     match read:
-        case (Fields() as whole,):
-            return _from_fields(reader, whole, kind, in_file=True)._replace(span=node.span)
-    what = shown(read[0]) if read else "an empty file"
-    message = f"{name!r} must hold a mapping with user and system, got {what}"
+        case (Fields(fields=fields) as whole,) if {"user", "system"} & fields.keys():
+            reader.problems.extend(found)
+            if found.error_count:
+                raise NotBuilt
+            return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
+    message = f"{name!r} must hold a mapping with user and system"
+    if found.error_count:
+        place = next((each.span.place[0] for each in found.errors if each.span is not None), 1)
+        message = f"{name!r} is no prompt: it cannot be read as YAML at line {place}"
     reader.refuse("graph.prompt-shape", message, node.span, "user: Summarize {text}")

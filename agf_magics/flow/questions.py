@@ -1,0 +1,107 @@
+"""What a question to a person shows of the call that it is about.
+
+The arguments may come from a model, so a text in them must not look like a part of the question:
+each value is JSON on one line, in which every character is seen, and a cut says how much is
+missing. `Question.arguments` has all of it, and what asks shows that too (`long_arguments`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from ..text.visible import visible_json
+from ..values.opaque import describe_array, describe_scalar
+from ..values.value import Value, type_name
+from .progress.events import Question
+
+LONGEST = 600
+"""Characters of the arguments in the text of a question."""
+
+ONE_LINE = 100
+"""Characters of arguments that are read at a glance."""
+
+SHORTEST = 40
+"""Characters that each argument has at least."""
+
+MOST_NAMED = 50
+"""Arguments in the text of a question."""
+
+_WORD = re.compile(r"[\w.@+•-]{1,40}", re.ASCII)
+
+
+def value_line(value: Value, most: int | None = None) -> str:
+    """``value`` as JSON on one line, of which at most ``most`` characters are shown.
+
+    >>> value_line("a\\nb"), value_line("abcdef", 3)
+    ('"a\\\\nb"', '"ab… (8 characters)')
+    """
+    text = visible_json(value, _named)
+    if most is None or len(text) <= most:
+        return text
+    if type(value) is dict:  # a long part must not hide those after it
+        parts = [f"{visible_json(name)}:{part}" for name, part in _shortened(value, most)]
+        return f"{{{','.join(parts)}}}"
+    return f"{text[:most]}… ({len(text):,} characters)"
+
+
+def call_line(arguments: Mapping[str, Value], most: int = LONGEST) -> str:
+    """The arguments as in a call of Python; parts that are left out are counted.
+
+    >>> call_line({"amount": 5, "to": "ann"})
+    'amount=5, to="ann"'
+    """
+    whole = sum(len(value_line(value)) for value in arguments.values()) <= most
+    if whole and len(arguments) <= MOST_NAMED:
+        return ", ".join(
+            f"{_argument(name)}={value_line(value)}" for name, value in arguments.items()
+        )
+    return ", ".join(f"{_argument(name)}={part}" for name, part in _shortened(arguments, most))
+
+
+def long_arguments(question: Question, most: int) -> list[str]:
+    """Each argument of the call on a line of its own, with at most ``most`` characters of its value;
+    none where the text of the question shows all of them at a glance."""
+    arguments = question.arguments or {}
+    line = call_line(arguments)
+    if len(line) <= ONE_LINE and line == call_line(arguments, len(line)):
+        return []
+    return [f"{_argument(name)}: {value_line(value, most)}" for name, value in arguments.items()]
+
+
+def question_mark(question: Question) -> str:
+    """What tells a question from others at the same step: an answer names the one that it is for."""
+    asked = (question.where, question.text, question.choices, value_line(question.arguments))
+    return hashlib.sha256(repr(asked).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def word_or_json(value: Value) -> str:
+    """A text of one word as it is, for a sentence of an author; everything else as JSON.
+
+    >>> word_or_json("ann"), word_or_json("ann? yes. And bob")
+    ('ann', '"ann? yes. And bob"')
+    """
+    if isinstance(value, str) and _WORD.fullmatch(value):
+        return value
+    return value_line(value, LONGEST)
+
+
+def _shortened(values: Mapping[str, Value], most: int) -> Iterator[tuple[str, str]]:
+    """The first names, each with a part of its value; the last pair counts those that are left out."""
+    shown = list(islice(values.items(), MOST_NAMED))
+    each = max(SHORTEST, most // max(1, len(shown)))
+    for name, value in shown:
+        text = visible_json(value, _named)
+        yield name, text if len(text) <= each else f"{text[:each]}… ({len(text):,} characters)"
+    if len(values) > len(shown):
+        yield "…", f"{len(values) - len(shown):,} more"
+
+
+def _argument(name: str) -> str:
+    return name if isinstance(name, str) and _WORD.fullmatch(name) else value_line(name, 100)
+
+
+def _named(value: Value) -> str:
+    return describe_scalar(value) or describe_array(value) or f"<{type_name(value)}>"

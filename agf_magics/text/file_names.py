@@ -1,0 +1,74 @@
+"""Which files of a folder a definition may name (decisions D3, D11).
+
+It is one rule for prompts, sources, subgraphs, attachments and the built-in file tools. A name is
+compared as the least strict file system compares it: a disguise that Linux keeps apart is the same
+file on another computer.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from pathlib import Path
+from typing import Literal
+
+RUN_LATER = frozenset({"pyproject.toml", "setup.cfg", "conftest.py", "makefile", "gnumakefile"})
+"""Files that run code or configure a program in their folder."""
+
+IMPORTED = frozenset({"sitecustomize", "usercustomize", "conftest"})
+"""Modules that Python or pytest imports automatically, as a source, a compiled file or a folder."""
+
+PROTECTED = (
+    "a definition cannot name a dot-file, a file in a dot-folder, or one that configures a program"
+)
+"""The hint of such a name."""
+
+
+def fold(name: str) -> str:
+    """A name as the least strict file system compares it: without case, variants of letters,
+    invisible characters, and the ending that Windows removes.
+
+    >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
+    ('pyproject.toml', '.git', 'conftest.py')
+    """
+    return fold_whole(unicodedata.normalize("NFKC", _seen(name)).partition(":")[0])
+
+
+def fold_whole(name: str) -> str:
+    """`fold` with what follows a colon, which only Windows takes for the name of a stream.
+
+    >>> fold_whole("x:Y.SH ")
+    'x:y.sh'
+    """
+    letters = unicodedata.normalize("NFKC", _seen(name)).casefold()
+    return unicodedata.normalize("NFKC", letters).strip(" ").rstrip(". ")
+
+
+def _seen(name: str) -> str:
+    return "".join(each for each in name if unicodedata.category(each) != "Cf")
+
+
+def is_protected(name: str) -> bool:
+    """Whether a folded name is protected, as a file or a folder."""
+    short = os.name == "nt" and "~" in name  # PYPROJ~1.TOM is pyproject.toml
+    return (
+        not name
+        or name.startswith(".")
+        or name.endswith(".pth")
+        or name in RUN_LATER
+        or name.partition(".")[0] in IMPORTED
+        or short
+    )
+
+
+def refusal(path: Path, root: Path) -> Literal["outside", "protected"] | None:
+    """Why a definition may not name ``path``, which is below ``root`` as written or where links lead;
+    None: it may. Both are absolute, ``root`` without links. Raises one of `UNUSABLE`."""
+    leads_to = path.resolve()
+    if not leads_to.is_relative_to(root):
+        return "outside"
+    written = Path(os.path.normpath(path))
+    names = [*leads_to.relative_to(root).parts]
+    if written.is_relative_to(root):
+        names += written.relative_to(root).parts
+    return "protected" if any(is_protected(fold(name)) for name in names) else None

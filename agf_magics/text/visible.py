@@ -1,0 +1,48 @@
+"""JSON texts in which a person sees every character.
+
+A question about a call, and JSON that goes to a terminal, must not be changed by what stands in it:
+an escape sequence rewrites the screen, a bidi mark turns a word around, a character without a shape
+hides. JSON has escapes for all of them, and stays the same JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+_ASCII = re.compile(r"[\x00-\x1f\x7f]")
+_SHAPELESS = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5")
+"""Characters that Unicode counts as letters or signs, and that show nothing."""
+
+
+def visible(text: str) -> str:
+    """JSON ``text``, written without line breaks, with an escape for each character that is not seen.
+
+    >>> visible('"to\\u202edo\\x9b2J"')
+    '"to\\\\u202edo\\\\u009b2J"'
+    """
+    if text.isascii():
+        return _ASCII.sub(lambda match: _escaped(match[0]), text)
+    seen = str.isprintable
+    return "".join(
+        letter
+        if seen(letter) and letter not in _SHAPELESS and not _selects(letter)
+        else _escaped(letter)
+        for letter in text
+    )
+
+
+def visible_json(value: Any, default: Callable[[Any], Any] | None = None) -> str:
+    """``value`` as JSON on one line. ``default``: for what is no JSON."""
+    return visible(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=default))
+
+
+def _selects(letter: str) -> bool:
+    """Whether it is a variation selector: it changes the character before it or shows nothing."""
+    return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
+
+
+def _escaped(letter: str) -> str:
+    return json.dumps(letter)[1:-1] if letter != "\x7f" else "\\u007f"

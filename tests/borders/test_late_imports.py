@@ -1,0 +1,150 @@
+"""What the package imports, it looks for where packages are installed, and never in the notebook's folder."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import agf_magics
+
+ROOT = Path(agf_magics.__file__).parent
+MADE_BY = ("import_module", "find_spec", "files", "__import__")
+"""Functions that import, or look for, the module that they are given."""
+
+
+def modules() -> dict[str, list[str]]:
+    """The modules of other packages that each module of this one imports anywhere."""
+    found = dict[str, list[str]]()
+    for path in sorted(ROOT.rglob("*.py")):
+        module = ".".join(("agf_magics", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+        names = dict.fromkeys(name for name in _imported(ast.parse(path.read_text("utf-8"))) if _is_foreign(name))
+        if names:
+            found[module] = list(names)
+    return found
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield str(node.module)
+        elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            if name in MADE_BY and isinstance(node.args[0].value, str) and node.args[0].value[:1].isalpha():
+                yield node.args[0].value
+
+
+def _is_foreign(name: str) -> bool:
+    return name.partition(".")[0] not in {*sys.stdlib_module_names, "agf_magics"}
+
+
+FOREIGN = modules()
+NAMES = sorted({name.partition(".")[0] for names in FOREIGN.values() for name in names} | {"google", "pandas", "attr"})
+
+TRAP = "open('RAN.txt', 'a').write(__name__ + '\\n')\nraise ImportError('of the folder')\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stranger's folder, in which each such module has a namesake."""
+    place = tmp_path_factory.mktemp("stranger")
+    for name in NAMES:
+        (place / f"{name}.py").write_text(TRAP)
+    (place / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    return place
+
+
+def run_there(folder: Path, code: str) -> list[str]:
+    """The modules of the folder that ran. ``-c`` has the folder first on ``sys.path``, as a kernel has."""
+    (folder / "RAN.txt").unlink(missing_ok=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, timeout=200)
+    assert "Traceback" not in done.stderr, done.stderr
+    ran = folder / "RAN.txt"
+    return sorted(set(ran.read_text().split())) if ran.exists() else []
+
+
+def test_the_imports_of_the_code_are_found() -> None:
+    assert {"yaml", "jinja2", "pydantic_ai", "cloudpickle", "pandas", "polars", "IPython", "duckdb"} <= set(NAMES)
+
+
+def test_each_import_of_each_module_finds_what_is_installed(folder: Path) -> None:
+    """As the code of that module makes it: the name of the module decides."""
+    code = f"""
+import agf_magics
+for module, names in {FOREIGN!r}.items():
+    for name in names:
+        for line in (f"import {{name}}", f"__import__('importlib.util').util.find_spec({{name!r}})"):
+            try:
+                exec(line, {{"__name__": module}})
+            except Exception:
+                pass  # it is not installed
+"""
+    assert run_there(folder, code) == []
+
+
+def test_every_module_of_the_package_is_imported_in_a_strangers_folder(folder: Path) -> None:
+    code = """
+import importlib, pkgutil, agf_magics
+for found in pkgutil.walk_packages(agf_magics.__path__, "agf_magics.", onerror=lambda name: None):
+    if not found.name.endswith("__main__"):
+        try:
+            importlib.import_module(found.name)
+        except ImportError:
+            pass  # of a page
+"""
+    assert run_there(folder, code) == []
+
+
+USES = {
+    "a definition": "agf.run('pipeline: a\\nsteps: [{transform: {value: \"1\"}}]')",
+    "a template": 'agf.define(\'name: g\\nstate: {x: str}\\nnodes:\\n  n: {type: llm, prompt: "{{ x }}"}\\n'
+    "edges: [{from: START, to: n}]', 'graph')",
+    "a picture": "agf.draw('pipeline: a\\nsteps: [{transform: {value: \"1\"}}]')._repr_mimebundle_()",
+    "a model": "agf.run('pipeline: a\\nsteps: [{agent: {prompt: hi, model: \"google:x\"}}]', raises=False)",
+    "workers": "agf.tool(lambda n: n, name='t'); agf.run('pipeline: a\\nsteps: [{for_each: {items: [1, 2], "
+    "on_error: abort, do: {tool: {name: t, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}}]', "
+    "raises=False, on='processes:2')",
+    "a table": "open('a.csv', 'w').write('x\\n1\\n'); agf.run('pipeline: a\\nsteps: [{transform: {value: ctx.x}}]', "
+    "over='a.csv').table.to_arrow()",
+    "a report": "agf.report(agf.run('pipeline: a\\nsteps: [{transform: {value: \"1\"}}]'), 'r.html')",
+    "a schema": "agf.define('schema: s\\nfields: {a: {type: string}}')",
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_nothing_of_the_folder_runs_while_the_package_is_used(folder: Path, use: str) -> None:
+    caught = "except agf.DefinitionError as error:\n    assert 'no-key' in str(error)"
+    code = f"import agf_magics as agf\ntry:\n    {USES[use]}\n{caught}"
+    assert run_there(folder, code) == []
+
+
+def test_what_the_person_imports_is_found_as_ever(folder: Path, tmp_path: Path) -> None:
+    """In a cell, in a tool, for a value that is read again, and for a module that they name."""
+    (tmp_path / "mine.py").write_text("class Thing:\n    pass\n\n\ndef give():\n    import later\n    return Thing()\n")
+    (tmp_path / "later.py").write_text("value = 1\n")
+    code = """
+import json, sys
+import agf_magics as agf
+import mine
+from agf_magics import tool
+tool(mine.give, name="give")
+
+@tool(where="thread")
+def cell() -> int:
+    import late_too
+    return late_too.value
+
+flow = "pipeline: p\\nsteps: [{tool: {name: give, output: a}}, {tool: {name: cell, output: b}}]"
+run = agf.run(flow)
+print(json.dumps([run.stores["b"], run.status, "later" in sys.modules]))
+"""
+    (tmp_path / "late_too.py").write_text("value = 2\n")
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert json.loads(done.stdout or "[]") == [2, "ok", True], done.stderr
