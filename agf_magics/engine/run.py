@@ -17,6 +17,7 @@ from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import granted, inside
 from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
+from ..values.extent import extents
 from ..values.value import Value
 from .host.deadline import Deadline, OutOfTime, within
 from .host.host import Host
@@ -76,6 +77,7 @@ async def run(
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
     outer_prints = printing.set(None) if stream else None
+    outer_extents = extents.set(runner.extents)
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
@@ -97,6 +99,7 @@ async def run(
     finally:
         granted.reset(outer_grant)
         inside.reset(outer_inside)
+        extents.reset(outer_extents)
         if outer_prints is not None:
             printing.reset(outer_prints)
     # Outside of `except`: an error below must not have the failure as its context.

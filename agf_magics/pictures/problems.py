@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from ..text.diagnostics import AgfError, Diagnostic
 from ..text.excerpt import wrapped
+from ..values.extent import exception_text
 from .plain import counted, details, html, plain
 
 WIDE = 78
@@ -58,7 +59,7 @@ def format_exception(error: BaseException) -> str:
     if isinstance(error, AgfError):
         return plain(error.diagnostic.message, 1_000)
     try:
-        message = str(error)
+        message = exception_text(error)
     except Exception:  # any exception may have any __str__
         message = "(its text cannot be shown)"
     return plain(f"{type(error).__name__}: {message}" if message else type(error).__name__, 1_000)

@@ -22,9 +22,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...values.extent import can_write
 from ...values.value import is_json
 from .code_names import names_of, words_in
-from .digest import Digest, NoDigest, add_generic, add_parts
+from .digest import MOST_JSON, Digest, NoDigest, add_generic, add_parts
 from .origins import is_found, is_ours, is_put_there, version_of
 
 LARGEST_MODULE = 10_000_000
@@ -213,7 +214,7 @@ def digest_value(value: Any, most: int | None = None) -> str | None:
     """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
     digests mean equal values."""
     with suppress(ValueError, RecursionError):  # a number of 5,000 digits
-        if is_json(value):  # nearly always
+        if is_json(value) and can_write(value, MOST_JSON):  # nearly always
             return hashlib.sha256(b"json " + _encode(value).encode()).hexdigest()
     digest = _digest(value, most)
     return digest.hash.hexdigest() if digest is not None else None

@@ -11,7 +11,7 @@ from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
 from ...journal.secrets.masking import HIDDEN, Secrets
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.value import TooDeep
+from ...values.extent import TooDeep, can_write, exception_text
 from ..runner import CallSite
 from ..threads.awaiting import OutcomeUnknown, TimedOut
 
@@ -61,7 +61,9 @@ def failure(
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
-    error.__cause__ = raised
+    # Whoever shows an error shows its cause too, and Python writes that in C.
+    if can_write(raised):
+        error.__cause__ = raised
     return error
 
 
@@ -123,7 +125,7 @@ def describe_exception(
     """An exception of user code in a line: its class and its text."""
     try:
         # The `__str__` of a user may raise anything, SystemExit too.
-        text = mask(str(error))
+        text = mask(exception_text(error))
     except BaseException as worse:
         text = f"(its text cannot be read: {type(worse).__name__})"
     text = text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters)"

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
+from ...values.extent import can_write
 from ...values.value import TooDeep, Value, is_json, isolate, type_name
 from ..frame import Expr, Name
 
@@ -267,6 +268,8 @@ def format_for_model(value: Value) -> str:
     """A tool's result for a model: a text unchanged, other values as JSON, at most LONGEST
     characters."""
     try:
+        if not can_write(value):
+            return f"({type_name(value)}, which is too large to be shown)"
         text = (
             json.dumps(value, ensure_ascii=False, separators=(",", ":"))
             if not isinstance(value, str) and is_json(value)

@@ -19,6 +19,7 @@ from functools import cache
 from typing import Any, cast
 
 from ...compat.imports import installed_only
+from ...values.extent import exception_text
 from ...values.value import Value
 
 
@@ -110,5 +111,5 @@ def _limited(pickler: Any, most: int, polars: Any) -> Any:
 def text_of(error: BaseException) -> str:
     """The text of a user's error, whose code may fail."""
     with contextlib.suppress(BaseException):
-        return str(error)[:300]
+        return exception_text(error)[:300]
     return "(its text cannot be read)"

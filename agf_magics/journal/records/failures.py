@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, TypedDict
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.source import Source, Span
+from ...values.extent import exception_text, weigh
 from ...values.value import Value
-from ..codec.encoding import weigh
 from ..codec.json_texts import checker, encode
 from ..secrets.masking import Secrets
 from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
@@ -92,7 +92,7 @@ def _cause_json(cause: BaseException) -> list[Value]:
     """The class, the text, and the arguments if they are JSON."""
     text, args = "", list[Value]()
     with contextlib.suppress(Exception):  # code of a user's class runs here
-        text, args = str(cause), list(cause.args)
+        text, args = exception_text(cause), list(cause.args)
     return [type(cause).__name__, text, args if 0 <= weigh(args) <= LONGEST_ARGUMENTS else None]
 
 

@@ -4,7 +4,6 @@ runtime cannot implement refuses the run, with a warning when the definition is 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
@@ -12,6 +11,7 @@ from ...flow.frame import Frame
 from ...flow.step_options import Caps, Permit
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
+from ...values.extent import TooDeep, write_json
 from ...values.value import Value, type_name
 from ..scan import MISSING, descend
 from .literals import input_field, warn_of_braces
@@ -77,9 +77,15 @@ def _filled(template: str, frame: Frame, given: Value) -> str:
 
 
 def _shown(value: Value) -> str:
-    text = json.dumps(
-        value, ensure_ascii=False, separators=(",", ":"), default=lambda one: f"<{type_name(one)}>"
-    )
+    try:
+        text = write_json(
+            value,
+            ensure_ascii=False,
+            separators=(",", ":"),
+            default=lambda part: f"<{type_name(part)}>",
+        )
+    except TooDeep as error:
+        return f"<{type_name(value)}: {error}>"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters)"
 
 

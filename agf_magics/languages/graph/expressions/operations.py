@@ -16,6 +16,7 @@ from typing import Any
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
 from ....text.yaml.nodes import shorten
+from ....values.extent import can_write
 from ....values.value import ATOMS, LARGEST, Value, equal, is_json, type_name
 from ...scan import MISSING, descend
 
@@ -171,6 +172,8 @@ def format_value(value: Value) -> str:
         return value
     if type(value) in (list, dict):
         check_length(value)
+    if not can_write(value):
+        raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
     try:
         return str(value)
     except RecursionError as error:
@@ -182,6 +185,9 @@ def format_value(value: Value) -> str:
 def check_length(value: Value) -> None:
     """A small value with shared parts can have a long text."""
     queue, room = [value], LONGEST_WRITTEN
+    # A part weighs 8 at most, besides the characters of texts.
+    if not can_write(value, 8 * LONGEST_WRITTEN):
+        room, queue = -1, []
     while queue and room >= 0:
         part = queue.pop()
         if type(part) is dict:

@@ -18,6 +18,7 @@ from ....flow.sessions.session import find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Text
 from ....text.yaml.nodes import shorten
+from ....values.extent import REMEMBERED, can_write, extents
 from ....values.value import ATOMS, Value, equal_within, is_true, type_name
 from ...scan import MISSING, descend
 from .failures import Failure, element_needed, list_needed, no_float, two_needed, unreadable
@@ -284,7 +285,10 @@ def _step(op: str, at: int) -> Step:
             raise two_needed(op, needs, left, right, at)
         if op == "+":
             _charge(len(left) + len(right), at, 1, env)
-        return compute(left, right)  # never in place: a list may belong to the frame
+        value = compute(left, right)  # never in place: a list may belong to the frame
+        if kind is list and len(value) > REMEMBERED and (counts := extents.get()) is not None:
+            counts.joined(value, left, right)
+        return value
 
     return step
 
@@ -426,7 +430,9 @@ def text_form(value: Value) -> str:
         return value
     pieces, room = list[str](), LONGEST_WRITTEN
     try:
-        # Piece by piece: a small value with shared parts can have a large JSON.
+        # An atom weighs 8, and has two characters at least with the comma after it.
+        if not can_write(value, 4 * LONGEST_WRITTEN):
+            raise ValueError
         for piece in _JSON.iterencode(value):
             pieces.append(piece)
             room -= len(piece)
