@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import csv
 import json
-import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -191,30 +191,30 @@ class Parquet(FileRows):
         self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]
-        self._lock = threading.Lock()
-        self._batches: Iterator[Any] = iter(())
-        self._next = -1
-        """The batches that follow, and the number of their first row: pages are mostly read in
-        their order, and a row group, which may be the whole file, is decoded once."""
+        self._open: list[tuple[int, Iterator[Any]]] = []
+        """The number of the row that comes next, and the batches from there on: pages are mostly
+        read in their order, and a row group, which may be the whole file, is decoded once. A list,
+        so that each of several threads takes it alone."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         start, rows = page * PAGE, list[Cells | StepError]()
         end = min(start + PAGE, self.length)
-        with self._lock:
-            if self._next < 0 or not start - PAGE <= self._next <= start:
-                group = bisect_right(self._starts, start) - 1
-                self._next = self._starts[group]
-                later = range(group, len(self._starts) - 1)
-                self._batches = self._file.iter_batches(PAGE, row_groups=later)
-            while start + len(rows) < end:
-                batch, first = next(self._batches), self._next
-                self._next += batch.num_rows
-                here = start + len(rows)
-                if self._next > here:
-                    part = batch.slice(here - first, end - here).to_pylist()
-                    rows += [{n: cell(v) for n, v in row.items()} for row in part]
-            if self._next > end:  # a batch that goes on after this page
-                self._next = -1
+        upcoming, batches = -1, iter(())
+        with suppress(IndexError):  # the first page, or another thread has it
+            upcoming, batches = self._open.pop()
+        if upcoming < 0 or not start - PAGE <= upcoming <= start:
+            group = bisect_right(self._starts, start) - 1
+            upcoming, later = self._starts[group], range(group, len(self._starts) - 1)
+            batches = self._file.iter_batches(PAGE, row_groups=later)
+        while start + len(rows) < end:
+            batch, first = next(batches), upcoming
+            upcoming += batch.num_rows
+            here = start + len(rows)
+            if upcoming > here:
+                part = batch.slice(here - first, end - here).to_pylist()
+                rows += [{n: cell(v) for n, v in row.items()} for row in part]
+        if upcoming == end:  # else its last batch goes on after this page
+            self._open[:] = [(upcoming, batches)]
         return rows
 
 
