@@ -353,8 +353,8 @@ class _Writing:
                 return list(container.__iter__(value))
         parts: list[Any] = []
         if isinstance(value, BaseException):
-            parts += BaseException.args.__get__(value)
-        elif issubclass(kind, type) or (kind.__repr__, kind.__str__) == _PLAIN:
+            parts += _ARGS.__get__(value)
+        elif issubclass(kind, type) or (kind.__repr__ is _PLAIN[0] and kind.__str__ is _PLAIN[1]):
             return ()
         self.left -= 1
         if self.left < 0:
@@ -366,7 +366,8 @@ class _Writing:
 
 
 _MEMBERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
-_PLAIN = (object.__repr__, object.__str__)
+_PLAIN: tuple[Any, Any] = (object.__repr__, object.__str__)
+_ARGS: Any = BaseException.__dict__["args"]
 
 
 def _slots(value: Any) -> list[Any]:

@@ -195,7 +195,7 @@ steps:
     run = run_virtual(agf.arun(flow, {"xs": list(range(40))}, registry=registry, raises=False))
     assert run.error.code == "step.too-deep"
     assert "5,000,000 parts" in run.error.diagnostic.message
-    assert run.error.where == "steps[0].do[22]"
+    assert run.error.where == "steps[0].do#21"
     assert len(run._repr_mimebundle_()["text/plain"]) < 100_000
 
 

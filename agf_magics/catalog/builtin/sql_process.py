@@ -148,7 +148,7 @@ def _watched(
 
 
 def _ask(process: subprocess.Popen[bytes], query: str, frames: Mapping[str, Any]) -> Any:
-    from pyarrow import ipc
+    from pyarrow import ipc  # type: ignore[import-untyped]
 
     requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
     line = json.dumps({"query": query, "frames": list(frames)})

@@ -199,7 +199,8 @@ class Parquet(FileRows):
     def read(self, page: int) -> list[Cells | StepError]:
         start, rows = page * PAGE, list[Cells | StepError]()
         end = min(start + PAGE, self.length)
-        upcoming, batches = -1, iter(())
+        upcoming = -1
+        batches: Iterator[Any] = iter(())
         with suppress(IndexError):  # the first page, or another thread has it
             upcoming, batches = self._open.pop()
         if upcoming < 0 or not start - PAGE <= upcoming <= start:
