@@ -11,13 +11,19 @@ from typing import Any
 from agf_magics.compat.imports import uncollected
 
 
-def work(act: Callable[[], object]) -> int:
-    """How many calls ``act`` makes."""
+class TooMuch(BaseException):
+    """More calls than a test allows; no `except Exception` keeps it."""
+
+
+def work(act: Callable[[], object], most: int = 1 << 62) -> int:
+    """How many calls ``act`` makes. Raises TooMuch beyond ``most``: what would never end has an end."""
     count = 0
 
     def seen(frame: Any, event: str, argument: Any) -> None:
         nonlocal count
         count += event in ("call", "c_call")
+        if count > most:
+            raise TooMuch(f"more than {most:,} calls")
 
     before = sys.getprofile()
     with uncollected():

@@ -84,6 +84,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),
+        *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # they watch and end a process
     ),
     "_thread": ("engine",),
     "sqlite3": ("journal",),

@@ -18,6 +18,7 @@ from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import granted, inside
 from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
+from ..values.extent import extents
 from ..values.value import Value
 from .host.deadline import Deadline, OutOfTime, within
 from .host.host import Host
@@ -78,6 +79,7 @@ async def run(
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
     outer_told = told.set(lambda warning: runner.warn_once(warning, warning.message))
     outer_prints = printing.set(None) if stream else None
+    outer_extents = extents.set(runner.extents)
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
@@ -100,6 +102,7 @@ async def run(
         granted.reset(outer_grant)
         inside.reset(outer_inside)
         told.reset(outer_told)
+        extents.reset(outer_extents)
         if outer_prints is not None:
             printing.reset(outer_prints)
     # Outside of `except`: an error below must not have the failure as its context.

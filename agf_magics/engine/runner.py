@@ -24,6 +24,7 @@ from ..journal.secrets.masking import Secrets
 from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
+from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
 from ..values.value import Value
 from .host.host import TURN, Host
@@ -222,6 +223,7 @@ class Runner:
         the call."""
         self.models = Models()
         self.large = LargeValues()
+        self.extents = Extents()
         if journal is not None:
             journal.rows.large = self.large
         self.recording: Recording | None = None
@@ -338,9 +340,23 @@ def store_value(site: CallSite[Step], value: Value) -> StepResult:
     if type(value) is ShapeResult:
         value, arguments, left = value
         frame = frame if left is None else left
+    if type(value) in CONTAINERS:
+        check_extent(site, value)
     if target is not None:
         frame = target.store(frame, finished((value, arguments, None, "finished")))
     return value, frame
+
+
+def check_extent(site: CallSite[Step], value: Value) -> None:
+    """Raise StepError if ``value`` has more parts than a value may have: whatever reads it later
+    would visit all of them (decision D170)."""
+    try:
+        site.run.extents.check(value)
+    except TooDeep as error:
+        message = f"the value of {site.step.word or 'the step'!r} cannot be used: {error}"
+        span = getattr(site.step, "place", None) or site.step.span
+        hint = "keep each part once, or let a tool return what the next step needs of it"
+        raise StepError(Diagnostic("step.too-deep", message, span, hint)) from None
 
 
 def is_rescuable(error: BaseException) -> TypeGuard[StepError]:

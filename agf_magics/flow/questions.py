@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from ..text.length import can_write
 from ..text.visible import visible_json
 from ..values.opaque import describe_array, describe_scalar
 from ..values.value import Value, type_name
@@ -38,6 +39,8 @@ def value_line(value: Value, most: int | None = None) -> str:
     >>> value_line("a\\nb"), value_line("abcdef", 3)
     ('"a\\\\nb"', '"ab… (8 characters)')
     """
+    if not can_write(value):
+        return f"<{type_name(value)}, which is too large to be shown>"
     text = visible_json(value, _named)
     if most is None or len(text) <= most:
         return text

@@ -133,10 +133,14 @@ class RunCalls(OfRun):
 
     def call(self, number: int) -> Record | None:
         """The call with this number, if it is a call of this run."""
+        return next(iter(self.numbered([number])), None)
+
+    def numbered(self, numbers: Sequence[int]) -> list[Record]:
+        """The calls with these numbers that are calls of this run."""
         with self._reading() as connection:
-            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND line=?"
-            rows = connection.execute(sql, (*self._lines, self._num + number))
-            return next(read_records(rows), None)
+            sql = f"{RECORDS} WHERE {CALLS_OF_RUN} AND line IN ({','.join('?' * len(numbers))})"
+            lines = [self._num + number for number in numbers]
+            return list(read_records(connection.execute(sql, (*self._lines, *lines))))
 
     def attempts(self, row: Row, limit: int) -> list[Record]:
         """The last ``limit`` calls that a step itself made outside of fan-outs and loops."""

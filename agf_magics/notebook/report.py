@@ -33,8 +33,9 @@ from ..pictures.pages.parts import chip, header_html
 from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.plain import counted, html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
+from ..text.diagnostics import AgfError
 from ..version import __version__
-from .explorer.calls import PAGE, reply_to
+from .explorer.calls import PAGE, evaluation_pages, reply_to, whole_calls
 from .explorer.protocol import AnyRun, Json
 from .explorer.requests import requests_of
 from .explorer.table import FAILED, ROWS_SHOWN
@@ -99,6 +100,8 @@ class ReportAnswers:
         self._run, self._left, self._requests = run, most, requests_of(run)
         self.replies: dict[str, Json] = {}
         """By `key_of` of the request."""
+        self._calls: dict[int, Json] = {}
+        """Calls in full, by their numbers: the calls of a fan-out are those of the steps in it."""
         self.cut = 0
         """How many had no room."""
 
@@ -107,7 +110,35 @@ class ReportAnswers:
         key = key_of(name, given)
         if key in self.replies:
             return self.replies[key].get("value")
-        reply = reply_to({"do": name, "with": given}, self._requests)
+        return self._keep(name, key, reply_to({"do": name, "with": given}, self._requests))
+
+    def ask_calls(self, step: str, rows: Sequence[Json]) -> None:
+        """Ask for each of these calls of a page in full: one answer has all of them."""
+        missing = [row for row in rows if row["number"] not in self._calls]
+        calls = calls_of(self._run)
+        if missing and calls is not None:
+            self._calls |= whole_calls(calls, missing)
+        for row in rows:
+            key = key_of("call", {"step": step, "number": row["number"]})
+            answer = self._calls.get(row["number"])
+            if answer is not None and key not in self.replies:
+                self._keep("call", key, {"ok": True, "value": answer})
+
+    def ask_evaluations(self, rows: Sequence[Row]) -> None:
+        """Ask for the evaluations of these steps: one evaluation of the run has all of them."""
+        if not rows or calls_of(self._run) is None:
+            return
+        try:
+            found = list(evaluation_pages(self._run, rows))
+        except AgfError:  # the explorer says so for each step
+            return
+        for row, pages in found:
+            for number, page in enumerate(pages[:MOST_PAGES]):
+                key = key_of("evaluations", {"step": row.id, "offset": number * PAGE})
+                if self._keep("evaluations", key, {"ok": True, "value": page}) is None:
+                    break
+
+    def _keep(self, name: str, key: str, reply: Json) -> Any:
         kept = {part: reply[part] for part in ("ok", "value", "why") if part in reply}
         if name == "step" and reply["ok"]:
             # What needs a kernel has no button.
@@ -264,10 +295,10 @@ def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
         if row.many or row.elements or row.again:
             answers.ask("spans", step=row.id)
             for page in (*answers.calls(row.id), *answers.calls(row.id, failed=True)):
-                for call in page["rows"]:
-                    answers.ask("call", step=row.id, number=call["number"])
-        if (answers.ask("step", step=row.id) or {}).get("evaluates"):
-            list(answers.pages("evaluations", step=row.id))
+                answers.ask_calls(row.id, page["rows"])
+    answers.ask_evaluations(
+        [row for row in rows if (answers.ask("step", step=row.id) or {}).get("evaluates")]
+    )
     answers.ask("text")
     for row in rows:
         answers.ask("text", step=row.id)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ..journal.codec.encoding import preview
 from ..journal.codec.json_texts import encode
-from ..values.value import Value
+from ..values.value import CONTAINERS, Value, equal
 from .plain import html, line, plain
 from .values import bounded, value_text
 
@@ -57,6 +57,10 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
                 )
                 for n in reversed(range(size))
             ]
+        elif type(one) in CONTAINERS and type(one) is type(two):  # too deep to name the part
+            if not equal(one, two):
+                differs = True
+                yield at, one, two
         elif type(one) is not type(two) or (one != two and (one == one or two == two)):
             differs = True
             yield at, one, two

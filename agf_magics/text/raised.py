@@ -14,6 +14,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeGuard, TypeVar
 
+from .length import UNWRITTEN, can_write
+
 E = TypeVar("E", bound=BaseException)
 
 _CAUSE, _CONTEXT, _TRACE, _ARGS = (
@@ -58,7 +60,10 @@ def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
 
 
 def text_of(error: object, otherwise: str | None = None) -> str:
-    """Its text. If that cannot be read: ``otherwise``; None: what says so."""
+    """Its text. If that cannot be read: ``otherwise``; None: what says so. A text without end, of
+    arguments whose parts stand in many places, is not written."""
+    if not can_write(error):
+        return UNWRITTEN
     try:
         return str.__str__(str(error))  # plain text, also of a subclass of str
     except BaseException as worse:

@@ -17,7 +17,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from .value import CONTAINERS, DEEPEST, LARGEST, Value, are_rows, copy_parts, is_json, isolate
+from .extent import are_rows
+from .value import CONTAINERS, DEEPEST, Room, Value, copy_parts, is_json, isolate
 
 IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"
 """Whether each copy is compared with its value, and small values are known too. The tests run with
@@ -87,8 +88,8 @@ class LargeValues:
         self._fresh.clear()
         if type(value) is not dict:
             return isolate(value)
-        left = [LARGEST]
-        return {name: self._copied(part, left, True) for name, part in value.items()}
+        room = Room(value)
+        return {name: self._copied(part, room, True) for name, part in value.items()}
 
     def learn(self, value: Value, text: str) -> None:
         """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
@@ -121,7 +122,7 @@ class LargeValues:
         copied = self._fresh.get(id(value))
         return copied[1] if copied is not None else None
 
-    def _copied(self, value: Value, left: list[int], looks_inside: bool) -> Value:
+    def _copied(self, value: Value, room: Room, looks_inside: bool) -> Value:
         if type(value) not in CONTAINERS:
             return value
         known = self._known.get(id(value))
@@ -129,13 +130,13 @@ class LargeValues:
             self._known.move_to_end(id(value))
             made = known.copy()
         elif looks_inside and type(value) is dict and len(value) <= WIDE:
-            return {name: self._copied(part, left, False) for name, part in value.items()}
+            return {name: self._copied(part, room, False) for name, part in value.items()}
         else:
-            before = left[0]
-            made = copy_parts(value, DEEPEST, left)
-            if before - left[0] < FROM_PARTS:
+            before = room.taken
+            made = copy_parts(value, DEEPEST, room)
+            if room.taken - before < FROM_PARTS:
                 return made
-            known = self._know(value, before - left[0])
+            known = self._know(value, room.taken - before)
             known.copies = 1
         self._fresh[id(made)] = made, known
         return made

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
+from ..text.length import can_write
+from .extent import TooDeep, count_parts
 from .value import ATOMS, CONTAINERS, OTHER_KEYS, TEXT, Value, is_json, type_name
 
 MOST_VISITED = 100_000
@@ -178,12 +180,29 @@ def _refuse(part: Value) -> NoReturn:
 
 def as_json(value: Value) -> Value:
     """``value`` as JSON: null for a number that is none, and a text in the place of each other part
-    that is not JSON."""
+    that is not JSON, and of a whole that has too many parts."""
+    try:
+        count_parts(value)
+    except TooDeep as error:
+        return f"⟨{type(value).__name__}: {error}⟩"
+    return _as_json(value, {})
+
+
+def _as_json(value: Value, visited: dict[int, Value]) -> Value:
     kind = type(value)
-    if kind is list:
-        return [as_json(part) for part in value]
-    if kind is dict and TEXT.issuperset(map(type, value)):
-        return {key: as_json(part) for key, part in value.items()}
+    if kind is not list and not (kind is dict and TEXT.issuperset(map(type, value))):
+        return _atom_as_json(value)
+    if id(value) not in visited:
+        visited[id(value)] = (
+            [_as_json(part, visited) for part in value]
+            if kind is list
+            else {key: _as_json(part, visited) for key, part in value.items()}
+        )
+    return visited[id(value)]
+
+
+def _atom_as_json(value: Value) -> Value:
+    kind = type(value)
     if is_missing(value):
         return None
     if kind is not int and is_json(value):
@@ -191,7 +210,7 @@ def as_json(value: Value) -> Value:
     if (text := iso_text(value)) is not None:
         return text
     try:
-        text = repr(value)
+        text = repr(value) if can_write(value) else f"⟨{kind.__name__}⟩"
     except Exception:  # code of a user, and a number of more digits than Python writes
         return f"⟨{kind.__name__}⟩"
     return value if kind is int else text

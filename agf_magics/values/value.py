@@ -10,29 +10,19 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from .extent import ATOMS as ATOMS
+from .extent import CONTAINERS as CONTAINERS
+from .extent import DEEPEST as DEEPEST
+from .extent import LARGEST as LARGEST
+from .extent import MANY, are_rows, count_parts, too_deep, too_large
+from .extent import TEXT as TEXT
+from .extent import TooDeep as TooDeep
 
 Value = Any
 """Any value: an opaque one may have any type."""
-
-ATOMS = frozenset({str, int, float, bool, type(None)})
-"""The exact types of values without parts; `settle` converts their subclasses."""
-
-TEXT = frozenset({str})
-ROW = frozenset({dict})
-CONTAINERS = frozenset({dict, list})
-
-DEEPEST = 200
-"""The deepest nesting of a value."""
-LARGEST = 5_000_000
-"""The most parts of a copied value: a small value with shared parts may be huge when it is
-copied."""
-
-
-class TooDeep(ValueError):
-    """A value nests deeper than DEEPEST, or contains itself, or has more than LARGEST parts."""
 
 
 def isolate(value: Value) -> Value:
@@ -40,59 +30,61 @@ def isolate(value: Value) -> Value:
 
     Only for calls of user code: frames share values. Raises TooDeep.
     """
-    return copy_parts(value, DEEPEST, [LARGEST])
+    return copy_parts(value, DEEPEST, Room(value))
 
 
-def copy_parts(value: Value, room: int, left: list[int]) -> Value:
-    """`isolate` for a value that is part of another: at most ``room`` levels and ``left[0]`` parts,
-    which it counts."""
+class Room:
+    """How many parts of a value are copied. After the first MANY all of them are counted: a count
+    visits shared parts once, and a copy makes them in each place."""
+
+    __slots__ = ("_is_settled", "_most", "_whole", "taken")
+
+    def __init__(self, whole: Value, is_settled: bool = True) -> None:
+        self.taken, self._most, self._whole, self._is_settled = 0, MANY, whole, is_settled
+
+    def take(self, count: int) -> None:
+        """Raises TooDeep."""
+        self.taken += count
+        if self.taken > self._most:
+            if self._most < LARGEST:
+                count_parts(self._whole, self._is_settled)
+                self._most = LARGEST
+            if self.taken > LARGEST:
+                raise too_large()
+
+
+def copy_parts(value: Value, levels: int, room: Room) -> Value:
+    """`isolate` for a value that is part of another: at most ``levels`` of it."""
     if type(value) not in CONTAINERS:
         return value
-    left[0] -= len(value)
-    if left[0] < 0 or not room:
-        raise _too_deep(room)
+    room.take(len(value))
+    if not levels:
+        raise too_deep()
     if type(value) is dict:
-        return _with_parts(value, copy_parts, room, left)
-    return _list_of(value, copy_parts, room, left)
+        return _with_parts(value, copy_parts, levels, room)
+    return _list_of(value, copy_parts, levels, room)
 
 
 def _with_parts(
     value: dict[str, Value],
-    copy: Callable[[Value, int, list[int]], Value],
-    room: int,
-    left: list[int],
+    copy: Callable[[Value, int, Room], Value],
+    levels: int,
+    room: Room,
 ) -> dict[str, Value]:
     if ATOMS.issuperset(map(type, value.values())):
         return value.copy()
-    return {k: (v if type(v) in ATOMS else copy(v, room - 1, left)) for k, v in value.items()}
+    return {k: (v if type(v) in ATOMS else copy(v, levels - 1, room)) for k, v in value.items()}
 
 
 def _list_of(
-    value: Any, copy: Callable[[Value, int, list[int]], Value], room: int, left: list[int]
+    value: Any, copy: Callable[[Value, int, Room], Value], levels: int, room: Room
 ) -> list[Value]:
     # A large list is nearly always one of objects without containers: rows. C looks through all of
     # them and copies them in half of the time that a call for each takes.
-    if type(value) is list and room > 1 and are_rows(value):
-        left[0] -= sum(map(len, value))
-        if left[0] < 0:
-            raise _too_deep(room)
+    if type(value) is list and levels > 1 and are_rows(value):
+        room.take(sum(map(len, value)))
         return list(map(dict.copy, value))
-    return [v if type(v) in ATOMS else copy(v, room - 1, left) for v in value]
-
-
-def are_rows(value: list[Any]) -> bool:
-    """Whether all parts are objects without containers and opaque values."""
-    return (
-        ROW.issuperset(map(type, value))
-        and TEXT.issuperset(map(type, chain.from_iterable(value)))
-        and ATOMS.issuperset(map(type, chain.from_iterable(map(dict.values, value))))
-    )
-
-
-def _too_deep(room: int) -> TooDeep:
-    if not room:
-        return TooDeep(f"it nests deeper than {DEEPEST} levels, or contains itself")
-    return TooDeep(f"it has more than {LARGEST:,} parts")
+    return [v if type(v) in ATOMS else copy(v, levels - 1, room) for v in value]
 
 
 def settle(value: Value) -> Value:
@@ -105,25 +97,25 @@ def settle(value: Value) -> Value:
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
-    return _settled(value, DEEPEST, [LARGEST])
+    return _settled(value, DEEPEST, Room(value, is_settled=False))
 
 
-def _settled(value: Value, room: int, left: list[int]) -> Value:
+def _settled(value: Value, levels: int, room: Room) -> Value:
     kind = type(value)
     if kind in ATOMS:
         return value
     if isinstance(value, (dict, list, tuple)):
-        left[0] -= len(value)
-        if left[0] < 0 or not room:
-            raise _too_deep(room)
+        room.take(len(value))
+        if not levels:
+            raise too_deep()
         if isinstance(value, dict):
             if kind is dict and TEXT.issuperset(map(type, value)):
-                return _with_parts(value, _settled, room, left)
+                return _with_parts(value, _settled, levels, room)
             # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {str.__str__(k): _settled(v, room - 1, left) for k, v in value.items()}
-        parts = _list_of(value, _settled, room, left)
+            return {str.__str__(k): _settled(v, levels - 1, room) for k, v in value.items()}
+        parts = _list_of(value, _settled, levels, room)
         names = getattr(kind, "_fields", None)  # a named tuple's
         return (
             dict(zip(names, parts, strict=True))
@@ -157,13 +149,27 @@ _PLAIN: tuple[tuple[type, Callable[[Any], Value]], ...] = (
 
 
 def is_json(value: Value) -> bool:
-    """Whether ``value`` and all its parts are JSON."""
-    kind = type(value)
-    if kind in ATOMS:
-        return kind is not float or value - value == 0  # neither infinite nor NaN
-    if kind is list:
-        return all(map(is_json, value))
-    return kind is dict and TEXT.issuperset(map(type, value)) and all(map(is_json, value.values()))
+    """Whether ``value`` and all its parts are JSON. Each container is visited once."""
+    return _all_json((value,), DEEPEST + 50, {})  # a message has levels around its value
+
+
+def _all_json(parts: Iterable[Value], room: int, visited: dict[int, bool]) -> bool:
+    for part in parts:
+        kind = type(part)
+        if kind is float:
+            if part - part != 0:  # infinite or NaN
+                return False
+        elif kind not in ATOMS:
+            if kind is not list and not (kind is dict and TEXT.issuperset(map(type, part))):
+                return False
+            known = visited.get(id(part))
+            if known is None and room:
+                visited[id(part)] = False  # as long as it is open: nothing contains itself
+                inside = part if kind is list else part.values()
+                known = visited[id(part)] = _all_json(inside, room - 1, visited)
+            if not known:
+                return False
+    return True
 
 
 NAMES = {
@@ -206,9 +212,9 @@ def equal(a: Value, b: Value) -> bool:
 def equal_within(a: Value, b: Value, room: float) -> bool | None:
     """`equal`, but None when more than ``room`` parts would have to be looked at.
 
-    Parts can be shared, so two small values may be equal only after 2 ** 100 comparisons.
+    Parts can be shared, so each pair of containers is compared once.
     """
-    left, right = [a], [b]
+    left, right, visited = [a], [b], set[tuple[int, int]]()
     while left:
         first, second = left.pop(), right.pop()
         if first is second:
@@ -218,17 +224,19 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
             # Atoms only: the `==` of a user may run any code, or return an array.
             if first != second:
                 return False
-        elif kind is not type(second) or kind not in (list, dict) or len(first) != len(second):
+        elif (
+            kind is not type(second)
+            or kind not in (list, dict)
+            or len(first) != len(second)
+            or (kind is dict and first.keys() != second.keys())
+        ):
             return False
-        elif kind is list:
-            left += first
-            right += second
-            room -= len(first)
-        elif first.keys() != second.keys():
-            return False
+        elif (id(first), id(second)) in visited:
+            continue  # they are compared already, in another place
         else:
-            left += first.values()
-            right += map(second.__getitem__, first)
+            visited.add((id(first), id(second)))
+            left += first if kind is list else first.values()
+            right += second if kind is list else map(second.__getitem__, first)
             room -= len(first)
         if room < 0:
             return None

@@ -32,6 +32,9 @@ FUNCTIONS = 64
 KEPT = 256_000_000
 """Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
 OURS = "agf_magics."
+MOST_WRITTEN = 100_000
+"""Parts of the arguments of an exception that is written as text."""
+UNWRITTEN = "(its text would have millions of characters)"
 TRACE = 20_000
 """Characters of a traceback."""
 
@@ -356,7 +359,7 @@ def described(error: BaseException, dump: Callable[[Any], bytes] = _dumped) -> t
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str(error) if _is_writable(error) else UNWRITTEN
     except BaseException as worse:
         # As in `text.raised`, which a worker may not have.
         return f"(its text cannot be read: {type(worse).__name__})"
@@ -377,10 +380,27 @@ def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
         return ()
 
 
+def _is_writable(error: BaseException) -> bool:
+    """Whether the text of an exception has an end in sight: Python writes its arguments place by
+    place, and a small list with shared parts has any number of places."""
+    left: list[Any] = [error.args]
+    for _ in range(MOST_WRITTEN):
+        if not left:
+            return True
+        part = left.pop()
+        if isinstance(part, dict):
+            left += part.values()
+        elif isinstance(part, (list, tuple, set, frozenset)):
+            left += part
+    return False
+
+
 def _trace(error: BaseException) -> str:
     """The traceback without the frames of this package around the call. A function that was sent
     by value keeps the name of its module."""
     try:
+        if not _is_writable(error):
+            return f"{type(error).__name__}: {UNWRITTEN}"
         # Past a property of a user's class.
         trace = vars(BaseException)["__traceback__"].__get__(error)
         while trace is not None and str(trace.tb_frame.f_globals.get("__name__")).startswith(OURS):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import agf_magics as agf
+from agf_magics.catalog.builtin.sql_process import QUERIES
 from agf_magics.text.diagnostics import StepError
 from tests.slow import slow_but
 
@@ -151,3 +153,55 @@ def test_a_cancelled_run_ends_its_query() -> None:
 
 def test_a_model_is_offered_it_only_where_it_is_listed() -> None:
     assert agf.registry.tools["sql"].listed_only
+
+
+def nested(levels: int) -> str:
+    """Each level doubles what the planner expands."""
+    parts = [f"c{i} as not materialized (select a.x from c{i - 1} a, c{i - 1} b)" for i in range(1, levels + 1)]
+    return f"with c0 as (select 1 x), {', '.join(parts)} select count(*) from c{levels}"
+
+
+HOSTILE = {
+    "a plan of 2^24 scans": nested(24),
+    "unions": " union all ".join(["select 1"] * 20_000),
+    "lateral joins": "select count(*) from range(2) t0(x)"
+    + "".join(f", lateral (select t{i}.x + 1 as x) t{i + 1}" for i in range(300)),
+    "joins": "select count(*) from " + ", ".join(f"range(3) t{i}(x)" for i in range(200)),
+    "parentheses": f"select {'(' * 50_000}1{')' * 50_000}",
+    "terms": "select " + " + ".join(["1"] * 300_000),
+    "a recursion without an end": "with recursive r(x) as (select 1 union all select x + 1 from r) from r",
+    "a long text": "select length(repeat(repeat(repeat('x', 10000), 10000), 10000))",
+    "a long list": "select len(list(range)) from range(100000000000)",
+    "an endless count": ENDLESS,
+}
+ENDING = ("terms", "joins", "lateral joins", "unions", "parentheses")
+"""Those that a fast machine, or a better planner, may finish in time."""
+FAST = ["a plan of 2^24 scans", "joins", "a long list"]
+
+
+@pytest.mark.parametrize("name", slow_but(FAST, HOSTILE))
+def test_a_hostile_query_is_ended_at_its_limits_and_the_next_one_runs(name: str) -> None:
+    resource = pytest.importorskip("resource")
+    sql("select 1")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with suppress(StepError):
+        sql(HOSTILE[name], timeout=1)
+        assert name in ENDING
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # kB: nothing of it is planned here
+    assert sql("select 1 as one") == [{"one": 1}]
+
+
+def test_a_process_that_a_query_needed_is_used_again_and_one_that_was_ended_is_not() -> None:
+    sql("select 1")
+    first = QUERIES.idle
+    sql("select 2")
+    assert QUERIES.idle is first
+    with pytest.raises(StepError):
+        sql(ENDLESS, timeout=0.2)
+    assert QUERIES.idle is None
+    assert first is not None
+    assert first.poll() is not None
+
+
+def test_a_column_of_values_of_different_kinds_is_text() -> None:
+    assert sql("select x from t", frames={"t": pd.DataFrame({"x": [1, "a"]})})["x"].tolist() == ["1", "a"]

@@ -6,7 +6,6 @@ They use the files below the notebook's folder that are not protected (notebook_
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Collection
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import TypedDict
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.file_names import fold, is_protected
 from ...text.suggestions import suggest
+from ...values.extent import TooDeep, dump_bounded
 from ...values.value import Value, is_json, type_name
 from .notebook_files import (
     OWN_TOOL,
@@ -26,6 +26,8 @@ from .notebook_files import (
     refuse_runnable,
 )
 
+MOST_WRITTEN = 100_000_000
+"""Characters of a value that is written as JSON, which may be much smaller in memory."""
 MOST_READ = 10_000_000
 """Bytes of a file that ``file__read`` reads."""
 
@@ -65,7 +67,11 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
                 f"text nor JSON"
             )
             raise StepError(Diagnostic("tool.file-write", message))
-        content = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+        try:
+            content = dump_bounded(content, MOST_WRITTEN, ensure_ascii=False, indent=2) + "\n"
+        except TooDeep as error:
+            message = f"{path!r} cannot be written: {error}"
+            raise StepError(Diagnostic("tool.file-write", message)) from None
     try:
         written = content.encode("utf-8")
         parts = _names(root, path, protected)

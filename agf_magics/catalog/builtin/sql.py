@@ -10,42 +10,24 @@ another thread ends a query.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...compat.browser import IN_BROWSER
 from ...compat.imports import installed_only
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...values.tables.data_frames import FrameRows, arrow_table
 from ...values.tables.rows import Rows, cell
 from ...values.tables.tables import open_rows
 from ...values.value import Value, type_name
-
-MEMORY = 1_000_000_000
-"""Bytes that a query may use, and that its result may have."""
+from .sql_child import CONFIGURATION, MEMORY, NotOneSelect, TooMuch, answer, register
+from .sql_process import QUERIES, Ended, NoProcess
 
 SECONDS = 60.0
 """The time of a query, unless it names another one."""
-
-TURN = 0.05
-"""Seconds after which a running query is looked at."""
-
-CONFIGURATION: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # a name is a frame, never a variable of Python
-    "secret_directory": "none",  # messages would name a folder of the person
-    "extension_directory": "none",
-    "max_temp_directory_size": "0B",  # else it writes what needs more memory into a folder
-    "memory_limit": f"{MEMORY}B",
-    "threads": "4",
-    "lock_configuration": "true",
-}
-
 
 SQL_INSTALL = "pip install 'agf-magics[sql]'"
 FRAMES = "a DataFrame of pandas or polars, an Arrow table, or a list of mappings"
@@ -62,63 +44,79 @@ def query_frames(
     ``tool.sql-…``."""
     try:
         with installed_only():
-            import duckdb
             import pyarrow  # type: ignore[import-untyped]
+
+            if find_spec("duckdb") is None:
+                raise ImportError("no duckdb", name="duckdb")
     except ImportError as error:
         message = f"the tool 'sql' needs the package {error.name}"
         raise StepError(Diagnostic("tool.sql-missing", message, hint=SQL_INSTALL)) from None
-    # A query that fails after its first rows fails in pyarrow.
-    errors = duckdb.Error, pyarrow.ArrowException, OSError
+    tables = {name: _table(name, frame, pyarrow) for name, frame in frames.items()}
+    # A page has no processes: there the query runs in it, and its person can close it (decision D59).
+    run = _run_here if IN_BROWSER else QUERIES.run
+    try:
+        result = run(query, tables, timeout, stopped)
+    except NoProcess as error:
+        message = f"the process of the query cannot be started: {error}"
+        raise StepError(Diagnostic("tool.sql-query", message)) from None
+    except Ended as error:
+        if str(error) == "memory":
+            raise _too_much() from None
+        message = f"the query did not end within {timeout:g} s"
+        raise StepError(Diagnostic("tool.sql-time", message, hint=LONGER)) from None
+    if isinstance(result, dict):
+        raise _failed(result["kind"], result["text"])
+    return _like(next(iter(frames.values()), None), result, pyarrow)
+
+
+def _table(name: str, frame: Value, pyarrow: Any) -> Any:
+    """A frame as an Arrow table. A text is no path here: a query reads no file."""
+    try:
+        if isinstance(frame, str | Path | Rows):
+            raise StepError(Diagnostic("tool.sql-frame", f"it is {type_name(frame)}"))
+        rows = open_rows(frame)
+        if not rows.columns:
+            raise StepError(Diagnostic("tool.sql-frame", "it has no columns"))
+        held = rows.frame if isinstance(rows, FrameRows) else None
+        library = type(held).__module__.partition(".")[0]
+        if library == "pandas":
+            with suppress(pyarrow.ArrowException):  # a column of values of different kinds
+                return pyarrow.Table.from_pandas(held, preserve_index=False)
+        if held is None or library == "pandas":
+            return arrow_table(rows.columns, rows)
+        return held.to_arrow() if library == "polars" else held
+    except (AgfError, pyarrow.ArrowException, TypeError, ValueError) as error:
+        why = error.diagnostic.message if isinstance(error, AgfError) else error
+        message = f"the frame {name!r} cannot be used: {why}"
+        raise StepError(Diagnostic("tool.sql-frame", message, hint=FRAMES)) from None
+
+
+def _run_here(
+    query: str, tables: Mapping[str, Any], timeout: float, stopped: Callable[[], bool]
+) -> Any:
+    """As `Queries.run`, in this process: without a limit of time."""
+    import duckdb
+    import pyarrow
+
     with duckdb.connect(":memory:", config=CONFIGURATION) as connection:
-        for name, frame in frames.items():
-            try:
-                connection.register(name, _frame(frame))
-            except (AgfError, *errors) as error:
-                why = error.diagnostic.message if isinstance(error, AgfError) else error
-                message = f"the frame {name!r} cannot be used: {why}"
-                raise StepError(Diagnostic("tool.sql-frame", message, hint=FRAMES)) from None
-        with ThreadPoolExecutor(1) as threads:
-            answer = threads.submit(_answer, connection, query, duckdb, pyarrow)
-            deadline = time.monotonic() + timeout
-            try:
-                while not wait([answer], TURN).done:
-                    if stopped() or time.monotonic() > deadline:
-                        message = f"the query did not end within {timeout:g} s"
-                        raise StepError(Diagnostic("tool.sql-time", message, hint=LONGER))
-                table = answer.result()
-            except errors as error:
-                raise _explained(str(error)) from None
-            finally:
-                while not answer.done():  # an interrupt before its start would be lost
-                    connection.interrupt()
-                    wait([answer], TURN)
-    return _like(next(iter(frames.values()), None), table, pyarrow)
+        try:
+            register(connection, tables)
+            return answer(connection, query, duckdb, pyarrow)
+        except (NotOneSelect, TooMuch) as error:
+            return {"kind": type(error).__name__, "text": str(error)}
+        except (duckdb.Error, pyarrow.ArrowException, OSError) as error:
+            return {"kind": "query", "text": str(error)}
 
 
-def _frame(frame: Value) -> Any:
-    """What DuckDB can read. A text is no path here: a query reads no file."""
-    if isinstance(frame, str | Path | Rows):
-        raise StepError(Diagnostic("tool.sql-frame", f"it is {type_name(frame)}"))
-    rows = open_rows(frame)
-    return rows.frame if isinstance(rows, FrameRows) else arrow_table(rows.columns, rows)
+def _failed(kind: str, text: str) -> StepError:
+    if kind == NotOneSelect.__name__:
+        return StepError(Diagnostic("tool.sql-refused", text, hint=REFUSED))
+    return _too_much() if kind == TooMuch.__name__ else _explained(text)
 
 
-def _answer(connection: Any, query: str, duckdb: Any, pyarrow: Any) -> Any:
-    """The result as an Arrow table."""
-    kinds = [statement.type for statement in connection.extract_statements(query)]
-    if kinds != [duckdb.StatementType.SELECT]:
-        message = "a query is one SELECT"
-        message += f", not {len(kinds)} statements" if len(kinds) != 1 else f", not {kinds[0].name}"
-        raise StepError(Diagnostic("tool.sql-refused", message, hint=REFUSED))
-    reader = connection.sql(query).to_arrow_reader(100_000)
-    batches, size = [], 0
-    for batch in reader:
-        batches.append(batch)
-        size += batch.nbytes
-        if size > MEMORY:
-            message = f"the result has more than {MEMORY // 10**6:,} MB"
-            raise StepError(Diagnostic("tool.sql-memory", message, hint=SMALLER))
-    return pyarrow.Table.from_batches(batches, reader.schema)
+def _too_much() -> StepError:
+    message = f"the query or its result needs more than {MEMORY // 10**6:,} MB"
+    return StepError(Diagnostic("tool.sql-memory", message, hint=SMALLER))
 
 
 def _explained(text: str) -> StepError:
@@ -126,8 +124,7 @@ def _explained(text: str) -> StepError:
     kind, _, message = text.partition(": ")
     message, _, more = message.partition("\n")
     if "Out of Memory" in kind:
-        message = f"the query needs more than {MEMORY // 10**6:,} MB"
-        return StepError(Diagnostic("tool.sql-memory", message, hint=SMALLER))
+        return _too_much()
     if "Permission" in kind:
         return StepError(Diagnostic("tool.sql-refused", message, hint=REFUSED))
     hint = " ".join(

@@ -24,12 +24,18 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, get_args, get_origin
 
+from ...text.length import can_write
 from ...values.value import is_json
 from .origins import find_installed, has_plain_state, is_ours
 from .places import MISSING, Place, Places
 
 MAX_PARTS = 100_000
 """The number of parts; a larger function or value has no digest."""
+
+
+MOST_JSON = 100_000_000
+"""Characters of a value that is digested as one JSON text; a larger one, which may be small and have
+shared parts, is digested part by part, each of them once."""
 
 
 class NoDigest(Exception):
@@ -324,7 +330,7 @@ _MASKED = frozenset(
 
 def _objects(digest: Digest, values: list[Any]) -> None:
     """Values as JSON if possible (most are strings), else one by one."""
-    if is_json(values):
+    if is_json(values) and can_write(values, MOST_JSON):
         digest.add("json", json.dumps(values, separators=(",", ":")))
     else:
         digest.add_value(values)

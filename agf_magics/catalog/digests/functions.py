@@ -23,9 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...text.length import can_write
 from ...values.value import is_json
 from .code_names import CodeNames, names_of, words_in
-from .digest import CODE, Digest, NoDigest, add_generic, add_parts, is_constant
+from .digest import CODE, MOST_JSON, Digest, NoDigest, add_generic, add_parts, is_constant
 from .origins import find_installed, is_found, is_ours, is_put_there, version_of
 from .places import MISSING, Place, Places, in_cell, in_names
 
@@ -343,7 +344,7 @@ def digest_value(value: Any, most: int | None = None) -> str | None:
 
 def _as_json(value: Any) -> bytes | None:
     with suppress(ValueError, RecursionError):  # a number of 5,000 digits
-        if is_json(value):
+        if is_json(value) and can_write(value, MOST_JSON):
             return b"json " + _encode(value).encode()
     return None
 

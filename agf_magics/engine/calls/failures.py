@@ -10,8 +10,9 @@ from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
 from ...journal.secrets.masking import HIDDEN, Secrets
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
-from ...values.value import TooDeep
+from ...values.extent import TooDeep
 from ..runner import CallSite
 from ..threads.awaiting import OutcomeUnknown, TimedOut
 
@@ -59,7 +60,9 @@ def failure(
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
-    error.__cause__ = raised
+    # Whoever shows an error shows its cause too, and Python writes that in C.
+    if can_write(raised):
+        error.__cause__ = raised
     return error
 
 

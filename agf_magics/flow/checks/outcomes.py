@@ -12,7 +12,7 @@ from ...text.diagnostics import Diagnostic
 from ..frame import Args, Expr
 from ..step import Step
 from ..steps import Branches, Compute, Each, Flow, Fold, Invoke
-from .wiring import Accesses, Read, Write
+from .wiring import Accesses, Prefix, Read, Write
 
 
 class Outcomes:
@@ -71,6 +71,8 @@ class Outcomes:
 
     def _read(self, read: Read) -> Found:
         rest = read.ref.path[len(read.key) :]
+        if isinstance(read.writes, Prefix):  # all stores
+            return None, None
         if any(write.again for write in read.writes):  # it depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):

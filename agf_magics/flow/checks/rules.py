@@ -19,7 +19,7 @@ from ..progress.events import is_part
 from ..step import Step
 from ..steps import Choose, Each, Flow, Fold, every, expressions
 from .outcomes import Outcomes
-from .wiring import Accesses, Read, StoreKey, Write, follow
+from .wiring import Accesses, Prefix, Read, StoreKey, Write, every_write, follow
 
 
 class Facts(NamedTuple):
@@ -121,14 +121,20 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
     a step reads it."""
     last: dict[StoreKey, Write] = {}
     read: set[StoreKey] = set()
-    for move in facts.trace.order:
+    written: dict[StoreKey, int] = {}
+    all_read = -1  # where a step has last read all stores: not noted for each of them
+    for place, move in enumerate(facts.trace.order):
         if isinstance(move, Read):
-            read.update(write.key for write in move.writes)
+            if isinstance(move.writes, Prefix):
+                all_read = place
+            else:
+                read.update(write.key for write in move.writes)
         elif move.lasting:
             before = last.get(move.key)
             if before is not None:
-                yield _written_again(before, move, move.key in read)
-            last[move.key] = move
+                is_read = move.key in read or written[move.key] < all_read
+                yield _written_again(before, move, is_read)
+            last[move.key], written[move.key] = move, place
             read.discard(move.key)
 
 
@@ -146,7 +152,7 @@ def _written_again(first: Write, second: Write, is_read: bool) -> Diagnostic:
 def never_read(facts: Facts) -> Iterator[Diagnostic]:
     """flow.never-read: a store that no step reads, unless the last step writes it. flow.lost: no
     step can read it."""
-    read = {(write.key, write.step.id) for read in facts.trace.reads for write in read.writes}
+    read = {(write.key, write.step.id) for write in every_write(facts.trace.reads)}
     # A loaded flow has at least one step: the readers refuse an empty list.
     final = facts.flow.body.steps[-1].id
     latest = {write.key: write for write in facts.trace.writes}

@@ -8,10 +8,10 @@ the languages: expressions return the paths that they read, targets those that t
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable, Mapping
-from itertools import chain, starmap
-from typing import Literal, NamedTuple
+from collections import ChainMap, abc
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, starmap
+from typing import Any, Literal, NamedTuple
 
 from ..frame import Ref, Target
 from ..graph_steps import Dag, Walk
@@ -75,7 +75,7 @@ class Read(NamedTuple):
     """The name of the store; empty for any other path, and for all stores together."""
     step: Step
     ref: Ref
-    writes: tuple[Write, ...]
+    writes: abc.Sequence[Write]
     """The writes that it may read; empty: no earlier one."""
     unwritten: bool
     """Whether no step has written it at the first read."""
@@ -146,6 +146,7 @@ class _Walk:
         self.repeated = False
         self.begun = frozenset[str]()
         """Names of stores that may have a value without the input, in whichever order."""
+        self.so_far = SoFar()
 
     def step(self, step: Step, view: View, sure: bool) -> None:
         """Follow the reads of ``step``, then the steps inside, then its writes."""
@@ -236,6 +237,8 @@ class _Walk:
             store = self.store(ref.path)
             write = Write(ref.path, store, step, ref, "outcome", None, False, len(view.maps) == 1)
             view[ref.path] = (write,)
+            if len(view.maps) == 1 and ref.path[: len(self.stores)] == self.stores:
+                self.so_far.put(write)
             if store:
                 self.trace.writes.append(write)
                 self.trace.order.append(write)
@@ -245,7 +248,9 @@ class _Walk:
         for ref in refs:
             path = ref.path
             key = path[: depth + 1] if path[:depth] == stores else path[:1]
-            writes = _under(key, view) if key == stores else view.get(key, ())
+            writes: abc.Sequence[Write] = (
+                self._under(key, view) if key == stores else view.get(key, ())
+            )
             if len(path) > len(key):
                 # Of branches that write one value, only the one whose field is read.
                 named = tuple([write for write in writes if write.part == path[len(key)]])
@@ -261,8 +266,65 @@ class _Walk:
         depth = len(self.stores)
         return key[depth] if len(key) == depth + 1 and key[:depth] == self.stores else ""
 
+    def _under(self, key: StoreKey, view: View) -> abc.Sequence[Write]:
+        """All writes below ``key``, for a step that reads a whole mapping."""
+        inner = [at for part in view.maps[:-1] for at in part if at[: len(key)] == key]
+        if not inner:
+            return self.so_far.view()
+        below = (writes for at, writes in view.items() if at[: len(key)] == key)
+        return tuple(chain.from_iterable(below))
 
-def _under(key: StoreKey, view: View) -> tuple[Write, ...]:
-    """All writes below ``key``, for a step that reads a whole mapping."""
-    below = (writes for at, writes in view.items() if at[: len(key)] == key)
-    return tuple(chain.from_iterable(below))
+
+class SoFar:
+    """The writes of the outermost steps to stores: each read of all stores sees the first ones. They
+    are not copied for each such read: of n steps that read all, that would be n²."""
+
+    def __init__(self) -> None:
+        self._writes: list[Write] = []
+        self._places: dict[StoreKey, int] = {}
+
+    def put(self, write: Write) -> None:
+        place = self._places.setdefault(write.key, len(self._writes))
+        if place == len(self._writes):
+            self._writes.append(write)
+        else:  # earlier reads keep the earlier write
+            self._writes = [*self._writes[:place], write, *self._writes[place + 1 :]]
+
+    def view(self) -> Prefix:
+        return Prefix(self._writes, len(self._writes))
+
+
+class Prefix(abc.Sequence[Write]):
+    """The first writes of a list that grows."""
+
+    __slots__ = ("_size", "whole")
+
+    def __init__(self, whole: list[Write], size: int) -> None:
+        self.whole, self._size = whole, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.whole[: self._size][place] if isinstance(place, slice) else self._at(place)
+
+    def _at(self, place: int) -> Write:
+        if not -self._size <= place < self._size:
+            raise IndexError(place)
+        return self.whole[place if place >= 0 else self._size + place]
+
+    def __iter__(self) -> Iterator[Write]:
+        return islice(self.whole, self._size)
+
+
+def every_write(reads: Iterable[Read]) -> Iterator[Write]:
+    """The writes of all reads, those that several reads of all stores share once."""
+    longest: dict[int, Prefix] = {}
+    for read in reads:
+        if isinstance(read.writes, Prefix):
+            known = longest.get(id(read.writes.whole))
+            if known is None or len(known) < len(read.writes):
+                longest[id(read.writes.whole)] = read.writes
+        else:
+            yield from read.writes
+    yield from chain.from_iterable(longest.values())

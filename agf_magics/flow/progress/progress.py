@@ -82,6 +82,8 @@ class Progress:
         self._blamed: set[Row] = set()
         """The rows that failed or were cancelled and were not excused by a retry or a drop
         since."""
+        self._inside: dict[Key, list[Row]] = {}
+        """The rows inside each key, once one is asked for."""
         self.taken: list[tuple[ev.StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
         self.asked: dict[ev.StepPath, ev.Question] = {}
@@ -290,7 +292,13 @@ def _excuse(p: Progress, body: Row) -> None:
 def _within(p: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
-        outer.within = frozenset(row for row in p.rows.values() if ev.is_within(row.key, outer.key))
+        # Each row tells in which ones it is: a search of all rows for each outer one would take
+        # the square of their number.
+        if not p._inside:
+            for row in p.rows.values():
+                for key in _around(row.key):
+                    p._inside.setdefault(key, []).append(row)
+        outer.within = frozenset(p._inside.get(outer.key, ()))
     return outer.within
 
 

@@ -13,9 +13,10 @@ import pickle
 from typing import Any, Literal, NamedTuple
 
 from ...compat.imports import for_the_person
+from ...text.length import weigh
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
-from ...values.value import ATOMS, DEEPEST, Value
+from ...values.value import ATOMS, Value
 from .json_texts import LONG, encode, encode_large
 from .pickles import NotPicklable, PickleTooLarge, pickled
 
@@ -77,40 +78,6 @@ def encode_value(value: Value, most: int) -> EncodedValue:
         except NotPicklable as error:
             why = f"it cannot be pickled ({error})"
     return EncodedValue("again", None, shown, why)
-
-
-def weigh(value: Value, room: int = DEEPEST) -> int:
-    """The approximate characters of ``value`` as JSON; -1 if a part is opaque.
-
-    Counted before encoding: a list of a thousand times the same long text is small in memory.
-    """
-    kind = type(value)
-    if kind is str:
-        return len(value) + 2
-    if kind in ATOMS:
-        return 8
-    if kind is list:
-        return _weigh_all(value, value, room)
-    if kind is dict:
-        # JSON would write a number as a text, and the key would come back as another one.
-        if not TEXT.issuperset(map(type, value)):
-            return -1
-        return _weigh_all(value, value.values(), room)
-    return -1
-
-
-def _weigh_all(whole: Any, parts: Any, room: int) -> int:
-    size = 8 * len(whole)
-    for part in parts:
-        kind = type(part)
-        if kind is str:
-            size += len(part)
-        elif kind not in ATOMS:
-            more = weigh(part, room - 1) if room > 0 else -1
-            if more < 0:
-                return -1
-            size += more
-    return size
 
 
 def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal, TypedDict
 
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...text.length import weigh
 from ...text.raised import args_of, kind_of, text_of
 from ...text.source import Source, Span
 from ...values.value import Value
-from ..codec.encoding import weigh
 from ..codec.json_texts import checker, encode
 from ..secrets.masking import Secrets
 from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at

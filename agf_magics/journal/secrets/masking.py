@@ -16,11 +16,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
-from typing import AnyStr, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from ...catalog import MASK, Tool
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic
+from ...text.length import can_write
 from ...text.raised import (
     args_of,
     cause_of,
@@ -31,7 +32,8 @@ from ...text.raised import (
     notes_of,
     text_of,
 )
-from ...values.value import ATOMS, Value
+from ...values.extent import ATOMS, DEEPEST
+from ...values.value import Value
 from ..codec.encoding import EncodedValue, encode_value, preview, to_show
 from ..codec.json_texts import encode
 from .forms import SHORTEST, Forms, SecretParts, forms_of, is_readable, parts_of
@@ -285,32 +287,40 @@ class Secrets:
         # No value is safe, and None and booleans cannot be secret.
         if self.blind:
             return value if value is None or isinstance(value, bool) else MASK
-        return self._shown(value, 200)
+        return self._shown(value, DEEPEST, {})
 
     def each(self, values: Mapping[str, Value]) -> dict[str, Value]:
         return {name: self.shown(value) for name, value in values.items()}
 
-    def _shown(self, value: Value, room: int) -> Value:
+    def _shown(self, value: Value, room: int, visited: dict[int, Value]) -> Value:
+        """``value`` with masks. A container is masked once, wherever it stands (decision D170)."""
         kind = type(value)
         if kind is str:
             return self.text(value)
         if kind in ATOMS:
             return MASK if self._is_number(value) else value
-        if kind in (list, tuple) and room:
-            return kind(self._shown(part, room - 1) for part in value)
-        if kind is dict and room:
-            return {
-                self._shown(key, room - 1): self._shown(part, room - 1)
-                for key, part in value.items()
-            }
+        if kind in (list, tuple, dict) and room:
+            if id(value) not in visited:
+                visited[id(value)] = self._masked_parts(value, room - 1, visited)
+            return visited[id(value)]
         # A table is not written out for each look at it only because there is a key in the
         # environment.
         return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value
+
+    def _masked_parts(self, value: Any, room: int, visited: dict[int, Value]) -> Value:
+        if type(value) is dict:
+            return {
+                self._shown(key, room, visited): self._shown(part, room, visited)
+                for key, part in value.items()
+            }
+        return type(value)([self._shown(part, room, visited) for part in value])
 
     def _in_opaque(self, value: Value) -> bool:
         """Whether an opaque value, its repr or its text contains a secret."""
         # Code of a user's class runs here; what cannot be searched counts as a secret.
         with suppress(Exception):
+            if not can_write(value):
+                return True
             texts, packed = f"{value!r} {value}", encode_value(value, 1 << 30)
             data = packed.data if isinstance(packed.data, bytes) else b""
             return self._in_text(texts, True) or bool(_inside(data, self._forms.raws))
@@ -372,8 +382,10 @@ class Secrets:
         """Whether an exception of user code, or one in its chain, contains a secret."""
         if self.blind or not self._forms.texts:
             return self.blind
-        texts = [format_trace(error), *_texts_of_chain(error)]
-        return any(self._in_text(text, True) for text in texts)
+        texts = _texts_of_chain(error)
+        if texts is None:
+            return True
+        return any(self._in_text(text, True) for text in (format_trace(error), *texts))
 
     def diagnostic(self, shown: Diagnostic) -> Diagnostic:
         hint = self.text(shown.hint) if shown.hint else shown.hint
@@ -391,14 +403,17 @@ def hide(value: Value, names: Collection[str]) -> Value:
     return value | dict.fromkeys(value.keys() & names, MASK)
 
 
-def _texts_of_chain(error: BaseException) -> list[str]:
-    """The texts, notes and arguments of an exception and of those in its chain."""
+def _texts_of_chain(error: BaseException) -> list[str] | None:
+    """The texts, notes and arguments of an exception and of those in its chain; None if one of them
+    is too large to be written, and so to be searched."""
     texts, left, seen = list[str](), [error], set[int]()
     while left:
         raised = left.pop()
         if id(raised) in seen:
             continue
         seen.add(id(raised))
+        if not can_write(raised):
+            return None
         texts += (text_of(raised), *notes_of(raised))
         with suppress(BaseException):  # a class of a user
             texts.append(repr(args_of(raised)))

@@ -15,6 +15,7 @@ from ...flow.frame import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResu
 from ...flow.steps import named_values
 from ...schemas.shapes import TEXT, Look, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.length import can_write
 from ...text.source import Span
 from ...values.value import ATOMS, Value, is_json, type_name
 from ..scan import MISSING, descend
@@ -145,6 +146,8 @@ def labels(value: Any) -> tuple[str, ...]:
         return (value,)
     if kind not in (*ATOMS, list, dict):
         return (type_name(value),)  # opaque
+    if not can_write(value):
+        return (type_name(value),)
     try:
         text = str(value)
     except Exception:  # a number of too many digits, or an object inside without a text

@@ -6,7 +6,7 @@ transform inside one, a match and its case.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...engine.runner import CallSite, Shape, ShapeResult
@@ -22,7 +22,9 @@ from ..runs.run import Run
 from .moments import RunAgain
 
 MOST_EVALUATIONS = 10_000
-"""Those that are kept, the first ones."""
+"""Those that are kept of a step, the first ones."""
+MOST_TOGETHER = 200_000
+"""Those that are kept of several steps."""
 
 
 class Evaluation(NamedTuple):
@@ -49,14 +51,50 @@ def evaluates(step: Step) -> bool:
 def find_evaluations(run: Run | PastRun, row: Row) -> tuple[list[Evaluation], str]:
     """The evaluations of a step of ``run`` in the order of their elements, and why some are
     missing. Raises DefinitionError if the run is not journaled or cannot be read."""
-    step, key = row.step, row.key
-    watched = step.body if isinstance(step, Each | Fold) else step
-    recorder = _Evaluations((*key[:-1], watched.id), _reads(step), run.secrets)
-    shape = type(watched)
-    shapes = {**SHAPES, shape: recorder.around(SHAPES[shape])}
+    ((kept, note),) = find_all_evaluations(run, [row])
+    return kept, note
+
+
+def find_all_evaluations(
+    run: Run | PastRun, rows: Sequence[Row]
+) -> list[tuple[list[Evaluation], str]]:
+    """`find_evaluations` for each of these steps: the run is evaluated once for all of them."""
+    by_key = dict[Key, list[_Evaluations]]()
+    recorders, shapes = list[_Evaluations](), dict(SHAPES)
+    most = min(max(MOST_TOGETHER // len(rows), 100), MOST_EVALUATIONS)
+    for row in rows:
+        step = row.step
+        watched = step.body if isinstance(step, Each | Fold) else step
+        recorder = _Evaluations(_reads(step), run.secrets, most)
+        recorders.append(recorder)
+        by_key.setdefault((*row.key[:-1], watched.id), []).append(recorder)
+        shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
     note = RunAgain(run).evaluate(emit=lambda event: None, shapes=shapes)
-    kept = sorted(recorder.kept, key=lambda one: one.numbers)
-    return kept, "; ".join(filter(None, (note, recorder.note)))
+    for recorder in recorders:
+        recorder.kept.sort(key=lambda evaluation: evaluation.numbers)
+    return [
+        (recorder.kept, "; ".join(filter(None, (note, recorder.note)))) for recorder in recorders
+    ]
+
+
+def _around(shape: Shape, recorders: Mapping[Key, Sequence[_Evaluations]]) -> Shape:
+    """``shape``, which also keeps what a step with one of these keys read and gave."""
+
+    async def kept(site: CallSite[Any]) -> Value:
+        watching = recorders.get(key_of(site.at), ())
+        if not watching:
+            return await shape(site)
+        try:
+            value = await shape(site)
+        except Exception as error:
+            for recorder in watching:
+                recorder.keep(site, None, error)
+            raise
+        for recorder in watching:
+            recorder.keep(site, value, None)
+        return value
+
+    return kept
 
 
 def _reads(step: Step) -> tuple[Ref, ...]:
@@ -69,37 +107,22 @@ def _reads(step: Step) -> tuple[Ref, ...]:
 
 
 class _Evaluations:
-    """Keeps the evaluations of the step with one key."""
+    """Keeps the evaluations of one step, at most ``most``."""
 
-    def __init__(self, key: Key, reads: tuple[Ref, ...], secrets: Secrets) -> None:
+    def __init__(self, reads: tuple[Ref, ...], secrets: Secrets, most: int) -> None:
+        self.most = most
         self.kept: list[Evaluation] = []
         self.note = ""
-        self._key, self._mask = key, secrets.shown
+        self._mask = secrets.shown
         # `ctx.a` and `ctx.a.b` are one value, shown once.
         paths = dict.fromkeys(ref.path for ref in reads)
         self._paths = [
             path for path in paths if not any(path[:n] in paths for n in range(1, len(path)))
         ]
 
-    def around(self, shape: Shape) -> Shape:
-        """``shape``, which also keeps what the step read and gave."""
-
-        async def kept(site: CallSite[Any]) -> Value:
-            if key_of(site.at) != self._key:
-                return await shape(site)
-            try:
-                value = await shape(site)
-            except Exception as error:
-                self._keep(site, None, error)
-                raise
-            self._keep(site, value, None)
-            return value
-
-        return kept
-
-    def _keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
-        if len(self.kept) >= MOST_EVALUATIONS:
-            self.note = f"the first {MOST_EVALUATIONS:,} are shown"
+    def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
+        if len(self.kept) >= self.most:
+            self.note = f"the first {self.most:,} are shown"
             return
         given = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
         numbers = tuple(part for part in site.at if isinstance(part, int))

@@ -16,10 +16,14 @@ from ...catalog.builtin.files import write_file
 from ...flow.steps import Flow
 from ...settings.folders import own_files
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.length import can_write
 from ...text.source import UNUSABLE, path_error_reason
 from ...values.value import Value, is_json
 from ..runs.run import Run
 from .past_run import PastRun
+
+MOST_EXPORTED = 100_000_000
+"""Characters of an exported value, which may be much smaller in memory."""
 
 
 def export(run: Run | PastRun, folder: str | Path) -> list[Path]:
@@ -74,7 +78,7 @@ def format_export(value: Value, format: str) -> str | None:
     """
     if isinstance(value, str) and format != "json":
         return value if value.endswith("\n") else f"{value}\n"
-    if not is_json(value):
+    if not is_json(value) or not can_write(value, MOST_EXPORTED):
         return None
     if format == "markdown" and isinstance(value, list):
         return "".join(f"- {_one_line(item)}\n" for item in value)

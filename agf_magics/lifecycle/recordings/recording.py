@@ -20,13 +20,13 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import MASK
 from ...engine.calls.table_rows import ROW
 from ...flow.progress.events import StepPath
-from ...journal.codec.encoding import weigh
 from ...journal.codec.json_texts import checker, encode
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, Record
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.files import open_file
+from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value
 from ..past.past_run import PastRun, find_ended, find_past_run
@@ -165,8 +165,10 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
             for line in lines:
-                text = json.dumps(line, ensure_ascii=False)
-                size += len(text)
+                # Weighed first: what is written may have a long text in many places.
+                weight = weigh(line)
+                text = "" if weight > MOST_BYTES else json.dumps(line, ensure_ascii=False)
+                size += max(len(text), weight if not text else 0)
                 if len(text) > MOST_LINE // 4 or size > MOST_BYTES // 4:
                     raise refused(
                         "replay.file",

@@ -7,7 +7,6 @@ last messages only.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from ...languages.plan.log.messages import PATCH
 from ...pictures.plain import counted, html, line
 from ...pictures.values import table_html, table_text
 from ...text.diagnostics import AgfError
+from ...values.extent import dump_bounded
 from ...values.value import Value, type_name
 
 MOST_ROWS = 60
@@ -125,7 +125,9 @@ def writer(message: Mapping[str, Value]) -> str:
 
 def _value(value: Any) -> str:
     try:
-        text = json.dumps(value, ensure_ascii=False, default=lambda one: f"<{type_name(one)}>")
+        text = dump_bounded(
+            value, 1_000_000, ensure_ascii=False, default=lambda part: f"<{type_name(part)}>"
+        )
     except (ValueError, RecursionError):
         text = f"<{type_name(value)}>"
     return line(text, 100)

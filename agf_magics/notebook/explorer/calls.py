@@ -4,7 +4,7 @@ as a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,20 @@ def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found = calls.call(natural(given.get("number")))
     if found is None:
         raise Refused("this call is no longer in the journal")
-    (answer,) = call_rows(calls, [found])
+    (row,) = call_rows(calls, [found])
+    return _whole_call(found, row)
+
+
+def whole_calls(calls: RunCalls, rows: Sequence[Json]) -> dict[int, Json]:
+    """The calls of a page in full, by their numbers, those that are still in the journal. Read
+    together: the journal looks through all calls of the run for the attempts of any."""
+    known = {row["number"]: row for row in rows}
+    records = calls.numbered(list(known))
+    return {calls.number(each): _whole_call(each, known[calls.number(each)]) for each in records}
+
+
+def _whole_call(found: Record, row: Json) -> Json:
+    answer = dict(row)
     if found.given is not None:
         answer["given"] = value_json(found.given_shown)
     if found.error is not None:
@@ -191,6 +204,16 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
 
 
+def evaluation_pages(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Json]]]:
+    """All pages of what these steps read and gave, from one evaluation of the run."""
+    from ...lifecycle.forecasts.evaluations import find_all_evaluations
+
+    for row, (kept, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
+        kept.sort(key=lambda evaluation: evaluation.error is None)
+        places = range(0, max(len(kept), 1), PAGE)
+        yield row, [_evaluation_page(run, kept, note, offset) for offset in places]
+
+
 class _Evaluated:
     """The last evaluations that a page asked for: its next pages are of the same ones."""
 
@@ -208,7 +231,10 @@ def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
         kept, note = find_evaluations(run, row)
         kept.sort(key=lambda one: one.error is None)
         _Evaluated.of, _Evaluated.found = (run.run_id, row.id), (kept, note)
-    kept, note = _Evaluated.found
+    return _evaluation_page(run, *_Evaluated.found, offset)
+
+
+def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset: int) -> Json:
     return {
         "total": len(kept),
         "offset": offset,
@@ -269,6 +295,9 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
 
 def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
     id = given.get("step")
+    row = run.progress.rows.get(tuple(str(id).split("/")))
+    if row is not None and row.id == id:  # nearly always: no id of a step has a slash
+        return row
     for row in list(run.progress.rows.values()):
         if row.id == id:
             return row

@@ -4,7 +4,7 @@ else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from .. import theme as look
@@ -35,11 +35,42 @@ def around(middle: Point, width: float, height: float) -> Area:
     )
 
 
-def placed(text: str, curve: Sequence[Point], taken: Sequence[Area]) -> Area:
+CELL = 200.0
+"""The width and the height of a cell of `Covered`."""
+
+
+class Covered:
+    """Areas that are taken, found by their place: a graph has as many numbers as boxes."""
+
+    def __init__(self, areas: Iterable[Area]) -> None:
+        self._areas: list[Area] = []
+        self._cells: dict[tuple[int, int], list[int]] = {}
+        for area in areas:
+            self.add(area)
+
+    def add(self, area: Area) -> None:
+        for cell in _cells(area):
+            self._cells.setdefault(cell, []).append(len(self._areas))
+        self._areas.append(area)
+
+    def overlap(self, place: Area) -> float:
+        """How much of ``place`` they cover, each counted alone."""
+        near = {number for cell in _cells(place) for number in self._cells.get(cell, ())}
+        # In their order: a sum of the same numbers in another order may differ.
+        return sum(place.shares(self._areas[number]) for number in sorted(near))
+
+
+def _cells(area: Area) -> Iterator[tuple[int, int]]:
+    across = range(int(area.left // CELL), int(area.right // CELL) + 1)
+    down = range(int(area.top // CELL), int(area.bottom // CELL) + 1)
+    return ((column, row) for column in across for row in down)
+
+
+def placed(text: str, curve: Sequence[Point], taken: Covered) -> Area:
     """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
     places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
-    return min(places, key=lambda place: sum(place.shares(other) for other in taken))
+    return min(places, key=taken.overlap)
 
 
 def _on(curve: Sequence[Point], part: float) -> Point:

@@ -29,7 +29,7 @@ from ..scene.boxes import Measured as Size
 from ..scene.scene import Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .dot import Line, Rectangle
-from .edge_numbers import Area, around, placed
+from .edge_numbers import Area, Covered, around, placed
 from .graphviz import Point
 
 EDGE = 10.0
@@ -60,11 +60,11 @@ def described(drawn: Scene) -> str:
 
 def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]:
     """The keys of a graph's edges, each with the middle of the number that a run gives it."""
-    full = list(_covered(arranged))
+    full = Covered(_covered(arranged))
     for drawn_line in arranged.layout.lines:
         if drawn_line.link.way:
             place = placed(LONGEST_NUMBERS, drawn_line.points[:-1], full)
-            full.append(place)
+            full.add(place)
             middle = Point((place.left + place.right) / 2, (place.top + place.bottom) / 2)
             yield drawn_line.link.way, middle
 
@@ -239,13 +239,13 @@ class _Painter:
 
     def numbers(self) -> Iterator[str]:
         """The numbers on the edges that were taken."""
-        full = list(_covered(Arranged(self.layout, self.tags)))
+        full = Covered(_covered(Arranged(self.layout, self.tags)))
         for drawn_line in self.layout.lines:
             taken = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or taken is None:
                 continue
             place = placed(taken.words, drawn_line.points[:-1], full)
-            full.append(place)
+            full.add(place)
             rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
             yield f'<rect {_sized(rectangle, 7.5)} fill="{taken.look.ink}"/>'
             more = f'{BOLD} text-anchor="middle"'

@@ -10,6 +10,7 @@ import os
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
@@ -201,20 +202,35 @@ class Parquet(FileRows):
         self.columns, self.length = tuple(self._file.schema_arrow.names), about.num_rows
         groups = map(about.row_group, range(about.num_row_groups))
         self._starts = [0, *accumulate(group.num_rows for group in groups)]
+        self._open: list[tuple[int, Iterator[Any]]] = []
+        """The number of the row that comes next, and the batches from there on: pages are mostly
+        read in their order, and a row group, which may be the whole file, is decoded once. A list,
+        so that each of several threads takes it alone."""
 
     def read(self, page: int) -> list[Cells | StepError]:
         start, rows = page * PAGE, list[Cells | StepError]()
-        while len(rows) < PAGE and start + len(rows) < self.length:
+        end = min(start + PAGE, self.length)
+        upcoming = -1
+        batches: Iterator[Any] = iter(())
+        with suppress(IndexError):  # the first page, or another thread has it
+            upcoming, batches = self._open.pop()
+        if upcoming < 0 or not start - PAGE <= upcoming <= start:
+            group = bisect_right(self._starts, start) - 1
+            upcoming, later = self._starts[group], range(group, len(self._starts) - 1)
+            batches = self._file.iter_batches(PAGE, row_groups=later)
+        while start + len(rows) < end:
+            batch, first = next(batches), upcoming
+            upcoming += batch.num_rows
             here = start + len(rows)
-            group = bisect_right(self._starts, here) - 1
-            place = here - self._starts[group]
-            part = self._file.read_row_group(group).slice(place, PAGE - len(rows))
-            rows += _read_part(part, here)
+            if upcoming > here:
+                rows += _read_part(batch.slice(here - first, end - here), here)
+        if upcoming == end:  # else its last batch goes on after this page
+            self._open[:] = [(upcoming, batches)]
         return rows
 
 
 def _read_part(part: Any, first: int) -> list[Cells | StepError]:
-    """The rows of a table of Arrow, of which the first has the number ``first``."""
+    """The rows of a batch of Arrow, of which the first has the number ``first``."""
 
     def records(start: int, stop: int, column: str | None) -> list[Mapping[str, Value]]:
         table = part if column is None else part.select([column])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -160,8 +161,8 @@ def _unreadable(
 
 
 def refuse_double(names: Sequence[Any], file: str = "", hint: str = "rename one of them") -> None:
-    texts = list(map(str, names))
-    double = next((name for name in texts if texts.count(name) > 1), None)
+    counts = Counter(map(str, names))
+    double = next((name for name, count in counts.items() if count > 1), None)
     if double is not None:
         message = f"{file}two columns are called {double!r}"
         raise DefinitionError(Diagnostic("over.columns", message, hint=hint))

@@ -16,6 +16,7 @@ from typing import Any
 
 from ....flow.notes import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
+from ....text.length import can_write
 from ....text.raised import args_of, describe_exception, is_a, text_of
 from ....text.source import Span
 from ....text.yaml.nodes import shorten
@@ -197,6 +198,8 @@ def format_value(value: Value, name: str = "a value") -> str:
         has_odd = check_length(value)
     elif is_missing(value) or is_numpy_time(value):
         has_odd = True
+    if not can_write(value):
+        raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
     try:
         return str(_written(value, name) if has_odd else value)
     except RecursionError as error:
@@ -241,6 +244,9 @@ def check_length(value: Value) -> bool:
     """Raises ValueError for a value that is too long as text: a small one with shared parts may be.
     Returns whether it has a part that is not written as Python does."""
     queue, room, has_odd = [value], LONGEST_WRITTEN, False
+    # A part weighs 8 at most, besides the characters of texts.
+    if not can_write(value, 8 * LONGEST_WRITTEN):
+        room, queue = -1, []
     while queue and room >= 0:
         part = queue.pop()
         if type(part) is dict:

@@ -19,6 +19,7 @@ from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Text
 from ....text.yaml.nodes import shorten
+from ....values.extent import REMEMBERED, extents
 from ....values.texts import TooLong, iso_text, write_json
 from ....values.value import ATOMS, Value, equal_within, is_true, type_name
 from ...scan import MISSING, descend
@@ -313,7 +314,10 @@ def _step(op: str, at: int, *names: str) -> Step:
             raise two_needed(op, needs, left, right, at)
         if op == "+":
             _charge(len(left) + len(right), at, 1, env)
-        return compute(left, right)  # never in place: a list may belong to the frame
+        value = compute(left, right)  # never in place: a list may belong to the frame
+        if kind is list and len(value) > REMEMBERED and (counts := extents.get()) is not None:
+            counts.joined(value, left, right)
+        return value
 
     return step
 

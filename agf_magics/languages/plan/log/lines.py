@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ....text.diagnostics import DefinitionError, Diagnostic
+from ....text.length import can_write
 from ....text.source import Source
-from ....values.value import DEEPEST, LARGEST, Value, copy_parts, is_json
+from ....values.value import DEEPEST, Room, Value, copy_parts, is_json
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")
@@ -44,7 +45,7 @@ def parse_lines(source: Source) -> list[dict[str, Value]]:
         if line.strip():
             try:
                 # A value of a message may have the deepest nesting itself.
-                message = _decoded(copy_parts(json.loads(line), DEEPEST + 20, [LARGEST]))
+                message = _decoded(_isolated(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 _refuse(source, start, line, f"this line is not JSON: {error}")
             if not isinstance(message, dict):
@@ -62,6 +63,10 @@ def lost_in(value: Value) -> Lost | None:
     return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
 
 
+def _isolated(message: Any) -> Any:
+    return copy_parts(message, DEEPEST + 20, Room(message))  # a value, and what is around it
+
+
 def _encoded(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {
@@ -75,7 +80,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, Lost):
         return {MARK: {"type": value.type, "repr": value.repr}}
     try:
-        text = repr(value)[:_LONGEST]
+        text = repr(value)[:_LONGEST] if can_write(value) else ""
     except Exception:  # a user's class
         text = ""
     return {MARK: {"type": type(value).__name__, "repr": text}}

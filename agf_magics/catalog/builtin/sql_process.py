@@ -1,0 +1,190 @@
+"""A process of its own in which a query is planned and run, so that it can be ended at any moment.
+
+DuckDB's planner can neither be interrupted nor be counted: a query of a thousand characters plans
+for hours and fills the memory. So the process is killed at its limits. One that has answered is
+kept for the next query: a start takes about a second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from importlib.util import find_spec
+from pathlib import Path
+from typing import IO, Any, cast
+
+from ...compat.imports import installed_only
+from .sql_child import MEMORY, SPARE
+
+PROGRAM = str(Path(__file__).with_name("sql_child.py"))
+START_SECONDS = 60.0
+TURN = 0.05
+"""Seconds after which a running query is looked at."""
+LOOK = 0.5
+"""Seconds between two looks at the memory of a process, where the system sets no limit to it."""
+LONGEST_LINE = 1_000_000
+_INHERITED = ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH", "TMPDIR", "TEMP", "TMP", "LANG")
+"""Variables that Python and the libraries need; keys and tokens stay here."""
+
+
+class NoProcess(Exception):
+    """No process can be started; the text says why."""
+
+
+class Ended(Exception):
+    """The process was ended: ``time``, ``memory`` or ``stopped``."""
+
+
+class Queries:
+    """Runs queries in processes of their own; at most one idle process is kept. Safe to use from
+    several threads."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """In a process that the kernel forked: its own processes are those of the kernel."""
+        self.lock = threading.Lock()
+        self.idle: subprocess.Popen[bytes] | None = None
+
+    def run(
+        self, query: str, frames: Mapping[str, Any], timeout: float, stopped: Callable[[], bool]
+    ) -> Any:
+        """The result of ``query`` over Arrow tables, as an Arrow table or a mapping with the
+        ``kind`` and the ``text`` of an error. Raises NoProcess and Ended."""
+        with self.lock:
+            process, self.idle = self.idle, None
+        if process is None or process.poll() is not None:
+            process = _start()
+        try:
+            result = _watched(process, query, frames, timeout, stopped)
+        except BaseException:  # also ■: the answer would be read as that of the next query
+            _end(process)
+            raise
+        with self.lock:
+            spare, self.idle = self.idle, process
+        if spare is not None:
+            _end(spare)
+        return result
+
+    def close(self) -> None:
+        """End the idle process; the next query starts another one."""
+        with self.lock:
+            spare, self.idle = self.idle, None
+        if spare is not None:
+            _end(spare)
+
+
+def _start() -> subprocess.Popen[bytes]:
+    with installed_only():
+        found = [find_spec(name) for name in ("duckdb", "pyarrow")]
+    files = [spec.origin for spec in found if spec is not None and spec.origin]
+    folders = [str(Path(file).parents[1]) for file in files]
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-I", PROGRAM, str(os.getpid()), *folders],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=Path(PROGRAM).parent,
+            env={name: os.environ[name] for name in _INHERITED if name in os.environ},
+        )
+    except (OSError, ValueError) as error:
+        raise NoProcess(str(error)) from error
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(cast("IO[bytes]", process.stdout).readline, 100)
+        try:
+            wait([answer], START_SECONDS)
+        finally:
+            if not answer.done():
+                _end(process)
+    if answer.result() != b"{}\n":
+        _end(process)
+        raise NoProcess("it ended when it started")
+    return process
+
+
+def _watched(
+    process: subprocess.Popen[bytes],
+    query: str,
+    frames: Mapping[str, Any],
+    timeout: float,
+    stopped: Callable[[], bool],
+) -> Any:
+    data = sum(frame.nbytes for frame in frames.values())
+    until, look = time.monotonic() + timeout, time.monotonic() + LOOK
+    why = ""
+    with ThreadPoolExecutor(1) as threads:
+        answer = threads.submit(_ask, process, query, frames)
+        try:
+            while not why and not wait([answer], TURN).done:
+                now = time.monotonic()
+                if stopped():
+                    why = "stopped"
+                elif now > until:
+                    why = "time"
+                elif now > look and sys.platform != "linux":
+                    look = now + LOOK
+                    if memory_of(process.pid) > MEMORY + SPARE + data:
+                        why = "memory"
+        finally:
+            if not answer.done():
+                process.kill()  # the thread that reads from it goes on
+    if why:
+        raise Ended(why)
+    try:
+        return answer.result()
+    except (OSError, ValueError) as error:
+        # It ended by itself: what it needs more than its memory ends it, in C, without an error.
+        raise Ended("memory") from error
+
+
+def _ask(process: subprocess.Popen[bytes], query: str, frames: Mapping[str, Any]) -> Any:
+    from pyarrow import ipc  # type: ignore[import-untyped]
+
+    requests, answers = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+    line = json.dumps({"query": query, "frames": list(frames)})
+    requests.write(line.encode() + b"\n")
+    for frame in frames.values():
+        with ipc.new_stream(requests, frame.schema) as writer:
+            writer.write_table(frame)
+    requests.flush()
+    said = answers.readline(LONGEST_LINE)
+    if not said.endswith(b"\n"):
+        raise OSError("the process has ended")
+    return json.loads(said) or ipc.open_stream(answers).read_all()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with contextlib.suppress(OSError, ValueError):
+        process.communicate()
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of memory that a process has, as a program of the system says; 0 if it does not."""
+    windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
+    command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(
+            command, capture_output=True, text=True, timeout=5, check=False
+        ).stdout
+        # The last column of tasklist is "12,345 K".
+        return int("".join(filter(str.isdigit, said.rpartition(',"')[2])) or 0) << 10
+    return 0
+
+
+QUERIES = Queries()
+"""One for the whole process: an idle process takes 80 MB."""
+
+atexit.register(QUERIES.close)
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    os.register_at_fork(after_in_child=QUERIES.forget)

@@ -1,0 +1,159 @@
+"""How many characters the text of a value has, found before Python writes it.
+
+``str``, ``repr`` and ``json`` are written in C, place by place, and nothing ends them before they
+are complete: a small list whose parts stand in many places has a text without end. Here each
+container is visited once (decision D170).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from types import MemberDescriptorType
+from typing import Any
+
+ATOMS = frozenset({str, int, float, bool, type(None)})
+"""The exact types of values without parts; `settle` converts their subclasses."""
+
+TEXT = frozenset({str})
+
+DEEPEST = 200
+"""The deepest nesting of a value."""
+
+FEW = 16
+_FEW_ATOMS = 8 * FEW
+"""A container with at most so many atoms is weighed in every place: that takes less than to
+remember it."""
+
+
+def weigh(value: Any) -> int:
+    """The approximate characters of ``value`` as JSON; -1 if a part is opaque, or nests too deep.
+
+    Counted before encoding: a list of a thousand times the same long text is small in memory.
+    """
+    return _weigh(value, DEEPEST, {})
+
+
+def _weigh(value: Any, room: int, visited: dict[int, int]) -> int:
+    kind = type(value)
+    if kind is str:
+        return len(value) + 2
+    if kind in ATOMS:
+        return 8
+    if kind is list:
+        return _weigh_all(value, value, room, visited)
+    # JSON would write a number as a text, and the key would come back as another one.
+    if kind is dict and TEXT.issuperset(map(type, value)):
+        return _weigh_all(value, value.values(), room, visited)
+    return -1
+
+
+def _weigh_all(whole: Any, parts: Any, room: int, visited: dict[int, int]) -> int:
+    size = 8 * len(whole)
+    for part in parts:
+        kind = type(part)
+        if kind is str:
+            size += len(part)
+        elif kind not in ATOMS:
+            more = visited.get(id(part))
+            if more is None:
+                more = _weigh(part, room - 1, visited) if room > 0 else -1
+                if more < 0:
+                    return -1
+                if len(part) > FEW or more > _FEW_ATOMS:
+                    visited[id(part)] = more
+            size += more
+    return size
+
+
+LONGEST_TEXT = 10_000_000
+"""Characters of a text that Python's ``str``, ``repr`` or ``json`` makes for us of a value."""
+
+
+def can_write(value: Any, most: int = LONGEST_TEXT) -> bool:
+    """Whether ``str`` and ``repr`` of ``value`` have at most about ``most`` characters. They are
+    written in C, place by place, and nothing ends them before they are complete. No code of a class
+    is called: what its own ``__repr__`` writes besides its fields is not counted.
+    """
+    size = weigh(value)
+    if size >= 0:  # JSON, nearly always
+        return size <= most
+    try:
+        return _Writing().size(value, DEEPEST) <= most
+    except _Endless:
+        return False
+
+
+UNWRITTEN = "(its text would have millions of characters)"
+"""In the place of such a text."""
+
+
+class _Endless(Exception):
+    """A value nests too deeply, or has too many objects, for its text to be counted."""
+
+
+class _Writing:
+    """How much text a value of any types has. The objects are kept with their sizes: a field may be
+    made when it is read, and its identity is that of the next one when it is freed."""
+
+    MOST_OBJECTS = 100_000
+    """Objects with fields that are looked at before a value counts as one that cannot be written.
+    """
+
+    def __init__(self) -> None:
+        self.visited: dict[int, tuple[int, Any]] = {}
+        self.left = self.MOST_OBJECTS
+
+    def size(self, value: Any, room: int) -> int:
+        if isinstance(value, (str, bytes, bytearray)):
+            return len(value) + 2
+        if type(value) in ATOMS:
+            return 8
+        known = self.visited.get(id(value))
+        if known is not None:
+            return known[0]
+        parts = self.inside(value)
+        if parts and not room:
+            raise _Endless
+        self.visited[id(value)] = 8, value  # what contains itself is written as `[...]`
+        size = 8 + sum([self.size(part, room - 1) for part in parts])
+        self.visited[id(value)] = size, value
+        return size
+
+    def inside(self, value: Any) -> Sequence[Any]:
+        """What the text of an object may have of others: the members of a container, the arguments
+        of an exception, the fields of an object whose class writes itself."""
+        kind = type(value)
+        if isinstance(value, dict):
+            return [*dict.keys(value), *dict.values(value)]
+        for container in _MEMBERS:
+            if isinstance(value, container):
+                return list(container.__iter__(value))
+        parts: list[Any] = []
+        if isinstance(value, BaseException):
+            parts += _ARGS.__get__(value)
+        elif issubclass(kind, type) or (kind.__repr__ is _PLAIN[0] and kind.__str__ is _PLAIN[1]):
+            return ()
+        self.left -= 1
+        if self.left < 0:
+            raise _Endless
+        # Past the properties of the class, which may run any code.
+        with suppress(Exception):
+            parts += object.__getattribute__(value, "__dict__").values()
+        return parts + _slots(value)
+
+
+_MEMBERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+_PLAIN: tuple[Any, Any] = (object.__repr__, object.__str__)
+_ARGS: Any = BaseException.__dict__["args"]
+
+
+def _slots(value: Any) -> list[Any]:
+    fields = []
+    for kind in type.__dict__["__mro__"].__get__(type(value)):
+        for descriptor in vars(kind).values():
+            if type(descriptor) is MemberDescriptorType:
+                with suppress(AttributeError):  # never set
+                    fields.append(descriptor.__get__(value))
+    return fields

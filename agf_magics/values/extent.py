@@ -1,0 +1,238 @@
+"""How much a value has in it, where a part that stands in several places counts in each of them.
+
+A list of two references to a list of two references, sixty times, is sixty small lists and 2^60
+parts. So nothing here walks a value place by place: each container is visited once, and what was
+counted for it is added for each place. Whatever else walks a value (copies it, writes it, compares
+it, masks it) asks here first, or visits each container once too (decision D170).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from contextvars import ContextVar
+from itertools import chain
+from typing import Any
+
+from ..text.length import ATOMS as ATOMS
+from ..text.length import DEEPEST as DEEPEST
+from ..text.length import FEW as FEW
+from ..text.length import LONGEST_TEXT, can_write
+from ..text.length import TEXT as TEXT
+
+ROW = frozenset({dict})
+CONTAINERS = frozenset({dict, list})
+
+LARGEST = 5_000_000
+"""The most parts of a value, each counted in every place where it stands."""
+MANY = 250_000
+"""Parts that are copied of a value before all of them are counted; nearly all values are smaller.
+"""
+REMEMBERED = 64
+"""Visited parts from which on the count of a container is remembered during a run."""
+MOST_REMEMBERED = 32
+MOST_VISITED = 2_000_000
+"""Containers that are remembered at a time, and the visits that their counts took together."""
+
+
+class TooDeep(ValueError):
+    """A value nests deeper than DEEPEST, or contains itself, or has more than LARGEST parts."""
+
+
+Count = tuple[int, int]
+"""The parts of a container, and how many levels it has."""
+
+
+NO_PARTS: Count = (0, 0)
+
+
+def too_large(most: int = LARGEST) -> TooDeep:
+    return TooDeep(
+        f"it has more than {most:,} parts (one that stands in several places counts in each)"
+    )
+
+
+def too_deep() -> TooDeep:
+    return TooDeep(f"it nests deeper than {DEEPEST} levels, or contains itself")
+
+
+def are_rows(value: list[Any]) -> bool:
+    """Whether all parts are objects without containers and opaque values. All of it in C."""
+    return (
+        ROW.issuperset(map(type, value))
+        and TEXT.issuperset(map(type, chain.from_iterable(value)))
+        and ATOMS.issuperset(map(type, chain.from_iterable(map(dict.values, value))))
+    )
+
+
+def count_parts(value: Any, is_settled: bool = True) -> int:
+    """The parts of ``value``. ``is_settled``: False: subclasses and tuples are containers too, as
+    in a value that a function has just returned. Raises TooDeep.
+
+    >>> shared = [1]
+    >>> for _ in range(10):
+    ...     shared = [shared, shared]
+    >>> count_parts(shared)
+    3070
+    """
+    return _Counter(is_settled).count(value, DEEPEST)[0]
+
+
+class _Counter:
+    """One walk over a value."""
+
+    def __init__(self, is_settled: bool) -> None:
+        self.is_settled = is_settled
+        self.visits = 0
+        """The parts that were looked at."""
+        self.counted: dict[int, Count] = {}
+        """The counts of containers with containers in them, by identity. A container without is
+        counted at each place, in C, which is no more than what it adds."""
+
+    def count(self, value: Any, room: int) -> Count:
+        """The parts of a container; none of anything else. Raises TooDeep."""
+        counted = self.counted.get(id(value)) or self.remembered(value)
+        if counted is None:
+            parts = self.parts(value)
+            if parts is None:
+                return NO_PARTS
+            before = self.visits
+            counted = self._flat(value, parts)
+            if counted is None:
+                if not room:
+                    raise too_deep()
+                counted = self.counted[id(value)] = self._count_all(parts, len(value), room - 1)
+            if self.visits - before >= REMEMBERED:
+                self.remember(value, counted, self.visits - before)
+        if counted[1] > room:
+            raise too_deep()
+        if counted[0] > LARGEST:
+            raise too_large()
+        return counted
+
+    def _flat(self, value: Any, parts: Iterable[Any]) -> Count | None:
+        """The count of a container of atoms, or of a long list of such mappings or such lists: all
+        of it in C."""
+        size = len(value)
+        self.visits += size
+        if size <= FEW or type(value) is not list:
+            return (size, 1) if ATOMS.issuperset(map(type, parts)) else None
+        kinds = set(map(type, parts))
+        if kinds <= ATOMS:
+            return size, 1
+        if len(kinds) > 1 or not kinds <= CONTAINERS:
+            return None
+        rows = map(dict.values, value) if kinds == ROW else value
+        if not ATOMS.issuperset(map(type, chain.from_iterable(rows))):
+            return None
+        cells = sum(map(len, value))
+        self.visits += cells
+        return size + cells, 2
+
+    def _count_all(self, parts: Iterable[Any], count: int, room: int) -> Count:
+        """The count of a container from its parts. Short containers are counted here: a call for
+        each takes three times as long."""
+        levels, counted = 0, self.counted
+        for part in parts:
+            kind = type(part)
+            if kind in ATOMS:
+                continue
+            if kind not in CONTAINERS or len(part) > FEW or not room:
+                inside, below = self.count(part, room)
+            else:
+                inner = part.values() if kind is dict else part
+                if ATOMS.issuperset(map(type, inner)):
+                    inside, below = len(part), 1
+                else:
+                    known = counted.get(id(part)) or self.remembered(part)
+                    if known is None:
+                        known = counted[id(part)] = self._count_all(inner, len(part), room - 1)
+                    inside, below = known
+                    if below > room:
+                        raise too_deep()
+                self.visits += len(part)
+            count += inside
+            if below > levels:
+                levels = below
+            if count > LARGEST:
+                raise too_large()
+        return count, levels + 1
+
+    def parts(self, value: Any) -> Iterable[Any] | None:
+        kind = type(value)
+        if kind is dict:
+            values: Iterable[Any] = value.values()
+            return values
+        if kind is list:
+            return value  # type: ignore[no-any-return]
+        if self.is_settled:
+            return None
+        if isinstance(value, dict):
+            return dict.values(value)
+        return tuple(value) if isinstance(value, (list, tuple)) else None
+
+    def remembered(self, value: Any) -> Count | None:
+        return None
+
+    def remember(self, value: Any, counted: Count, visits: int) -> None:
+        pass
+
+
+class Extents(_Counter):
+    """The counts of the large containers of one run. A value of a run never changes, so what was
+    counted once holds; the container is kept, so that no other gets its identity. Only on the loop
+    of the run."""
+
+    def __init__(self) -> None:
+        super().__init__(True)
+        self._kept: OrderedDict[int, tuple[Any, Count, int]] = OrderedDict()
+        self._kept_visits = 0
+
+    def check(self, value: Any) -> None:
+        """Raise TooDeep if ``value`` has more parts or levels than a value may have."""
+        try:
+            self.count(value, DEEPEST)
+        finally:
+            self.counted.clear()
+
+    def joined(self, whole: list[Any], left: list[Any], right: list[Any]) -> None:
+        """``whole`` is ``left + right``. Where one side is remembered, so is the whole: a list that
+        grows by an element a time is not counted from its beginning each time."""
+        long, short = (left, right) if len(left) >= len(right) else (right, left)
+        before = self.remembered(long)
+        if before is None or len(short) > REMEMBERED:
+            return
+        with suppress(TooDeep):  # told where the value of the step is checked
+            more = self.count(short, DEEPEST)
+            self.remember(whole, (before[0] + more[0], max(before[1], more[1])), len(whole))
+
+    def remembered(self, value: Any) -> Count | None:
+        kept = self._kept.get(id(value))
+        if kept is None:
+            return None
+        self._kept.move_to_end(id(value))
+        return kept[1]
+
+    def remember(self, value: Any, counted: Count, visits: int) -> None:
+        if id(value) in self._kept:
+            return
+        self._kept[id(value)] = value, counted, visits
+        self._kept_visits += visits
+        while len(self._kept) > MOST_REMEMBERED or (
+            self._kept_visits > MOST_VISITED and len(self._kept) > 1
+        ):
+            self._kept_visits -= self._kept.popitem(last=False)[1][2]
+
+
+extents: ContextVar[Extents | None] = ContextVar("agf_extents", default=None)
+"""Those of the run in this task, for whatever makes a long list of another one."""
+
+
+def dump_bounded(value: Any, most: int = LONGEST_TEXT, **options: Any) -> str:
+    """``json.dumps`` with its ``options``. Raises TooDeep for more than about ``most`` characters,
+    and what ``json.dumps`` raises."""
+    if not can_write(value, most):
+        raise TooDeep(f"it has more than {most:,} characters as text")
+    return json.dumps(value, **options)
