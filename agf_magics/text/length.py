@@ -106,9 +106,10 @@ class _Writing:
         self.left = self.MOST_OBJECTS
 
     def size(self, value: Any, room: int) -> int:
-        if isinstance(value, (str, bytes, bytearray)):
+        kind = type(value)  # never `isinstance`, which asks the object for its class too
+        if issubclass(kind, (str, bytes, bytearray)):
             return len(value) + 2
-        if type(value) in ATOMS:
+        if kind in ATOMS:
             return 8
         known = self.visited.get(id(value))
         if known is not None:
@@ -125,13 +126,13 @@ class _Writing:
         """What the text of an object may have of others: the members of a container, the arguments
         of an exception, the fields of an object whose class writes itself."""
         kind = type(value)
-        if isinstance(value, dict):
+        if issubclass(kind, dict):
             return [*dict.keys(value), *dict.values(value)]
         for container in _MEMBERS:
-            if isinstance(value, container):
+            if issubclass(kind, container):
                 return list(container.__iter__(value))
         parts: list[Any] = []
-        if isinstance(value, BaseException):
+        if issubclass(kind, BaseException):
             parts += _ARGS.__get__(value)
         elif issubclass(kind, type) or (kind.__repr__ is _PLAIN[0] and kind.__str__ is _PLAIN[1]):
             return ()
