@@ -1,4 +1,4 @@
-"""Which files of a folder a definition may name (decisions D3, D11).
+"""Which files of a folder a definition may name (decision D164).
 
 It is one rule for prompts, sources, subgraphs, attachments and the built-in file tools. A name is
 compared as the least strict file system compares it: a disguise that Linux keeps apart is the same

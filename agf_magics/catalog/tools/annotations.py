@@ -24,13 +24,21 @@ import typing_extensions
 from pydantic import ConfigDict, TypeAdapter
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import PydanticCustomError, SchemaError, SchemaValidator, core_schema
+from pydantic_core import (
+    PydanticCustomError,
+    SchemaError,
+    SchemaValidator,
+    ValidationError,
+    core_schema,
+)
 
 from ...schemas.json_schema import schema_violations
 from ...schemas.violations import describe_all
 from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
 from .settled_types import keys_schema, settled_json_type, settled_schema
+
+__all__ = ["ArgumentsModel", "ValidationError", "build", "schema_of"]
 
 Schema = dict[str, Any]
 

@@ -28,7 +28,7 @@ def invalid_names(error: BaseException) -> frozenset[str]:
 
 def errors_of(error: BaseException) -> list[Any]:
     """pydantic's list of what is wrong; empty for what a validator in a user's class raised."""
-    from pydantic_core import ValidationError  # loaded since the call of its validator
+    from .annotations import ValidationError  # loaded since the call of its validator
 
     return list(error.errors(include_url=False)) if is_a(error, ValidationError) else []
 

@@ -59,7 +59,7 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
 
 def checked_approval(question: Question, answer: Value, place: Span | None) -> Value:
     """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
-    WrongAnswer for anything else: it is neither a yes nor a denial (decision A18').
+    WrongAnswer for anything else: it is neither a yes nor a denial (decision D123).
 
     >>> checked_approval(Question("pay(5)?", approval=True), "Yes", None)
     True

@@ -45,7 +45,7 @@ class WrongAnswer(StepError):
 
 class Denied(StepError):
     """A person did not approve a call. It is a failure of the call that nothing repeats
-    (decision A18')."""
+    (decision D123)."""
 
 
 StepPath = tuple[str | int, ...]

@@ -2,7 +2,7 @@
 
 Where both surely run in one round, the graph is refused when it is loaded. Else the round is not
 begun: what it would have called is not called, and no person is asked for an answer that is lost
-(decision Y20). What only the results tell, a function that returns keys of the state, is told after
+(decision D121). What only the results tell, a function that returns keys of the state, is told after
 the round.
 """
 

@@ -23,7 +23,7 @@ ELSE = "else"
 
 class IsRoute(Computed):
     """Whether the node that an edge leaves has chosen its target; if that node chooses none,
-    whether the last router has (decision Y19)."""
+    whether the last router has (decision D125)."""
 
     __slots__ = ()
 
