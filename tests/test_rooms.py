@@ -106,6 +106,7 @@ ONLY_WHERE_USED = {
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
     "languages/pipeline/r1/closures.py": "each node of R1 has its meaning in one table",
+    "lifecycle/runs/run.py": "the handle of a run: each attribute that a person reads, with its meaning",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
@@ -114,6 +115,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "__main__._finish": "the end of a command: each kind of end is one line of output and its exit code",
     "catalog.agents.arguments": "one row for each name that an agent's parameter may have (decision A10)",
     "commands.line._options": "one pass over the words of a line, each arm a form of an option",
+    "engine.calls.call.call": "the one way of a call, in the order that matters",
     "engine.calls.subflows.call_flow": "the order of limits, grant and frame around a called flow is the point",
     "engine.linking.field_checks.check_arguments": "one walk over the arguments with all that may be wrong",
     "engine.linking.link.flow": "the names of a flow are looked up in the order in which they are told",
@@ -127,8 +129,10 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
     "languages.plan.call_reader.call": "the keys of a call are read in one place",
+    "languages.plan.document.document": "the keys of a plan's document are read in one place",
     "languages.policy.react.react": "the settings of a session are read in one place",
     "lifecycle.planning.planner.run_planner": "a planner on one page, from its first tick to its end",
+    "lifecycle.table_runs.over._check_columns": "all ways in which columns and inputs do not fit",
     "lifecycle.runs.run.__init__": "the fields of a run's handle, each with its meaning",
     "lifecycle.storage.manifest.read_manifest": "each field of a stranger's manifest is checked where it is read",
     "notebook.load": "what the extension puts into a shell, in order",

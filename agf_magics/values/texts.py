@@ -18,7 +18,7 @@ from ..text.length import can_write
 from .extent import TooDeep, count_parts
 from .value import ATOMS, CONTAINERS, OTHER_KEYS, TEXT, Value, is_json, type_name
 
-MOST_VISITED = 100_000
+MOST_SEARCHED = 100_000
 """Parts of a value that are looked at to say where a null was written."""
 
 _UNITS = {"W": 604_800, "D": 86_400, "h": 3_600, "m": 60, "s": 1}
@@ -123,6 +123,9 @@ def write_json(
     """``value`` as JSON; ``compact``: without blanks. ``otherwise``: what is written for an opaque
     part; None: it raises TypeError with the name of its type. Raises TooLong, and ValueError for
     what Python does not write: it nests too deeply, or has a number of too many digits."""
+    # An atom weighs 8, and has two characters at least with the comma after it.
+    if not can_write(value, 4 * longest):
+        raise TooLong(f"has more than {longest:,} characters")
     if not _has_only_text_keys(value):
         raise TypeError(OTHER_KEYS)
     encoder = _encoder(otherwise or _refuse, (",", ":") if compact else (", ", ": "))
@@ -230,16 +233,16 @@ def missing_at(value: Value) -> str:
 
 
 def _parts(value: Value) -> Iterator[tuple[str, Value]]:
-    """The parts of ``value`` with their paths, in order; at most `MOST_VISITED`."""
+    """The parts of ``value`` with their paths, in order; at most `MOST_SEARCHED`."""
     left: list[tuple[str, Value]] = [("", value)]
-    for _ in range(MOST_VISITED):
+    for _ in range(MOST_SEARCHED):
         if not left:
             return
         path, part = left.pop()
         yield path, part
         if type(part) is dict:
-            inner = list(part.items())[:MOST_VISITED]
+            inner = list(part.items())[:MOST_SEARCHED]
             left += [(f"{path}.{name}", one) for name, one in reversed(inner)]
         elif type(part) is list:
-            numbered = list(enumerate(part[:MOST_VISITED]))
+            numbered = list(enumerate(part[:MOST_SEARCHED]))
             left += [(f"{path}[{number}]", one) for number, one in reversed(numbered)]

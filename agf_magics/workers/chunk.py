@@ -383,14 +383,15 @@ def _answer_in(error: BaseException) -> tuple[int, str] | tuple[()]:
 def _is_writable(error: BaseException) -> bool:
     """Whether the text of an exception has an end in sight: Python writes its arguments place by
     place, and a small list with shared parts has any number of places."""
-    left: list[Any] = [error.args]
+    # Past a property of a user's class, and by the type alone: `isinstance` asks the object too.
+    left: list[Any] = [vars(BaseException)["args"].__get__(error)]
     for _ in range(MOST_WRITTEN):
         if not left:
             return True
         part = left.pop()
-        if isinstance(part, dict):
-            left += part.values()
-        elif isinstance(part, (list, tuple, set, frozenset)):
+        if issubclass(type(part), dict):
+            left += dict.values(part)
+        elif issubclass(type(part), (list, tuple, set, frozenset)):
             left += part
     return False
 

@@ -16,7 +16,7 @@ from .expressions.reading import Reader
 from .nodes.common import Built
 from .state import Keys
 
-MOST_STEPS = 1_000_000
+MOST_COMPARED = 1_000_000
 """The bound for following rounds: the nodes of all rounds that are looked at."""
 
 
@@ -45,7 +45,7 @@ class Clashes:
 
 def refuse_clashes(reader: Reader, walk: Walk) -> None:
     """graph.write-conflict: two nodes that surely run in one round write one key."""
-    room, found = MOST_STEPS, dict[Diagnostic, None]()
+    room, found = MOST_COMPARED, dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
             continue  # what follows it also follows the node before it

@@ -15,7 +15,7 @@ from ..scan import parse_at
 from .expressions.condition import Condition, condition, format_condition, parse_condition
 from .expressions.reading import ROOT, Reader
 from .expressions.tokens import Bare
-from .state import ROUTE, ROUTES
+from .state import CHOSEN_ROUTES, ROUTE
 from .words import EDGE
 
 ELSE = "else"
@@ -29,7 +29,7 @@ class IsRoute(Computed):
 
     def __init__(self, source: str, target: Scalar) -> None:
         def evaluate(frame: Frame) -> Value:
-            chosen = frame.get(ROUTES, {}).get(source, frame["state"].get(ROUTE))
+            chosen = frame.get(CHOSEN_ROUTES, {}).get(source, frame["state"].get(ROUTE))
             return bool(chosen == target.text)
 
         ref = Ref((*ROOT, ROUTE), target.span, False)

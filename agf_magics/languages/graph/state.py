@@ -60,7 +60,7 @@ YAMLGraph may leave a loop by it."""
 OF_THE_RUN = frozenset({"current_step", ROUTE, COUNTS})
 """Keys that the run itself writes: no part of its output, nor of the input of another flow."""
 
-ROUTES = "routes"
+CHOSEN_ROUTES = "routes"
 """The place in a frame, beside the state, of what each node of the last round has chosen."""
 
 IMPLICIT = (
@@ -180,7 +180,7 @@ class Joining:
         if self.counts:
             before = state.get(COUNTS) or {}
             after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
-        made = {**frame, "state": after, ROUTES: dict(_routes(written))}
+        made = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
         notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
         if noted := list(filter(None, notes)):
             made["notes"] = (*frame.get("notes", ()), *noted)

@@ -17,6 +17,7 @@ from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
+from ...languages.over import SAME
 from ...pictures.difference import diff_html, diff_text, text_difference
 from ...pictures.plain import counted, duration, line, untypeset
 from ...pictures.values import cell_text, table_html, table_text
@@ -114,12 +115,9 @@ class TableComparison:
 
     @property
     def inputs(self) -> Cells:
-        """The inputs that are no columns, as `--set` gives them, where the two runs differ."""
-        columns = _from_table(self.first) | _from_table(self.other)
-        before, after = (
-            {name: value for name, value in row.input.items() if name not in columns}
-            for row in self._pairs[0][2:]
-        )
+        """The inputs that all rows have in common, as `--set` gives them, where the two runs
+        differ."""
+        before, after = (past.input.get(SAME, {}) for past in self._past)
         names = [
             name
             for name in dict.fromkeys((*before, *after))
@@ -235,12 +233,6 @@ def _matched(
         raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
     for i, j, two, one in pairs:
         yield i, j, one, two
-
-
-def _from_table(table: RowTable) -> set[str]:
-    """The inputs that rows have from the table: the columns, also under another name. The others
-    are the same for all rows; they are what two runs over one table are often compared for."""
-    return {*table.terms.columns, *table.terms.rename}
 
 
 def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:

@@ -258,9 +258,9 @@ def _for_debugger(error: BaseException) -> TracebackType | None:
     """The frames of an error, and of what has failed its step, without ours and those of IPython:
     `%debug` and `%pdb on` begin at the innermost one, in the tool, and `up` leads to the cell.
     None: there are no others."""
-    cause = error.__cause__ if isinstance(error, StepError) else None
+    cause = cause_of(error) if is_a(error, StepError) else None
     frames: list[TracebackType] = []
-    for trace in (error.__traceback__, cause.__traceback__ if cause is not None else None):
+    for trace in (trace_of(error), trace_of(cause) if cause is not None else None):
         while trace is not None:
             frame = trace.tb_frame
             module = str(frame.f_globals.get("__name__")).partition(".")[0]
