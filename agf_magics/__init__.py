@@ -35,7 +35,8 @@ with uncollected():
     from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate
-    from .lifecycle.launch.launch import arun, find_flow, run, start
+    from .lifecycle.launch.find_flow import find_flow
+    from .lifecycle.launch.launch import arun, run, start
     from .lifecycle.past.export import export
     from .lifecycle.past.import_run import import_run
     from .lifecycle.past.past_run import PastRun

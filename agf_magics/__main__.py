@@ -59,14 +59,14 @@ from .limits.limits import Limits
 from .pictures.pages.parts import LiveLine, progress_text
 from .pictures.plain import counted, plain
 from .settings import settings
+from .text.columns import wrapped
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic
-from .text.excerpt import wrapped
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
-from .values.texts import as_json
+from .values.json_text import as_json
 from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 from ..text.diagnostics import Diagnostic
-from ..values.texts import missing_at
+from ..values.json_text import missing_at
 from ..values.value import Value
 
 told: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("told", default=None)

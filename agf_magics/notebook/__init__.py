@@ -31,7 +31,7 @@ def load(shell: Any) -> None:
     from .completion.tab import known, matcher
     from .config import AgfMagics
     from .display import rendering
-    from .explorer.explorer import close_explorers, tell_edited
+    from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
     from .magics.explain import ExplainMagics
     from .magics.history import HistoryMagics, describe_on_load
@@ -40,7 +40,7 @@ def load(shell: Any) -> None:
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
-    from .output.ask import ask_in_turn
+    from .output.input_in_turn import ask_in_turn
     from .output.place import watch_clears
 
     unload(shell)

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ..journal.codec.encoding import preview
 from ..journal.codec.json_texts import encode
-from ..values.value import CONTAINERS, Value, equal
+from ..values.extent import CONTAINERS
+from ..values.value import Value, equal
 from .plain import html, line, plain
 from .values import bounded, value_text
 

@@ -9,7 +9,7 @@ from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key
 from ..flow.step import Step
 from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
-from ..text.excerpt import cells
+from ..text.columns import cells
 from . import theme as look
 from .plain import counted, html, line, padded
 from .row_words import Tally, numbers_of, paths, tallies, times, words

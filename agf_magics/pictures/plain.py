@@ -11,7 +11,7 @@ import re
 from decimal import Decimal
 from html import escape
 
-from ..text.excerpt import cells
+from ..text.columns import cells
 
 # Control characters but newline and tab, soft hyphen, bidi marks, invisible spaces and operators,
 # surrogates, tags.

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..text.columns import wrapped
 from ..text.diagnostics import AgfError, Diagnostic
-from ..text.excerpt import wrapped
 from ..text.raised import is_a, kind_of, text_of
 from .plain import counted, details, html, plain
 

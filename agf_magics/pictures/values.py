@@ -20,9 +20,10 @@ from itertools import islice
 from json import dumps
 from typing import Any
 
-from ..text.excerpt import cells
+from ..text.columns import cells
+from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
-from ..values.value import ATOMS, Value
+from ..values.value import Value
 from .plain import counted, details, duration, html, line, padded, plain
 
 MOST_TEXT = 4_000

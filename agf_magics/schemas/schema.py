@@ -16,8 +16,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import quote
 
 from ..text.diagnostics import Diagnostic, Diagnostics
+from ..text.length import DEEPEST
 from ..text.source import Span
-from ..values.value import DEEPEST, Value, type_name
+from ..values.value import Value, type_name
 
 T = TypeVar("T")
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from .characters import hint_in, hint_near
-from .excerpt import excerpt, safe
+from .columns import safe
+from .excerpt import excerpt
 from .raised import kind_of, text_of
 from .source import Span
 from .suggestions import PLACES, join_hints

@@ -16,11 +16,7 @@ from contextvars import ContextVar
 from itertools import chain
 from typing import Any
 
-from ..text.length import ATOMS as ATOMS
-from ..text.length import DEEPEST as DEEPEST
-from ..text.length import FEW as FEW
-from ..text.length import LONGEST_TEXT, can_write
-from ..text.length import TEXT as TEXT
+from ..text.length import ATOMS, DEEPEST, FEW, LONGEST_TEXT, TEXT, can_write
 
 ROW = frozenset({dict})
 CONTAINERS = frozenset({dict, list})

@@ -17,8 +17,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from .extent import are_rows
-from .value import CONTAINERS, DEEPEST, Room, Value, copy_parts, is_json, isolate
+from ..text.length import DEEPEST
+from .extent import CONTAINERS, are_rows
+from .value import Room, Value, copy_parts, is_json, isolate
 
 IS_CHECKED = os.environ.get("AGF_CHECK_VALUES") == "1"
 """Whether each copy is compared with its value, and small values are known too. The tests run with

@@ -13,13 +13,8 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .extent import ATOMS as ATOMS
-from .extent import CONTAINERS as CONTAINERS
-from .extent import DEEPEST as DEEPEST
-from .extent import LARGEST as LARGEST
-from .extent import MANY, are_rows, count_parts, too_deep, too_large
-from .extent import TEXT as TEXT
-from .extent import TooDeep as TooDeep
+from ..text.length import ATOMS, DEEPEST, TEXT
+from .extent import CONTAINERS, LARGEST, MANY, are_rows, count_parts, too_deep, too_large
 
 Value = Any
 """Any value: an opaque one may have any type."""

@@ -18,7 +18,6 @@ import pytest
 import agf_magics as agf
 from agf_magics.__main__ import _json
 from agf_magics.catalog.digests.functions import digest_function, digest_value
-from agf_magics.engine.calls.failures import describe_exception
 from agf_magics.flow.sessions.session import format_for_model
 from agf_magics.journal.codec.encoding import encode_value, json_text, preview, to_show
 from agf_magics.journal.records.failures import _cause_json
@@ -34,10 +33,11 @@ from agf_magics.pictures.difference import shorten_pair
 from agf_magics.pictures.problems import error_text
 from agf_magics.pictures.values import value_html, value_json, value_text
 from agf_magics.text.length import can_write, weigh
-from agf_magics.values.extent import LARGEST, Extents, count_parts, dump_bounded
+from agf_magics.text.raised import describe_exception
+from agf_magics.values.extent import LARGEST, Extents, TooDeep, count_parts, dump_bounded
+from agf_magics.values.json_text import as_json
 from agf_magics.values.large import LargeValues
-from agf_magics.values.texts import as_json
-from agf_magics.values.value import TooDeep, equal, is_json, isolate, settle
+from agf_magics.values.value import equal, is_json, isolate, settle
 from agf_magics.workers.chunk import described
 from tests.counting import work
 

@@ -39,6 +39,6 @@ def test_other_json_is_read_as_ever(text: str) -> None:
 
 
 def test_the_bound_leaves_room_for_what_a_value_may_nest() -> None:
-    from agf_magics.values.value import DEEPEST
+    from agf_magics.text.length import DEEPEST
 
     assert DEEPEST_JSON >= DEEPEST

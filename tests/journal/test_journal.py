@@ -30,7 +30,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.progress.events import Warned
 from agf_magics.journal import runs as queries
-from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show, weigh
+from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show
 from agf_magics.journal.codec.pickles import NotPicklable, pickled
 from agf_magics.journal.codec.signatures import row_crc
 from agf_magics.journal.database.store import ROOM, Store
@@ -38,6 +38,7 @@ from agf_magics.lifecycle.past import past_runs
 from agf_magics.lifecycle.storage.persistence import NEWEST_KEPT, forget_old
 from agf_magics.pictures.pages.past_page import past_html, past_text
 from agf_magics.settings import settings
+from agf_magics.text.length import weigh
 from tests.engine import kept
 
 TWO = """\

@@ -24,7 +24,7 @@ from agf_magics.languages.graph import (
 from agf_magics.languages.graph.expressions import condition, tokens, values
 from agf_magics.languages.graph.expressions.tokens import LONGEST
 from agf_magics.languages.scan import Refusal
-from agf_magics.values.value import LARGEST
+from agf_magics.values.extent import LARGEST
 from tests.languages.graph_case import decoded, edge_with, format_template, found_in
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -18,7 +18,7 @@ from agf_magics.engine.calls.answers import parse_answer
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.events import Question
 from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question
-from agf_magics.notebook.output import ask
+from agf_magics.notebook.output import pending_questions
 from agf_magics.settings.settings import current
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started
 
@@ -186,18 +186,18 @@ def test_a_notebook_that_nobody_looks_at_denies_and_says_so(headless: Kernel) ->
 # --- in the explorer of a run ---
 
 
-def answered(question: Question, choose: Callable[[ask.PendingQuestion], object]) -> Any:
+def answered(question: Question, choose: Callable[[pending_questions.PendingQuestion], object]) -> Any:
     """What comes of answering ``question`` from another thread."""
 
     async def wait() -> Any:
-        pending = ask.PendingQuestion(question, asyncio.get_running_loop().create_future())
+        pending = pending_questions.PendingQuestion(question, asyncio.get_running_loop().create_future())
         try:
-            assert ask.PendingQuestion.of(question) is pending
+            assert pending_questions.PendingQuestion.of(question) is pending
             await asyncio.to_thread(choose, pending)
             return await pending.wait()
         finally:
             pending.close()
-            assert ask.PendingQuestion.of(question) is None
+            assert pending_questions.PendingQuestion.of(question) is None
 
     return asyncio.run(wait())
 
@@ -222,7 +222,7 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
 
 def test_the_document_keeps_choices_and_no_text_that_a_person_typed() -> None:
     given = [(SURE, True), (SURE, False), (COLOURS, "red"), (PAY, {"amount": 3}), (Question("Key?"), "s3cret")]
-    assert [ask.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
+    assert [pending_questions.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"
@@ -269,7 +269,7 @@ def asking(messages: list[dict[str, Any]]) -> bool:
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:
-    page = ask.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
+    page = pending_questions.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
     assert set(page) == {"text/html", "text/plain"}
     assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in page["text/html"]]
     assert page["text/plain"].endswith("→ <i>yes")

@@ -177,7 +177,8 @@ def test_updates_have_only_what_changed_and_the_last_one_has_everything(seen: Ke
 
 def test_an_explorer_that_fails_leaves_the_static_page_and_prints_nothing(seen: Kernel) -> None:
     seen.good(
-        "import agf_magics.notebook.explorer.explorer as e; tick = e.Channel.tick; e.Channel.tick = lambda self: 1 / 0"
+        "import agf_magics.notebook.explorer.run_channel as e\n"
+        "tick = e.Channel.tick\ne.Channel.tick = lambda self: 1 / 0"
     )
     cell = held(seen)
     open_gate(seen)

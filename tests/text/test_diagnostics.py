@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.text.columns import WIDTH, cells, wrapped
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError, merge_equal
-from agf_magics.text.excerpt import WIDTH, cells, excerpt, wrapped
+from agf_magics.text.excerpt import excerpt
 from agf_magics.text.source import Source
 
 LINES = st.text(st.sampled_from("ab cx:{}'\t日ｱé\u0301…\u200b"), max_size=300)

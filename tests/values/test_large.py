@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics.values.extent import TooDeep
 from agf_magics.values.large import LargeValues
-from agf_magics.values.value import TooDeep, isolate
+from agf_magics.values.value import isolate
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

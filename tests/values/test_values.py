@@ -14,16 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.values.value import (
-    DEEPEST,
-    TooDeep,
-    equal,
-    is_json,
-    is_true,
-    isolate,
-    settle,
-    type_name,
-)
+from agf_magics.text.length import DEEPEST
+from agf_magics.values.extent import TooDeep
+from agf_magics.values.value import equal, is_json, is_true, isolate, settle, type_name
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(

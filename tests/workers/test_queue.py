@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.engine.host.remote_calls import Terms
 from agf_magics.engine.threads.call_threads import Call
-from agf_magics.engine.threads.remote_calls import Terms
 from agf_magics.lifecycle.runs.run import Run
 from agf_magics.workers.backends.backend import Lost
 from agf_magics.workers.call_queue import CallQueue

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy
 
+from agf_magics.engine.host.remote_calls import Terms
 from agf_magics.engine.threads.call_threads import Call
-from agf_magics.engine.threads.remote_calls import Terms
 from agf_magics.workers.call_queue import CallQueue, RemotePool
 from agf_magics.workers.sending.functions import own_modules
 from tests.workers.in_process import InProcess

@@ -17,14 +17,7 @@ from ...text.file_names import fold, is_protected
 from ...text.suggestions import suggest
 from ...values.extent import TooDeep, dump_bounded
 from ...values.value import Value, is_json, type_name
-from .notebook_files import (
-    OWN_TOOL,
-    Found,
-    NotThere,
-    names,
-    opened,
-    refuse_runnable,
-)
+from .notebook_files import OWN_TOOL, Found, NotThere, names, opened, refuse_runnable
 
 MOST_WRITTEN = 100_000_000
 """Characters of a value that is written as JSON, which may be much smaller in memory."""

@@ -1,10 +1,9 @@
-"""The built-in tool ``sql``: a query of DuckDB over tables that a flow passes, without files and
-network (decision D68).
+"""The built-in tool ``sql``: a query of DuckDB over tables that a flow passes (decision D68).
 
 The query may come from a model, so it only computes: one SELECT, over the given frames and nothing
 else. DuckDB itself refuses files, the network and extensions, and a query cannot turn this off,
-because the configuration is locked. It runs in a thread of its own, because only `interrupt` from
-another thread ends a query.
+because the configuration is locked. It is planned and run in a process of its own (sql_process.py),
+because the planner cannot be interrupted; in a page it runs here, without a time limit.
 """
 
 from __future__ import annotations

@@ -34,14 +34,16 @@ from ...limits.grants import LAUNCHES, Grant, granted
 from ...limits.limits import shortest
 from ...schemas.schema import conform
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.length import ATOMS
 from ...text.source import Span
-from ...values.value import ATOMS, TooDeep, Value, isolate, settle
+from ...values.extent import TooDeep
+from ...values.value import Value, isolate, settle
 from ..host.loop import start_background
 from ..host.placement import has_effect, where
+from ..host.remote_calls import Terms
 from ..linking.linked import Linked
 from ..runner import AskedCall, CallSite, Recording, ShapeResult, clock
 from ..threads.awaiting import Result
-from ..threads.remote_calls import Terms
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .permission import ATTEMPTS, ask_person, permitted

@@ -1,4 +1,8 @@
-"""Exceptions of user code as failures of a step."""
+"""The errors of a call, each placed at its step.
+
+They are what user code raised, results that cannot be used, outcomes that nobody knows, and failures
+that the journal has.
+"""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from ...flow.progress.events import Question
 from ..threads.awaiting import Result, StillRunning, TimedOut, awaited, cross
 from ..threads.call_threads import Call, Workers
 from ..threads.prints import Streams
-from ..threads.remote_calls import RemoteCalls, Terms
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
+from .remote_calls import RemoteCalls, Terms
 
 __all__ = ["Asker", "Host", "NoUser"]
 

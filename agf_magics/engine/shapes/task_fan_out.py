@@ -19,8 +19,8 @@ from ...journal.records.records import CallKey, again
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..calls.streams import separate_prints
+from ..host.remote_calls import RemoteCalls
 from ..runner import CallSite, Scope, StepResult, clock, is_rescuable
-from ..threads.remote_calls import RemoteCalls
 from .elements import Elements
 
 

@@ -28,8 +28,8 @@ from ...values.value import Value, is_awaitable
 from ..calls.call import finish, permit, resources_of, start_record, value_of
 from ..host.host import TURN
 from ..host.placement import has_effect
+from ..host.remote_calls import CallPool, Placement, Terms
 from ..runner import CallSite, Scope, clock, is_rescuable, store_value
-from ..threads.remote_calls import CallPool, Placement, Terms
 from .elements import Elements
 from .one_call import OneCall
 from .open_calls import Element, OpenCalls

@@ -12,7 +12,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from ...values.value import TooDeep, Value, is_json, isolate
+from ...values.extent import TooDeep
+from ...values.value import Value, is_json, isolate
 
 _FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,})(?P<word>[^`\n]*)$", re.MULTILINE)
 

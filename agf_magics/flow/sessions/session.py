@@ -21,8 +21,10 @@ from typing import Any, Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED, kind_of
-from ...values.texts import TooLong, iso_text, write_json
-from ...values.value import TooDeep, Value, is_json, isolate, type_name
+from ...values.extent import TooDeep
+from ...values.json_text import TooLong, write_json
+from ...values.times import iso_text
+from ...values.value import Value, is_json, isolate, type_name
 from ..frame import Expr, Name
 from ..notes import warn_of_null
 

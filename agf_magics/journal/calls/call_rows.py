@@ -1,5 +1,7 @@
-"""The rows of calls: a call that starts, its digest, and the record of its outcome. And the results
-of earlier runs: a call with the same definition, inputs and function is not made again.
+"""The journal rows of one run's calls: a call that starts, its outcome, and marks.
+
+Arguments and results are made texts or signed pickles here, masked, and judged: what cannot be kept
+says why. Large parts of arguments are stored once.
 """
 
 from __future__ import annotations

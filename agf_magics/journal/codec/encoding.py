@@ -13,10 +13,10 @@ import pickle
 from typing import Any, Literal, NamedTuple
 
 from ...compat.imports import for_the_person
-from ...text.length import weigh
+from ...text.length import ATOMS, weigh
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
-from ...values.value import ATOMS, Value
+from ...values.value import Value
 from .json_texts import LONG, encode, encode_large
 from .pickles import NotPicklable, PickleTooLarge, pickled
 

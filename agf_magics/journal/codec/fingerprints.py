@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
 from ...catalog.digests.functions import digest_value
-from ...values.value import ATOMS, Value
+from ...text.length import ATOMS
+from ...values.value import Value
 from .encoding import TEXT
 
 MOST = 100_000_000

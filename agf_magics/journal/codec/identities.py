@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ...values.value import ATOMS, Value
+from ...text.length import ATOMS
+from ...values.value import Value
 from .encoding import TEXT
 
 _MARK = b"AGFI"

@@ -21,7 +21,7 @@ from typing import Any, AnyStr, NamedTuple
 from ...catalog import MASK, Tool
 from ...flow.progress import events as ev
 from ...text.diagnostics import AgfError, Diagnostic
-from ...text.length import can_write
+from ...text.length import ATOMS, DEEPEST, can_write
 from ...text.raised import (
     args_of,
     cause_of,
@@ -32,7 +32,6 @@ from ...text.raised import (
     notes_of,
     text_of,
 )
-from ...values.extent import ATOMS, DEEPEST
 from ...values.value import Value
 from ..codec.encoding import EncodedValue, encode_value, preview, to_show
 from ..codec.json_texts import encode

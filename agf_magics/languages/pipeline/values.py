@@ -15,9 +15,9 @@ from ...flow.frame import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResu
 from ...flow.steps import named_values
 from ...schemas.shapes import TEXT, Look, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError
-from ...text.length import can_write
+from ...text.length import ATOMS, can_write
 from ...text.source import Span
-from ...values.value import ATOMS, Value, is_json, type_name
+from ...values.value import Value, is_json, type_name
 from ..scan import MISSING, descend
 from .r1 import R1
 from .r1.infer import Inference, kinds_of

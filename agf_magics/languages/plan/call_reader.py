@@ -23,7 +23,7 @@ from ..documents import is_nothing
 from .calls import Background, Call, Output
 from .log.destinations import Alternatives, parse_output
 from .log.reference import KIND, canonical
-from .templates import Reader
+from .reader import Reader
 from .words import CALL
 
 

@@ -11,16 +11,18 @@ from typing import Any, Final, NamedTuple, cast
 from ...flow.expressions import Constant, NamedArguments
 from ...flow.frame import Frame, Name, Ref
 from ...text.diagnostics import StepError
+from ...text.length import ATOMS
 from ...text.names import same_name
 from ...text.source import Span
-from ...values.value import ATOMS, Value
+from ...values.value import Value
 from ..documents import advised
 from .log.destinations import Alternatives, Destination
 from .log.log import Log
 from .log.messages import read_content, rendered
 from .log.reading import found
 from .log.reference import DAGGER, Both, Either, Expression, Literal, Reference, references
-from .templates import KINDS, Reader
+from .reader import Reader
+from .suspects import KINDS
 
 Template = Any
 """A JSON value that may contain expressions."""

@@ -25,7 +25,7 @@ from ..documents import (
 )
 from .document import DocumentReader
 from .log.reference import sign_of
-from .templates import Reader
+from .reader import Reader
 from .words import PLAN, SCHEMA
 
 OF_THE_MODEL: Final = ("calls", "output")

@@ -13,7 +13,7 @@ from .log.destinations import Destination, overlap
 from .log.reference import Reference, as_written, is_mixed, references
 from .scheduling.dependencies import Dependencies, exists
 from .scheduling.storing_order import Place, above, places
-from .templates import KINDS, Suspect
+from .suspects import KINDS, Suspect
 
 _SUGGESTED = 20
 """The most unwritten references for which a similar name is searched."""

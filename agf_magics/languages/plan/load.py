@@ -22,7 +22,8 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepEr
 from ...text.source import Source
 from ...text.yaml.nodes import Fields, Items, shown
 from ...text.yaml.reader import Bounds
-from ...values.value import TooDeep, Value, isolate
+from ...values.extent import TooDeep
+from ...values.value import Value, isolate
 from ..documents import Finding, one_document
 from .calls import ASKED, Arguments, Call
 from .document import Document, DocumentReader

@@ -26,7 +26,7 @@ from ..documents import (
 )
 from .log.messages import METHOD_SLIPS, METHODS, plain_message
 from .log.reference import KIND
-from .templates import Reader
+from .reader import Reader
 
 _Message = Mapping[str, Value]
 

@@ -30,7 +30,8 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Scalar, plain
-from ...values.value import TooDeep, Value, is_json, isolate
+from ...values.extent import TooDeep
+from ...values.value import Value, is_json, isolate
 from .action_space import Delegate
 from .literals import input_field, warn_of_braces
 from .path import PARENT

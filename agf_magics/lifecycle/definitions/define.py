@@ -17,8 +17,8 @@ from ...flow.steps import Definition, Flow
 from ...languages import LANGUAGES, Language, detect_language
 from ...schemas.schema import Schema, check_schemas, resolve
 from ...settings.settings import current
+from ...text.columns import safe
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ...text.excerpt import safe
 from ...text.files import read_file
 from ...text.folder import notebook_folder
 from ...text.names import same_name

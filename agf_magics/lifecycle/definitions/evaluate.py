@@ -6,7 +6,8 @@ from ...languages import LANGUAGES
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source
 from ...text.suggestions import suggest
-from ...values.value import TooDeep, Value, settle, type_name
+from ...values.extent import TooDeep
+from ...values.value import Value, settle, type_name
 
 _READS_MESSAGES = frozenset({"reference"})
 """The expression languages whose context may be a list of messages."""

@@ -1,5 +1,5 @@
-"""Files that a definition names: opened within the notebook's folder, as definitions or as
-functions of Python files.
+"""What a definition names outside of itself: a definition file, or a function of a Python file or an
+installed module.
 
 A path is relative to the file that names it, else to the notebook's folder, and may not leave that
 folder (decision A16). A Python file is imported only if the person allows it (decision A20).

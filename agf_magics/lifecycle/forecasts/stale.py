@@ -27,7 +27,8 @@ from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..definitions.influence import dependents
 from ..input.options import RunOptions
-from ..launch.launch import find_registered, link_run
+from ..launch.find_flow import find_registered
+from ..launch.launch import link_run
 from ..past.past_run import PastRun, find_ended, find_past_run, input_again
 from ..runs.run import Run
 from ..runs.trace import Trace

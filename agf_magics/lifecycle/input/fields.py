@@ -18,7 +18,8 @@ from ...text.names import same_name
 from ...text.raised import describe_exception
 from ...text.source import Span
 from ...text.suggestions import misspelled_names, suggest
-from ...values.value import TooDeep, Value, settle, type_name
+from ...values.extent import TooDeep
+from ...values.value import Value, settle, type_name
 
 R = TypeVar("R")
 

@@ -1,5 +1,6 @@
-"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once. All of them use
-`prepare_run`.
+"""Runs are started here: `run` waits, `arun` is awaited, `start` returns at once.
+
+All of them use `prepare_run`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from ...catalog import Context, Registry, default
+from ...catalog import Registry, default
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.gate import gate, kernel_bound
@@ -19,15 +20,13 @@ from ...engine.threads.rights import rights
 from ...flow.frame import FlowInput
 from ...flow.progress.events import Event
 from ...flow.steps import Flow
-from ...languages import recognized_language
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
 from ...settings.settings import current
-from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.define import for_input, load
+from ..definitions.define import for_input
 from ..definitions.define import link_flow as link_with_files
 from ..input.fields import (
     fields_of,
@@ -40,9 +39,9 @@ from ..input.options import DEFAULTS, RunOptions, replaying
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run
 from ..storage.persistence import start_journal
-from ..storage.relink import refused
 from ..storage.reuse import reuse_results
 from .driving import run_here, start_on_engine, wait_for
+from .find_flow import _context, find_flow
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -349,57 +348,4 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     return linked_run
 
 
-def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
-    """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
-    if isinstance(flow, Flow):
-        return flow
-    if isinstance(flow, str) and flow in registry.flows:
-        return registry.flows[flow]
-    if isinstance(flow, str) and not _is_definition(flow):
-        hint = (
-            suggest(flow, registry.flows, "registered flows")
-            or "define one first: agf.define(…), or %%pipeline"
-        )
-        from ...workers.sending.losses import is_worker
-        from ...workers.sending.unsendable import STAY
-
-        if is_worker():
-            hint = f"a worker has no flows of the kernel: {STAY}"
-        if flow.endswith((".yaml", ".yml", ".json")):
-            hint = f"give a file as a Path: Path({flow!r})"
-        raise DefinitionError(
-            Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint)
-        )
-    return load(flow, registry=registry)
-
-
-def _is_definition(text: str) -> bool:
-    """Whether a text that is not the name of a registered flow is a definition, and no name that is
-    misspelt."""
-    return "\n" in text or (
-        ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
-    )
-
-
-def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
-    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
-    so that a cell that runs twice gives the same."""
-    name = flow.dialect.context
-    if name is None:
-        return None
-    if not name:
-        return Context(flow.name)
-    context = registry.contexts.named(name)
-    return Context(name, context.log) if copies else context
-
-
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
-    DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]
-
-
-__all__ = ["arun", "find_flow", "prepare_run", "run", "start", "start_run"]
+__all__ = ["arun", "prepare_run", "run", "start", "start_run"]

@@ -1,24 +1,19 @@
-"""The runs of this process and of the journal: listed, found, deleted."""
+"""The runs of this process and of the journal: listed, found by name, deleted, pruned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...flow.graph_steps import Walk
 from ...flow.progress.progress import RunLine
-from ...flow.progress.rows import Row
-from ...flow.steps import Each, Flow, Fold, Repeat, path_to
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
-from ...journal.run_calls import CallsOfElement, RunCalls
 from ...journal.runs import RunHead
 from ...pictures.plain import counted, untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
-from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.diagnostics import DefinitionError
 from ...text.names import same_name
 from ..runs.live import live
 from ..runs.run import Run
@@ -26,10 +21,7 @@ from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_r
 from ..storage.persistence import forget_old
 from ..storage.relink import refused
 from ..storage.run_names import started_at
-from .past_run import PastRun, find_named, find_past_run
-
-if TYPE_CHECKING:
-    from ..table_runs.over import Over
+from .past_run import find_named, find_past_run
 
 
 class Runs(tuple[RunLine, ...]):
@@ -180,49 +172,3 @@ def _live_line(run: Run) -> RunLine:
         tokens,
         run.cost,
     )
-
-
-def calls_of(run: Run | PastRun) -> RunCalls | None:
-    """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
-    not journaled."""
-    return RunCalls(*run._in_journal, as_definition_errors) if run._in_journal is not None else None
-
-
-def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
-    """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
-    of all loops); none for other steps. ``flow``: the flow that has the step."""
-    if not isinstance(row.step, Each | Fold | Repeat):
-        return []
-    loops = sum(
-        isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and inner is outer.body)
-        for outer, inner in pairwise(path_to(flow.body, row.step.id))
-    )
-    has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
-    return calls.elements(row, loops + has_numbers)
-
-
-def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
-    """A table with options; ``retried``: of the run with this id only the rows that failed.
-
-    Without a table, these rows are read from the journal. Raises DefinitionError."""
-    from ..table_runs.over import Over
-
-    if retried is None:
-        return Over(table=table, **options)
-    run = find_past_run(retried)
-    earlier = run.table
-    failed = [row for row in earlier.rows(earlier.failed) if not row.repeat]
-    if not failed:
-        hint = "%runs lists the runs; --over runs all rows"
-        message = f"no row of {run.run_id!r} failed"
-        raise DefinitionError(Diagnostic("over.none-failed", message, hint=hint))
-    numbers = [row.number for row in failed]
-    options = {**options, "retried": run.run_id}
-    if table is not None:
-        return Over(table=table, numbers=numbers, **options)
-    lost = next((row.number for row in failed if not row.is_whole), None)
-    if lost is not None:
-        message = f"the journal does not have all of row {lost:,} of {run.run_id!r}"
-        hint = "give the table again: add --over TABLE"
-        raise DefinitionError(Diagnostic("over.lost-row", message, hint=hint))
-    return Over(table=[earlier.input_of(row) for row in failed], names=numbers, **options)

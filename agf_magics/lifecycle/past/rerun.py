@@ -34,7 +34,8 @@ from ...values.value import Value
 from ..definitions.influence import reached
 from ..input.options import DEFAULTS, RunOptions
 from ..launch.driving import start_on_engine, wait_for
-from ..launch.launch import find_registered, prepare_run
+from ..launch.find_flow import find_registered
+from ..launch.launch import prepare_run
 from ..runs.run import Run
 from ..storage.lookup import unpickled
 from ..storage.relink import refused

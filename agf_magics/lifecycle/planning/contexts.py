@@ -13,7 +13,8 @@ from ...languages.plan.log.lines import format_lines, parse_lines
 from ...languages.plan.log.reference import parse, references
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import Source
-from ...values.value import TooDeep, Value, settle, type_name
+from ...values.extent import TooDeep
+from ...values.value import Value, settle, type_name
 from ..definitions.define import source_of
 
 

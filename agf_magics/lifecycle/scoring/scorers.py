@@ -21,7 +21,7 @@ from ...text.suggestions import suggest
 from ...values.tables.rows import ValueRows
 from ...values.value import Value, settle, type_name
 from ..launch import launch
-from ..launch.launch import find_flow
+from ..launch.find_flow import find_flow
 from ..past.past_run import PastRun, find_named
 from ..runs.run import Run
 from ..table_runs.over import Over

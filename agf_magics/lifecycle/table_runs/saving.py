@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...values.json_text import write_json
 from ...values.opaque import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
 from ...values.tables.data_frames import table_of_columns, write_parquet
-from ...values.texts import is_missing, iso_text, write_json
+from ...values.times import is_missing, iso_text
 from ...values.value import Value, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...catalog import Registry
 from ...pictures.plain import plain
-from ..explorer.explorer import open_again
+from ..explorer.run_channel import open_again
 from ..output.output import receive_while_busy
 from .problems import LONGEST_CELL, problems_of
 from .shift_tab import MOST_TOOLTIP, describe

@@ -19,9 +19,9 @@ from ...lifecycle.input.prompt import ask_at_prompt
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.run import Run
 from ...values.value import Value
-from ..output.ask import PendingQuestion, describe_answer, frozen
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot
+from ..output.pending_questions import PendingQuestion, describe_answer, frozen
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
@@ -91,7 +91,7 @@ class _OwnExplorer:
     _lock = threading.Lock()
 
     def __init__(self, run: Run) -> None:
-        from ..explorer.explorer import Channel
+        from ..explorer.run_channel import Channel
 
         self._run, self._count = run, 0
         self._channel = Channel(run, True, lambda _: None)

@@ -25,8 +25,8 @@ from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run, RunInterrupted
 from ...pictures.plain import line, plain
+from ...text.columns import wrapped
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
-from ...text.excerpt import wrapped
 from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting

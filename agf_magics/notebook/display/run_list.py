@@ -19,8 +19,9 @@ from ...pictures.pages.past_page import Listed, runs_page, runs_table
 from ...pictures.plain import counted, line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
-from ..explorer.explorer import close_explorer, open_run
+from ..explorer.open_views import close_explorer
 from ..explorer.protocol import Json, Requests
+from ..explorer.run_channel import open_run
 from ..output.output import show
 from .run_comparison import compare_runs, placed
 from .view import show_over

@@ -28,15 +28,15 @@ from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, 
 from ...pictures.plain import duration, html, line
 from ...pictures.row_words import activity, reports, share_of, words
 from ..config import AgfMagics
-from ..explorer.explorer import close_explorer, new_mark, open_explorer
+from ..explorer.open_views import close_explorer, new_mark, open_explorer
 from ..explorer.protocol import Json, Requests
-from ..output.ask import PendingQuestion
 from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
+from ..output.pending_questions import PendingQuestion
 
 if TYPE_CHECKING:
-    from ..explorer.explorer import Channel
+    from ..explorer.run_channel import Channel
 
 CLOCK = 1.0
 """Seconds after which a page is rendered again without an event, for its durations."""
@@ -225,7 +225,7 @@ class Explorer(Page):
         mark: str = "",
     ) -> Channel:
         """Open an explorer."""
-        from ..explorer.explorer import Channel
+        from ..explorer.run_channel import Channel
 
         return open_explorer(lambda: Channel(run, hears, show, draw, mark))
 
@@ -250,7 +250,7 @@ def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None
     """Show a static page. A view of the page's script draws over it where it can (see
     `Answers`)."""
     if is_watched(shell) and not in_frames():
-        from ..explorer.explorer import Answers
+        from ..explorer.open_views import Answers
 
         with contextlib.suppress(Exception):  # the widgets of this environment do not work
             page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)

@@ -15,7 +15,7 @@ from ...flow.steps import Flow
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
-from ...lifecycle.past.past_runs import calls_of, elements_of
+from ...lifecycle.past.calls_of_run import calls_of, elements_of
 from ...lifecycle.runs.run import Run
 from ...pictures.plain import duration, line, plain
 from ...pictures.problems import format_exception

@@ -20,7 +20,7 @@ from ...flow.progress.rows import Row, key_of
 from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
-from ...lifecycle.past.past_runs import calls_of
+from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, status

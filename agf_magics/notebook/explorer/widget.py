@@ -16,9 +16,10 @@ from ...lifecycle.runs.run import Run
 from ...pictures.diagram import Diagram
 from ...pictures.pages.updates import Updates, describe_tree
 from ...pictures.plain import line
-from .explorer import Answers, Channel
+from .open_views import Answers
 from .protocol import Json, Refused
 from .requests import describe_definition, picture_json
+from .run_channel import Channel
 
 if TYPE_CHECKING:
     from .model import Model

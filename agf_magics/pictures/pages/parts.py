@@ -20,13 +20,13 @@ from ...flow.progress.events import Question, format_path
 from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.rows import Key, Row, Usage, key_of
 from ...flow.questions import long_arguments
-from ...text.excerpt import cells
+from ...text.columns import cells
 from .. import theme as look
-from ..folds import folds_html
 from ..plain import counted, details, duration, html, line, money, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
 from ..values import WRAP, bounded
+from .collapsed_rows import folds_html
 
 LONGEST_ARGUMENT = 20_000
 """Characters of an argument of a call to approve; `Question.arguments` has all."""

@@ -16,9 +16,11 @@ from contextlib import suppress
 from typing import Any
 
 from ...compat.imports import installed_only
+from ...text.length import ATOMS, TEXT
+from ..json_text import write_json
 from ..opaque import is_array
-from ..texts import is_missing, is_numpy_time, write_json
-from ..value import ATOMS, TEXT, Value
+from ..times import is_missing, is_numpy_time
+from ..value import Value
 
 LONGEST_CELL = 1_000_000_000
 """Characters of a cell as JSON."""

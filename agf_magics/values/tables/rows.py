@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
-from ..texts import duration_seconds, is_missing, iso_text
+from ..times import duration_seconds, is_missing, iso_text
 from ..value import Value, settle, type_name
 
 PAGE = 1_000

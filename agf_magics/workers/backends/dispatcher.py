@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from ...engine.threads.remote_calls import Placement
+from ...engine.host.remote_calls import Placement
 from ...text.diagnostics import Diagnostic
 from .backend import LOSSES, Cancel, Lost, WorkerBackend, nothing
 from .chunk_size import ChunkSize

@@ -16,12 +16,13 @@ from typing import Any
 
 from ....flow.notes import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
-from ....text.length import can_write
+from ....text.length import ATOMS, can_write
 from ....text.raised import args_of, describe_exception, is_a, text_of
 from ....text.source import Span
 from ....text.yaml.nodes import shorten
-from ....values.texts import is_missing, is_numpy_time, iso_text
-from ....values.value import ATOMS, LARGEST, Value, equal, is_json, type_name
+from ....values.extent import LARGEST
+from ....values.times import is_missing, is_numpy_time, iso_text
+from ....values.value import Value, equal, is_json, type_name
 from ...scan import MISSING, descend
 
 LARGE = 1 << 64

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ....values.value import TEXT, Value, equal
+from ....text.length import TEXT
+from ....values.value import Value, equal
 from ..state import Failed, State, SubgraphState, Write
 from .python_tools import ShellTool
 

@@ -17,11 +17,13 @@ from ....flow.frame import Frame
 from ....flow.notes import warn_of_null
 from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
+from ....text.length import ATOMS
 from ....text.source import Text
 from ....text.yaml.nodes import shorten
 from ....values.extent import REMEMBERED, extents
-from ....values.texts import TooLong, iso_text, write_json
-from ....values.value import ATOMS, Value, equal_within, is_true, type_name
+from ....values.json_text import TooLong, write_json
+from ....values.times import iso_text
+from ....values.value import Value, equal_within, is_true, type_name
 from ...scan import MISSING, descend
 from .failures import (
     Failure,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....text.length import ATOMS
 from ....text.suggestions import join_hints, suggest
-from ....values.value import ATOMS, Value, type_name
+from ....values.value import Value, type_name
 from .hints import FUNCTIONS, USE_A_TOOL, method_hint
 from .nodes import STORES, Path, spelling
 

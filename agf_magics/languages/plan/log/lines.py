@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ....text.diagnostics import DefinitionError, Diagnostic
-from ....text.length import can_write
+from ....text.length import DEEPEST, can_write
 from ....text.source import Source
-from ....values.value import DEEPEST, Room, Value, copy_parts, is_json
+from ....values.value import Room, Value, copy_parts, is_json
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")

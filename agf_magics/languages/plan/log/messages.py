@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ....text.diagnostics import DefinitionError
+from ....text.length import DEEPEST
 from ....text.source import Source
-from ....values.value import DEEPEST, Value
+from ....values.value import Value
 from ...scan import MISSING, descend
 from .destinations import Alternatives, parse_output
 

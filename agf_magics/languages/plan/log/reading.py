@@ -11,7 +11,8 @@ from ....flow.frame import Frame, Ref
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Source, Text
 from ....text.suggestions import suggest
-from ....values.value import TooDeep, Value, isolate, type_name
+from ....values.extent import TooDeep
+from ....values.value import Value, isolate, type_name
 from ...scan import MISSING
 from .log import Log
 from .reference import Expression, Reference, as_written, parse, references

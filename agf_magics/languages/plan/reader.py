@@ -1,58 +1,20 @@
-"""Reads the values of a plan's document: texts that begin like a reference are references, all
-others are text.
-"""
+"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar
 
 from ...text.diagnostics import DefinitionError, Diagnostics
-from ...text.source import Source, Span
-from ...text.suggestions import join_hints
+from ...text.source import Span
 from ...text.yaml.nodes import Node, Scalar, read_scalars
 from ...values.value import Value
 from .. import documents
 from ..documents import Key, Kind
-from .log.reference import DAGGER, KIND, canonical, parse
-
-KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
-"""The kinds that ``$`` may precede in addition to those of the document's own messages."""
-
-_LONGEST = 200
-"""The most characters of a text that may be a whole reference without its sign."""
-
-_PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
-_BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
-_NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
-_PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
-_COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
-_UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
-"""A whole reference, or the first one of a fallback."""
-_FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
-"""A variable in the notation of GitHub Actions, of Jinja or of a shell."""
-_PUNCTUATION = ".,;:!?"
-
-
-class Suspect(NamedTuple):
-    """A text that may be meant as a reference."""
-
-    reference: str
-    """As it should be written."""
-    kind: str
-    first: str
-    """The first part of its path."""
-    form: Literal["whole", "part", "computed", "kind"]
-    """Whether the text is nothing else, contains other text, is an arithmetic expression, or begins
-    with a sign and a kind that does not exist."""
-    marked: bool
-    """Whether it has braces or a sign, or is in the output: ``input.word`` may be the name of a
-    file, and ``$HOME`` a text."""
-    text: str
-    span: Span
+from .log.reference import DAGGER, canonical, parse
+from .suspects import _BEGINS, KINDS, Suspect, _hint, _suspects
 
 
 class Reader(documents.Reader):
@@ -146,41 +108,3 @@ class Reader(documents.Reader):
             with suppress(DefinitionError):  # `template` reports it
                 return canonical(node)
         return node.value
-
-
-def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
-    """What in a text may be meant as a reference (decision P21)."""
-    text = node.text
-    if unknown := _UNKNOWN.match(text):
-        kind, path = unknown.groups()
-        span = node.locate(unknown.start(1) - 1, unknown.end(2))
-        yield Suspect(f"{kind}{path}", kind, path, "kind", bool(path), text, span)
-        return
-    inner = text.strip()
-    braces = inner.startswith(("{", "${")) and inner.endswith("}")
-    inner = inner.strip("${} \t\n").lstrip(DAGGER) if braces else text
-    found = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
-    if found is not None and found[1] in kinds and not inner[: found.start()].strip("( "):
-        reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
-        with suppress(DefinitionError):
-            parse(Source("", reference).span())
-            yield Suspect(reference, found[1], found[2], "whole", braces, text, node.span)
-            return
-    if found is not None and found[1] not in kinds and _FOREIGN.fullmatch(text):
-        yield Suspect(inner, found[1], found[2], "kind", True, text, node.locate(0, len(text)))
-        return
-    computed = _COMPUTES.match(text)
-    for part in (computed,) if computed else _PART.finditer(text):
-        if part[1] in kinds:
-            path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
-            span = node.locate(part.start(), part.end(3) if computed else part.end())
-            form: Literal["part", "computed"] = "computed" if computed else "part"
-            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, not computed, text, span)
-
-
-def _hint(hint: str | None, text: str) -> str | None:
-    """A hint, and for a sentence how to write text that begins with a sign."""
-    if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
-        return hint
-    start = text.strip()[:20]
-    return join_hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")

@@ -1,11 +1,11 @@
-"""What the engine needs of a pool that makes calls elsewhere: `workers.call_queue` implements it."""
+"""What the engine needs of workers that make its calls: `workers.call_queue` implements it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from .call_threads import Call
+from ..threads.call_threads import Call
 
 C = TypeVar("C", bound=Call)
 C_contra = TypeVar("C_contra", bound=Call, contravariant=True)
@@ -40,11 +40,18 @@ class CallPool(Protocol[C_contra]):
     """The calls of one fan-out on workers."""
 
     @property
-    def halted(self) -> bool: ...
+    def halted(self) -> bool:
+        """Whether calls wait for a `hand` that resumes, after a failure was reported."""
+
     def hand(
         self, calls: Sequence[C_contra], first: Sequence[C_contra] = (), resumes: bool = True
-    ) -> None: ...
-    def close(self) -> None: ...
+    ) -> None:
+        """Make ``calls`` after those that wait, and ``first`` before them. ``resumes``: the failures
+        that were reported have been handled, so that waiting calls may start."""
+
+    def close(self) -> None:
+        """Start no further call; those that have started end."""
+
     @property
     def wanted(self) -> int:
         """The number of calls that should have started and not ended, so that no lane waits."""

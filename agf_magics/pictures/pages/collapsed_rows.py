@@ -1,7 +1,7 @@
-"""The steps of a large run in folds: some hundred short lines each, with their totals in the title.
+"""Many steps of a run as collapsed groups, with their totals in the title.
 
 A page of a run has at most 1 MB, whatever the number of its steps. A row of a table has 600 bytes,
-a line of a fold 60.
+a line of a group 60.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..flow.progress.rows import Row
-from .plain import counted, details, duration, html, line
-from .row_words import times, words
-from .theme import kind, state
+from ...flow.progress.rows import Row
+from ..plain import counted, details, duration, html, line
+from ..row_words import times, words
+from ..theme import kind, state
 
 GROUP = 100
 """Steps of a fold."""

@@ -1,33 +1,16 @@
-"""Questions in the notebook: typed while a cell waits, answered in the explorer of a background run.
-
-`input` works in a cell that waits, in every kernel, where only some kernels receive the clicks of a
-page. For a background run no cell waits for input: its explorer has a field for each open question,
-and the document only the question and its answer as text.
-"""
+"""The open questions of background runs: answered in the explorer, and shown with their answer as text."""
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import ExitStack
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...engine.host.prompts import in_turn
 from ...flow.progress.events import Question
 from ...lifecycle.input.prompt import format_question
 from ...pictures.plain import html, line
 from ...values.value import Value
-
-
-def ask_in_turn(undo: ExitStack, shell: Any) -> None:
-    """Let `input` of the kernel ask one thread at a time. Set on the kernel: it gives a new `input` to
-    each cell, also while a run of an earlier cell goes on, in which nobody can type."""
-    kernel = getattr(shell, "kernel", None)
-    for name in ("raw_input", "getpass"):
-        if kernel is not None and hasattr(kernel, name):
-            setattr(kernel, name, in_turn(getattr(kernel, name), in_background=False))
-            undo.callback(delattr, kernel, name)
 
 
 class PendingQuestion:

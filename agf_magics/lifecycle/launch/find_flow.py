@@ -1,0 +1,66 @@
+"""The flow that a person means: the flow itself, a registered name, a file, or the text of a definition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...catalog import Context, Registry
+from ...flow.steps import Flow
+from ...languages import recognized_language
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.suggestions import suggest
+from ..definitions.define import load
+from ..storage.relink import refused
+
+
+def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
+    """The flow itself, or the one with a registered name, of a file, or of a definition's text."""
+    if isinstance(flow, Flow):
+        return flow
+    if isinstance(flow, str) and flow in registry.flows:
+        return registry.flows[flow]
+    if isinstance(flow, str) and not _is_definition(flow):
+        hint = (
+            suggest(flow, registry.flows, "registered flows")
+            or "define one first: agf.define(…), or %%pipeline"
+        )
+        from ...workers.sending.losses import is_worker
+        from ...workers.sending.unsendable import STAY
+
+        if is_worker():
+            hint = f"a worker has no flows of the kernel: {STAY}"
+        if flow.endswith((".yaml", ".yml", ".json")):
+            hint = f"give a file as a Path: Path({flow!r})"
+        raise DefinitionError(
+            Diagnostic("flow.unknown-flow", f"no flow {flow!r} is registered", hint=hint)
+        )
+    return load(flow, registry=registry)
+
+
+def _is_definition(text: str) -> bool:
+    """Whether a text that is not the name of a registered flow is a definition, and no name that is
+    misspelt."""
+    return "\n" in text or (
+        ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
+    )
+
+
+def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
+    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
+    so that a cell that runs twice gives the same."""
+    name = flow.dialect.context
+    if name is None:
+        return None
+    if not name:
+        return Context(flow.name)
+    context = registry.contexts.named(name)
+    return Context(name, context.log) if copies else context
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]

@@ -1,0 +1,32 @@
+"""The calls of a run, of this process or of the journal, and those of the elements of a step."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ...flow.graph_steps import Walk
+from ...flow.progress.rows import Row
+from ...flow.steps import Each, Flow, Fold, Repeat, path_to
+from ...journal.database.errors import as_definition_errors
+from ...journal.run_calls import CallsOfElement, RunCalls
+from ..runs.run import Run
+from .past_run import PastRun
+
+
+def calls_of(run: Run | PastRun) -> RunCalls | None:
+    """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
+    not journaled."""
+    return RunCalls(*run._in_journal, as_definition_errors) if run._in_journal is not None else None
+
+
+def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:
+    """The elements of a fan-out, the iterations of a loop, or the sessions of a model (one outside
+    of all loops); none for other steps. ``flow``: the flow that has the step."""
+    if not isinstance(row.step, Each | Fold | Repeat):
+        return []
+    loops = sum(
+        isinstance(outer, Fold | Repeat | Walk) or (isinstance(outer, Each) and inner is outer.body)
+        for outer, inner in pairwise(path_to(flow.body, row.step.id))
+    )
+    has_numbers = not (isinstance(row.step, Repeat) and row.step.session)
+    return calls.elements(row, loops + has_numbers)

@@ -1,0 +1,111 @@
+"""The views that are open in the page: the last ones; an older one becomes the static page again."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections import deque
+from collections.abc import Callable
+from typing import TypeVar
+
+from .calls import reply_to
+from .protocol import Json, Requests
+
+MOST_OPEN = 10
+
+
+class Answers:
+    """The kernel's end of a view, as of a list of runs: what it begins with, and the answers to its
+    requests, by their names. `Channel` is that of a run, which changes."""
+
+    def __init__(
+        self, begin: Json, requests: Requests, alone: bool = False, mark: str = ""
+    ) -> None:
+        """``alone``: see `Model.of`. ``mark``: of the page over which it draws; default: a new
+        one."""
+        self._begin, self._answers = begin, requests
+        self.mark = mark or new_mark()
+        """The class of the element over which the page draws."""
+        from .model import Model  # here: the widgets take half of the time of %load_ext
+
+        self.model = Model.of(self, alone)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether what it shows no longer changes."""
+        return True
+
+    @property
+    def can_rerun(self) -> bool:
+        """Whether the page may compare it with the definitions and functions of now."""
+        return False
+
+    def start(self) -> Json:
+        """Everything that a page needs to show it."""
+        return {"id": self.mark} | self._begin
+
+    def requests(self) -> Requests:
+        """What the page may ask now."""
+        return self._answers
+
+    def receive(self, message: Json) -> None:
+        """Answer a request of the page."""
+        self.send(reply_to(message, {"later": _later, **self.requests()}))
+
+    def send(self, message: Json) -> None:
+        """Send a message to the page."""
+        self.model.send({"mark": self.mark, **message})
+
+    def close(self, tell: bool = True) -> None:
+        """``tell``: whether the page gets a message; False if another explorer is opened next,
+        whose message has it."""
+        self.model.leave(self, tell)
+
+
+def _later(_: Json) -> Json:
+    from .model import later_script  # here: the widgets take half of the time of %load_ext
+
+    return {"code": later_script()}
+
+
+def new_mark() -> str:
+    """The class of an element over which an explorer will draw."""
+    return f"agf-{secrets.token_hex(8)}"
+
+
+E = TypeVar("E", bound=Answers)
+
+_open: deque[Answers] = deque()
+
+
+def open_explorer(make: Callable[[], E]) -> E:
+    """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of
+    a run that has ended."""
+    while len(_open) >= MOST_OPEN:
+        oldest = next((one for one in _open if one.has_ended), _open[0])
+        _open.remove(oldest)
+        oldest.close(tell=False)
+    made = make()
+    _open.append(made)
+    return made
+
+
+def tell_edited(result: object) -> None:
+    """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
+    failure must not print into the cell."""
+    with contextlib.suppress(Exception):
+        for model in {one.model for one in list(_open) if one.can_rerun}:
+            model.send({"type": "edited"})
+
+
+def close_explorers() -> None:
+    """Close all explorers."""
+    while _open:
+        _open.popleft().close()
+
+
+def close_explorer(mark: str) -> None:
+    """Close the explorer that draws over the elements of the class ``mark``, if it is open."""
+    for explorer in [one for one in _open if one.mark == mark]:
+        _open.remove(explorer)
+        explorer.close()

@@ -1,0 +1,251 @@
+"""The channel of one run to the explorer in the page: what it asks, and what changed.
+
+An explorer has all steps of a run, live or past, its picture, its timeline and each value. The
+document only ever has the static page of the run, in an element of a class of its own. The page's
+script finds that element and draws over it, so a saved notebook has no widget: without a kernel, or
+where the script cannot find the element, the static page shows. The kernel sends a message only if
+something has changed.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from IPython import get_ipython
+
+from ...catalog import default
+from ...engine.runner import clock
+from ...flow.questions import question_mark
+from ...lifecycle.input.options import RunOptions
+from ...lifecycle.past.past_runs import runs
+from ...lifecycle.past.rerun import rerun_from
+from ...lifecycle.past.resume import resume_run
+from ...lifecycle.runs.run import Run
+from ...pictures.pages.updates import Update, Updates, describe_tree
+from ...pictures.plain import line
+from ...text.diagnostics import DefinitionError
+from ..config import has_notices
+from ..output.output import Bundle, accompany
+from ..output.pending_questions import PendingQuestion
+from .calls import MOST_WHY
+from .explorer import COUNTERS, LONG
+from .open_views import Answers, open_explorer
+from .opening import open_call
+from .protocol import AnyRun, Json, Refused, Requests
+
+COMPLETE = 5.0
+"""Seconds after which an update has all rows, if anything changed: a page that missed a message is
+then right again."""
+
+
+MOST_ANSWER = 100_000
+"""Characters of an answer."""
+
+
+class Channel(Answers):
+    """The messages between the kernel and the page about one run. Its methods may be called by any
+    thread."""
+
+    def __init__(
+        self,
+        run: AnyRun,
+        hears: bool,
+        show: Callable[[Run], object],
+        draw: bool = False,
+        mark: str = "",
+        alone: bool = False,
+    ) -> None:
+        """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
+        static page of a run that this explorer started into the output. ``draw``: whether the
+        picture is shown first. ``mark``, ``alone``: see `Answers`."""
+        self.run, self.hears, self._show, self._draw = run, hears, show, draw
+        self._lock = threading.RLock()
+        self._updates = Updates(run.progress)
+        self._seen = -1
+        self._sent = 0
+        """The number of the last update: a page that misses one asks for everything."""
+        self._opened = self._completed = time.monotonic()
+        self._counted = 0.0
+        self._head: Update = {}
+        """What the pages know of the run itself: an update has only what changed."""
+        self._context = contextvars.copy_context()
+        super().__init__({}, {}, alone, mark)  # last: the page is told how it begins
+
+    def start(self) -> Json:
+        """The tree and all rows."""
+        with self._lock:
+            progress = self.run.progress
+            update = Updates(progress).complete(
+                clock()
+            )  # ours knows what the pages that are open have
+            return {
+                "tree": describe_tree(progress),
+                "update": {"n": self._sent, **self._described(update)},
+                "hears": self.hears,
+                "draw": self._draw,
+                "id": line(self.run.run_id, 90),
+                "notices": getattr(self.run, "background", False) and has_notices(get_ipython()),
+            }
+
+    def tick(self) -> None:
+        """Send the changes since the last update."""
+        with self._lock:
+            changes = self.run.progress.changes
+            if changes == self._seen:
+                return
+            now = time.monotonic()
+            counters = now - self._counted >= COUNTERS * (1 + (now - self._opened > LONG))
+            if counters:
+                self._seen, self._counted = changes, now
+            if now - self._completed >= COMPLETE:
+                self._completed, self._head = now, {}
+                update: Update | None = self._updates.complete(clock())
+            else:
+                update = self._updates.changes(clock(), counters)
+            if update is not None:
+                self._send_update(update)
+
+    def finish(self) -> None:
+        """Send the end: after it every kernel receives requests."""
+        with self._lock:
+            self.hears, self._head = True, {}
+            self._send_update(self._updates.complete(clock()))
+
+    @property
+    def can_rerun(self) -> bool:
+        return "rerun" in self._actions()
+
+    @property
+    def has_ended(self) -> bool:
+        return not isinstance(self.run, Run) or self.run.done
+
+    @property
+    def widget_view(self) -> Bundle:
+        """The explorer as a widget, for front ends whose script cannot find an element of the
+        document."""
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model.model_id}
+        return {"application/vnd.jupyter.widget-view+json": view}
+
+    def _send_update(self, update: Update) -> None:
+        self._sent += 1
+        described = self._described(update)
+        changed = {
+            name: value for name, value in described.items() if self._head.get(name, ...) != value
+        }
+        self._head = {**described, "rows": ..., "edges": ...}
+        self.send({"type": "update", "n": self._sent, **changed})
+
+    def _described(self, update: Update) -> Update:
+        return {**update, "can": self._actions(), "hears": self.hears}
+
+    def _answer_question(self, given: dict[str, Any]) -> None:
+        """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
+        Refused."""
+        where, text, choice = given.get("where"), given.get("text"), given.get("choice")
+        # By its mark too: the page may still show the question before it at the same step.
+        asked = [
+            one
+            for one in list(self.run.progress.asked.values())
+            if line(one.where, 100) == where and question_mark(one) == given.get("mark")
+        ]
+        pending = PendingQuestion.of(asked[0]) if asked else None
+        if pending is None:
+            raise Refused("this question is not open here: answer it in the cell that asks")
+        is_text = isinstance(text, str) and pending.answer(text[:MOST_ANSWER])
+        if not is_text and not (type(choice) is int and pending.choose(choice)):
+            raise Refused(f"this is not an answer to the question: {line(asked[0].text, 200)}")
+
+    def _actions(self) -> list[str]:
+        """The buttons that do something now."""
+        run = self.run
+        if isinstance(run, Run) and not self.has_ended:
+            answers = ["answer"] if run.background else []
+            return (
+                ["cancel", *answers, *(["moments"] if run.journal is not None else [])]
+                if self.hears
+                else []
+            )
+        return [
+            *(["resume"] if run.how_to_continue else []),
+            *(["rerun", "moments"] if run._in_journal is not None else []),
+        ]
+
+    def requests(self) -> Requests:
+        """What the page may ask: those of `requests_of`, and those that act."""
+        from .requests import requests_of
+
+        run, again = self.run, RunOptions(background=True, stream=True)
+        cancel = {"cancel": lambda _: run.cancel("Cancel button")} if isinstance(run, Run) else {}
+
+        def rerun(given: Json) -> None:
+            self.follow(lambda: rerun_from(run, str(given.get("step")), options=again))
+
+        def opened(given: Json) -> Json:
+            step = str(given.get("step"))
+            return open_call(get_ipython(), default(), run.run_id, step)._asdict()
+
+        return {
+            **requests_of(run),
+            **cancel,
+            "start": lambda _: self.start(),
+            "answer": self._answer_question,
+            "resume": lambda _: self.follow(lambda: resume_run(run.run_id, options=again)),
+            "rerun": rerun,
+            "open": opened,
+        }
+
+    def follow(self, start: Callable[[], Run]) -> None:
+        """Start a run in the background and show it here. A name of the person's for the run that
+        was shown is now one for the new run."""
+        run = self._context.copy().run(start)
+        names = getattr(get_ipython(), "user_ns", {})
+        for name in [name for name, value in list(names.items()) if value is self.run]:
+            if not name.startswith("_"):
+                names[name] = run
+        with self._lock:
+            self.run, self._updates, self._seen, self._head = run, Updates(run.progress), -1, {}
+            self._sent += 1
+            self._opened = time.monotonic()
+            self.send({"type": "run", **self.start()})
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Send the changes of a run that goes on until its end."""
+        run = self.run
+        if not isinstance(run, Run):
+            return
+
+        def close() -> None:
+            self.finish()
+            self._show(run)
+
+        self._context.copy().run(accompany, run, 0.1, self.tick, close, "agf-explorer")
+
+
+_MARK = re.compile("agf-[0-9a-f]{16}")
+
+
+def open_run(run_id: str, mark: str = "") -> Channel:
+    """Open the explorer of a run, live or of the journal. ``mark``: see `Channel`. Raises
+    DefinitionError if there is no such run."""
+    run = runs(run_id)
+    channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
+    channel.keep_up()
+    return channel
+
+
+def open_again(run_id: str, mark: str) -> str:
+    """Draw an explorer over the page of a run that an earlier kernel has left in the document.
+    Returns why it cannot, or an empty text."""
+    if not _MARK.fullmatch(mark):
+        return "this page has no place for an explorer"
+    try:
+        open_run(run_id, mark)
+    except DefinitionError as error:
+        return line(error.diagnostic.message, MOST_WHY)
+    return ""
