@@ -177,11 +177,15 @@ class Session:
             return ()
 
     def failed(self, error: BaseException, block: Block) -> None:
+        if isinstance(error, KeyboardInterrupt):  # of a run: what it says is in the run's error
+            error = getattr(error, "run").error  # noqa: B009
         found = getattr(error, "diagnostics", None) or [getattr(error, "diagnostic", None)]
         if found == [None]:
             raise AssertionError(f"{block.text}\nraised {error!r}") from error
         when = "error when defined"
-        if found[0].code.startswith(("settings.", "replay.")) and not isinstance(error, agf.StepError):
+        if found[0].code.startswith(("settings.", "replay.", "over.not-stored", "over.cannot-hold")) and not isinstance(
+            error, agf.StepError
+        ):
             when = "error when read"
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"

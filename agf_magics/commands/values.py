@@ -18,7 +18,7 @@ from typing import Any, TextIO, TypeVar
 
 from ..engine.runner import Recording
 from ..lifecycle.past import past_run as kept_runs
-from ..lifecycle.table_runs.retried_rows import chosen_rows
+from ..lifecycle.past.retried_rows import chosen_rows
 from ..limits.limits import Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file

@@ -145,6 +145,9 @@ class _Writing:
         return parts + _slots(value)
 
 
+_OF_PYTHON_CODE = 1 << 9
+"""The flag of a class that a `class` statement made (Py_TPFLAGS_HEAPTYPE)."""
+
 _MEMBERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
 _PLAIN: tuple[Any, Any] = (object.__repr__, object.__str__)
 _ARGS: Any = BaseException.__dict__["args"]
@@ -153,6 +156,8 @@ _ARGS: Any = BaseException.__dict__["args"]
 def _slots(value: Any) -> list[Any]:
     fields = []
     for kind in type.__dict__["__mro__"].__get__(type(value)):
+        if not kind.__flags__ & _OF_PYTHON_CODE:
+            continue  # no text of Python's own has, say, the module that an AttributeError is about
         for descriptor in vars(kind).values():
             if type(descriptor) is MemberDescriptorType:
                 with suppress(AttributeError):  # never set

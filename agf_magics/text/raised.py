@@ -27,6 +27,9 @@ _MEMBERS = vars(BaseExceptionGroup)["exceptions"]
 RAISED = (Exception, SystemExit)
 """What code of a user may raise that runs inside of ours: anything but the interrupt of a person."""
 
+LONGEST_READ = 100_000_000
+"""Characters of a text that Python may write, to be cut then."""
+
 MOST = 500
 """Characters of the text of an exception in a message."""
 
@@ -62,7 +65,7 @@ def attribute(thing: object, name: str, otherwise: Any = None) -> Any:
 def text_of(error: object, otherwise: str | None = None) -> str:
     """Its text. If that cannot be read: ``otherwise``; None: what says so. A text without end, of
     arguments whose parts stand in many places, is not written."""
-    if not can_write(error):
+    if not can_write(error, LONGEST_READ):
         return UNWRITTEN
     try:
         return str.__str__(str(error))  # plain text, also of a subclass of str

@@ -107,7 +107,9 @@ agf.resume(agf.runs()[0].run_id, raises=False, ask=lambda question: True, on_eve
 @pytest.mark.parametrize("answer", ["False", "{'other': 1}", "{'result': 1, 'more': 2}", "'again'", "1/0"])
 def test_another_answer_calls_nothing(answer: str, tmp_path: Path) -> None:
     killed(tmp_path, "after")
-    assert printed(CODE + RESUMED, tmp_path, answer)[-1] == "waiting None step.unknown-outcome"
+    # A text is no answer to an approval (decision A18′); a mapping is, and its outcome stays unknown.
+    ended = "error None run.answer" if answer == "'again'" else "waiting None step.unknown-outcome"
+    assert printed(CODE + RESUMED, tmp_path, answer)[-1] == ended
     assert effects(tmp_path) == ["pay 5"]
 
 

@@ -377,7 +377,9 @@ def test_rows_are_compared_by_their_values(name: str) -> None:
     assert agf.compare_over(one, two).not_compared == []
 
 
-def test_rows_of_which_too_little_is_stored_are_not_compared() -> None:
+def test_rows_of_which_too_little_is_stored_are_not_compared(request: pytest.FixtureRequest) -> None:
+    if "no journal" in request.node.name:
+        pytest.skip("what two runs ran with is compared by their manifests")
     one, two = (given(["v", "w"], {"v": Locked(), "w": 1}) for _ in range(2))
     compared = agf.compare_over(one, two)
     assert compared.changed == []

@@ -113,7 +113,7 @@ def test_a_run_is_resumed_with_the_input_that_the_journal_does_not_have(
 
 
 ODD = {
-    "not finite": ("[float('inf'), float('nan')]", ["inf", "nan"]),
+    "not finite": ("[float('inf'), float('nan')]", [None, None]),
     "keys that are no texts": ("{'a': {1: 2, '1': 3, (4, 5): 6}}", {"a": "{1: 2, '1': 3, (4, 5): 6}"}),
     "without a repr": ("type('Odd', (), {'__repr__': lambda self: 1 / 0})()", "⟨Odd⟩"),
     "more digits than Python writes": ("[10 ** 5000]", ["⟨int⟩"]),
@@ -129,9 +129,14 @@ def test_the_output_is_json_whatever_it_has(what: str, capsys: pytest.CaptureFix
     run = ["run", "p.yaml", "--tools", "tools.py", "--quiet"]
     assert main(run) == 0
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == shown
-    assert main([*run, "--over", "rows.jsonl", "--save", "out.jsonl"]) == 0
-    (row,) = Path("out.jsonl").read_text().splitlines()
-    assert json.loads(row, parse_constant=pytest.fail)["row"] == 0
+    code = main([*run, "--over", "rows.jsonl", "--save", "out.jsonl"])
+    if what == "not finite":
+        (row,) = Path("out.jsonl").read_text().splitlines()
+        assert json.loads(row, parse_constant=pytest.fail)["row"] == 0
+    else:  # what is no JSON is refused, with its place
+        assert code == 1
+        assert "over.cannot-hold" in capsys.readouterr().err
+        assert not Path("out.jsonl").exists()
 
 
 def test_a_recording_that_cannot_be_written_loses_no_output(

@@ -22,6 +22,7 @@ ALONE = {
     "--fail-below": "Python has agf.check_over",
     "--figures": "Python has agf.check_over(...).save",
     "--format": "a notebook shows its findings",
+    "--folder": "a notebook has %config AgfMagics.folder",
     "--export": "the files of a graph; %runs RUN --export writes the run",
 }
 """The options that only the command line has, and what a notebook has instead."""

@@ -22,6 +22,7 @@ steps:
 - for_each:
     over: ctx.words
     on_error: continue
+    max_parallel: 1
     output: prices
     do: {tool: {name: price, args: {fruit: !expr item}}}
     collect: {transform: {value: pipe}}

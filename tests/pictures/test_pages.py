@@ -173,7 +173,7 @@ def test_somebody_elses_error_that_cannot_be_printed_is_named() -> None:
         def __str__(self) -> str:
             raise RuntimeError("no")
 
-    assert error_text(Mute()) == "✗ error: Mute: (its text cannot be shown)"
+    assert error_text(Mute()) == "✗ error: Mute: (its text cannot be read: RuntimeError)"
     assert "Mute" in Sanitized(error_html(Mute())).text
     assert error_text(ValueError("x" * 10_000_000)).endswith("… 10 MB in all")
 

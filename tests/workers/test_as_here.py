@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import re
 import sqlite3
 from collections import Counter
@@ -67,6 +68,11 @@ def failures(run: agf.Run) -> Any:
     return run.progress.failed, sorted(found), sorted(str(one) for one in run.warnings), run.calls
 
 
+def shown(cell: Any) -> str:
+    """A cell; of a pickle the value, whose bytes depend on who pickles it."""
+    return repr(pickle.loads(cell)) if isinstance(cell, bytes) and cell[:2] == b"\x80\x05" else repr(cell)
+
+
 def records(path: Path) -> Any:
     """The journal records of the only run in the file."""
     Store.at(path).flush()
@@ -76,7 +82,7 @@ def records(path: Path) -> Any:
     assert len({row[0] for row in found}) == len(found)
     return Counter(
         tuple(
-            repr(cell) if name != "sign" else cell is None
+            shown(cell) if name != "sign" else cell is None
             for name, cell in zip(names, row, strict=False)
             if name not in TIMES or name == "sign"
         )

@@ -168,7 +168,9 @@ def _read_whole(body: bytes, now: Heard) -> tuple[int, bytes]:
     return 0, json.dumps(reply).encode() if is_wrong else body
 
 
-_CUT = re.compile(r'(?:"(?:[^"\\]++|\\.)*+\\?|[-a-z]{0,5}|\\u?[0-9a-fA-F]{0,3})\s*\Z', re.DOTALL)
+_CUT = re.compile(
+    r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*\\?|[-a-z]{0,5}|\\u?[0-9a-fA-F]{0,3})\s*\Z', re.DOTALL
+)
 """Nothing, a text that does not end, or the beginning of a word: where a JSON text was cut."""
 
 

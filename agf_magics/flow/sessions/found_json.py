@@ -19,7 +19,7 @@ _FENCE = re.compile(r"^[ \t]*(?P<ticks>`{3,})(?P<word>[^`\n]*)$", re.MULTILINE)
 
 _OPENING = re.compile(r"[\[{]")
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|[\[{]|[\]}]')
+_TOKEN = re.compile(r'"[^"\\\n]*+(?:\\.[^"\\\n]*+)*"?|[\[{]|[\]}]')
 """A text, which ends with its line at the latest, or a bracket."""
 
 

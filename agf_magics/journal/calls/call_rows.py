@@ -248,7 +248,7 @@ class CallRows:
             if name in kept:
                 pieces += kept[name], ""
                 continue
-            written = self.secret.to_show(value, room)
+            written = self.secret.to_show(value, room, is_named=False)
             if not written.whole:
                 previews.append(name)
             room = max(0, room - len(written.text))

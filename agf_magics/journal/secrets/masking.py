@@ -270,11 +270,13 @@ class Secrets:
 
     # --- masking ---
 
-    def to_show(self, value: Value, most: int) -> Preview:
+    def to_show(self, value: Value, most: int, is_named: bool = True) -> Preview:
+        """``value`` as it is shown, masked. ``is_named``: a mapping has names as keys, which no secret
+        has; else they are data and are masked too."""
         text, whole = to_show(value, most)
         if not self.active and not self.surrounds(text):
             return Preview(text, whole)
-        masked = self.each(value) if isinstance(value, dict) else self.shown(value)
+        masked = self.each(value) if is_named and isinstance(value, dict) else self.shown(value)
         shown, complete = to_show(masked, most)
         if not complete:
             shown, _ = to_show(self.shown(preview(masked)), most)

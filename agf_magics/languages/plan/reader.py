@@ -14,7 +14,7 @@ from ...values.value import Value
 from .. import documents
 from ..documents import Key, Kind
 from .log.reference import DAGGER, canonical, parse
-from .suspects import _BEGINS, KINDS, Suspect, _hint, _suspects
+from .suspects import BEGINS, KINDS, Suspect, find_suspects, suspect_hint
 
 
 class Reader(documents.Reader):
@@ -76,20 +76,21 @@ class Reader(documents.Reader):
             double = DAGGER * 2 if DAGGER * 2 in node.text else "$$"
             return node.text.replace(double, double[0], 1)
         if begins == "text":
-            self.suspects += _suspects(node, self.kinds, self.sign)
+            self.suspects += find_suspects(node, self.kinds, self.sign)
             return node.text
         try:
             return parse(node)
         except DefinitionError as error:
             self.problems.extend(
-                replace(found, hint=_hint(found.hint, node.text)) for found in error.diagnostics
+                replace(found, hint=suspect_hint(found.hint, node.text))
+                for found in error.diagnostics
             )
             return None
 
     def begins(self, text: str) -> str:
         """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other
         ``text``."""
-        found = _BEGINS.match(text)
+        found = BEGINS.match(text)
         if not found:
             return "text"
         sign, again, kind = found.groups()

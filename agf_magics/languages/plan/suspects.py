@@ -20,7 +20,7 @@ _LONGEST = 200
 """The most characters of a text that may be a whole reference without its sign."""
 
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
-_BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
+BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
@@ -49,7 +49,7 @@ class Suspect(NamedTuple):
     span: Span
 
 
-def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
+def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
     """What in a text may be meant as a reference (decision P21)."""
     text = node.text
     if unknown := _UNKNOWN.match(text):
@@ -79,7 +79,7 @@ def _suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspe
             yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, not computed, text, span)
 
 
-def _hint(hint: str | None, text: str) -> str | None:
+def suspect_hint(hint: str | None, text: str) -> str | None:
     """A hint, and for a sentence how to write text that begins with a sign."""
     if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
         return hint

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -394,7 +395,7 @@ def source_of(text: str | Path | Source) -> Source:
             return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             message = f"{text} cannot be read: {path_error_reason(error)}"
-            hint = "define its files: %define reads a folder" if text.is_dir() else None
+            hint = "define its files: %define reads a folder" if os.path.isdir(text) else None
             raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
     if not isinstance(text, str):
         raise TypeError(

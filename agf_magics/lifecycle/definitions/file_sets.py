@@ -7,6 +7,7 @@ Read one after another, the first would be told that what the next one defines i
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -30,13 +31,13 @@ def definition_files(given: str) -> list[Path]:
 
 def places(given: str) -> list[Path]:
     """The path itself, or the matches of a pattern, also where there is nothing at that path."""
-    if glob.has_magic(given) and not Path(given).exists():
+    if glob.has_magic(given) and not os.path.exists(given):
         return [Path(file) for file in sorted(glob.glob(given, recursive=True))]
     return [Path(given)]
 
 
 def _of_place(place: Path) -> list[Path]:
-    if not place.is_dir():
+    if not os.path.isdir(place):
         return [place]
     return [
         file

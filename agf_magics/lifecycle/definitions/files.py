@@ -54,7 +54,7 @@ MEANT = (
 """Keys of a definition: the text of a file that has one of these sets is meant as one, also if it
 cannot be read as YAML."""
 
-_KEY = re.compile(r"(?:^|[{,])[\s{\[-]*+\"?(\w+)\"?[ \t]*+:", re.MULTILINE)
+_KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
 
 SWITCH = "%config AgfMagics.allow_import = True"
 

@@ -45,7 +45,7 @@ def _is_definition(text: str) -> bool:
     )
 
 
-def _context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
+def context_of(flow: Flow, registry: Registry, copies: bool) -> Context | None:
     """The context of a plan: the named one that it continues or a copy of it, else an empty one,
     so that a cell that runs twice gives the same."""
     name = flow.dialect.context

@@ -41,7 +41,7 @@ from ..runs.run import Run
 from ..storage.persistence import start_journal
 from ..storage.reuse import reuse_results
 from .driving import run_here, start_on_engine, wait_for
-from .find_flow import _context, find_flow
+from .find_flow import context_of, find_flow
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -318,7 +318,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     if options.background:
         problems.extend(kernel_bound(linked))
     flow_input = FlowInput(
-        settle_input(input, found_flow), context=_context(found_flow, registry, copies)
+        settle_input(input, found_flow), context=context_of(found_flow, registry, copies)
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))

@@ -33,10 +33,13 @@ from ..config import has_notices
 from ..output.output import Bundle, accompany
 from ..output.pending_questions import PendingQuestion
 from .calls import MOST_WHY
-from .explorer import COUNTERS, LONG
 from .open_views import Answers, open_explorer
 from .opening import open_call
 from .protocol import AnyRun, Json, Refused, Requests
+
+COUNTERS, LONG = 0.25, 10.0
+"""Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is
+in it, and the page a frame. Twice as many for a run that takes longer than ``LONG`` seconds."""
 
 COMPLETE = 5.0
 """Seconds after which an update has all rows, if anything changed: a page that missed a message is

@@ -17,7 +17,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
-from agf_magics.lifecycle.table_runs.retried_rows import chosen_rows
+from agf_magics.lifecycle.past.retried_rows import chosen_rows
 from notebooks.scripted_server import ScriptedServer
 
 ROWS: list[dict[str, Any]] = [{"n": number, "label": "x"} for number in range(6)]
@@ -438,7 +438,7 @@ import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle.table_runs.retried_rows import chosen_rows
+from agf_magics.lifecycle.past.retried_rows import chosen_rows
 from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=str(Path("runs.sqlite").absolute()))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ..past.past_run import find_past_run
+from .past_run import find_past_run
 
 if TYPE_CHECKING:
-    from .over import Over
+    from ..table_runs.over import Over
 
 
 def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
     """A table with options; ``retried``: of the run with this id only the rows that failed.
 
     Without a table, these rows are read from the journal. Raises DefinitionError."""
-    from .over import Over
+    from ..table_runs.over import Over
 
     if retried is None:
         return Over(table=table, **options)
