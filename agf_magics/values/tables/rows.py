@@ -27,10 +27,6 @@ PAGES_HELD = 4
 LONGEST_LINE = 50_000_000
 """Bytes of one row of a file."""
 
-FOR_NAMES = 1_000
-"""Rows of a list or a JSONL file whose names are the columns."""
-
-
 Cells = dict[str, Value]
 
 
@@ -72,9 +68,7 @@ class ListRows(Rows):
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
         self.source, self.length = rows, len(rows)
-        self.columns = tuple(
-            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in column_names(row))
-        )
+        self.columns = tuple(dict.fromkeys(name for row in rows for name in column_names(row)))
 
     def read(self, page: int) -> list[Cells | StepError]:
         first = page * PAGE
