@@ -189,8 +189,9 @@ def _number(text: str) -> Value:
 
 CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
     (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
-    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
     (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
 )
 """What the cells of a column of a CSV file may be, and what reads them; else they are texts. A
-number that begins with a zero is a text: it is a code."""
+number that begins with a zero is a text: it is a code. So is a whole number of more digits than
+every float has, in a column of floats: it may be an id."""
