@@ -78,6 +78,23 @@ def test_a_number_of_a_csv_file_that_is_larger_than_a_float_is_null(tmp_path: Pa
     assert [row["output"] for row in table_of(tmp_path / "rows.csv")] == [None, 2.0]
 
 
+@pytest.mark.parametrize(
+    ("texts", "cells"),
+    [
+        (["9007199254740993", "1.5"], ["9007199254740993", "1.5"]),
+        (["9007199254740993", "1"], [9007199254740993, 1]),
+        (["12345678901234567.25", "1.5"], ["12345678901234567.25", "1.5"]),
+        (["900719925474099", "1.5"], [900719925474099.0, 1.5]),
+        (["-9007199254740993", "1e3"], ["-9007199254740993", "1e3"]),
+    ],
+)
+def test_a_column_of_a_csv_file_is_numbers_only_if_they_stay_the_same(
+    tmp_path: Path, texts: list[str], cells: list[Any]
+) -> None:
+    (tmp_path / "rows.csv").write_text("\n".join(["v", *texts]) + "\n")
+    assert [row["output"] for row in table_of(tmp_path / "rows.csv")] == cells
+
+
 Point = namedtuple("Point", "v")
 
 

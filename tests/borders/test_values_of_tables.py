@@ -385,3 +385,17 @@ def test_rows_of_which_too_little_is_stored_are_not_compared(request: pytest.Fix
     assert compared.changed == []
     assert [row.key for row in compared.not_compared] == [0]
     assert "1 row not compared" in repr(compared)
+
+
+LATE = [*({"kg": 1} for _ in range(1_200)), {"kg": 2, "from": "Spain"}]
+
+
+def test_a_column_that_only_a_late_row_has_is_one_of_the_table(tmp_path: Path) -> None:
+    lines = tmp_path / "rows.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in LATE))
+    for table in (LATE, lines):
+        run = agf.run("{pipeline: late, steps: [{transform: {value: '{twice: ctx.kg * 2}'}}]}", over=table)
+        assert run.table.to_pandas()["from"].dropna().tolist() == ["Spain"]
+        run.table.save(tmp_path / "saved.csv")
+        with (tmp_path / "saved.csv").open(newline="") as file:
+            assert [row["from"] for row in csv.DictReader(file)][-2:] == ["", "Spain"]

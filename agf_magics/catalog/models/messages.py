@@ -98,6 +98,8 @@ class Reply(TypedDict):
     empty: NotRequired[str]
     """Why this is no answer: there is nothing in it. The model is asked once more (decision
     D130)."""
+    written_call: NotRequired[str]
+    """The tool, if the text is nothing but a call of it, which its server did not read as one."""
     kept: NotRequired[dict[str, Any]]
 
 

@@ -8,9 +8,10 @@ what was not offered, stay in the reply: the model is told, and may correct itse
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_ai import messages as ai
@@ -50,6 +51,13 @@ _MARKS_END = frozenset({"openai", "anthropic", "google", "google-gla", "google-v
 _MARKS_STREAMS = frozenset({"server", "ollama", "deepseek", "openrouter", "groq", "mistral"})
 """Those that do it in streams. In one piece some leave it out, and the JSON shows that it is
 whole."""
+
+_AROUND_CALL = re.compile(
+    r"```(?:json)?|</?tool_calls?>|\[TOOL_CALLS\]|<\|(?:tool_call|python_tag)\|>"
+)
+_CALL_BEGINS = re.compile(r"<function=([\w.-]+)>")
+_ARGUMENTS = frozenset({"arguments", "parameters", "args"})
+"""What stands in a call that a model writes as text, because its server does not read it as one."""
 
 _NOT_ENDED = frozenset({"in_progress", "queued", "incomplete"})
 _FILTERED = frozenset(
@@ -105,7 +113,7 @@ class Response:
 
 def read_reply(response: Response, request: Request, names: Names) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
-    said = response.said
+    said = _told_apart(response.said, request)
     usage = _usage(said)
     calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
     reasoning, text = response.spoken
@@ -122,12 +130,38 @@ def read_reply(response: Response, request: Request, names: Names) -> Reply:
         reply["unended"] = True
     if not calls and not text.strip():
         reply["empty"] = _what_is_there(response)
+    elif not calls and request.schema is None and (tool := _written_call(text, request, names)):
+        reply["written_call"] = tool
     if reasoning:
         reply["thinking"] = reasoning
     if any(not _plain(part) for part in said.parts):
         (whole,) = ai.ModelMessagesTypeAdapter.dump_python([said], mode="json")
         reply["kept"] = {name: whole[name] for name in _KEPT if whole.get(name) is not None}
     return reply
+
+
+def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
+    """``said`` with an id for each call that no other call of its session has (decision D191).
+    Results are bound to calls by their ids, and some servers give none, or count anew in each
+    reply."""
+    seen = {
+        call["id"]
+        for message in request.messages
+        if message["role"] == "model"
+        for call in message["calls"]
+    }
+    parts: list[Any] = []
+    for part in said.parts:
+        if isinstance(part, ai.ToolCallPart):
+            known, number = part.tool_call_id or "call", 2
+            own = known if part.tool_call_id else "call-1"
+            while own in seen:
+                own, number = f"{known}-{number}", number + 1
+            seen.add(own)
+            if own != part.tool_call_id:
+                part = replace(part, tool_call_id=own)
+        parts.append(part)
+    return replace(said, parts=parts)
 
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
@@ -146,6 +180,26 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     ):
         return unended(response.name)
     return None
+
+
+def _written_call(text: str, request: Request, names: Names) -> str | None:
+    """The offered tool, if the whole text is a call of it in JSON or between tags."""
+    offered = {tool.name for tool in request.tools}
+    if not offered:
+        return None
+    name: object = None
+    if begin := _CALL_BEGINS.match(text.strip()):
+        name = begin[1]
+    else:
+        with suppress(ValueError, RecursionError):
+            read = json.loads(_AROUND_CALL.sub("", text))
+            call = read[0] if isinstance(read, list) and read else read
+            if isinstance(call, dict) and len(_ARGUMENTS & call.keys()) == 1:
+                name = (
+                    call.get("name") if call.keys() <= _ARGUMENTS | {"name", "id", "type"} else None
+                )
+    known = names.tool_of(name) if isinstance(name, str) else None
+    return known if known in offered else None
 
 
 def _has_reason(response: Response) -> bool:

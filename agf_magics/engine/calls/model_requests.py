@@ -280,6 +280,11 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
         hint = "max_output_tokens sets the maximum"
         warning = Diagnostic("model.cut", message, site.step.span, hint, "warning")
         site.run.warn_once(warning, warning)
+    if tool := reply.get("written_call"):
+        message = f"the reply of {name} is a call of {tool!r} as text: the tool was not called"
+        hint = "its server has to read calls of tools for this model, or use another model"
+        warning = Diagnostic("model.call-as-text", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
 
     if reply.get("unended"):
         message = f"the reply of {name} ended without the reason of its end (finish_reason)"

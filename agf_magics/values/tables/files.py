@@ -23,7 +23,6 @@ from ...text.yaml.reader import documents
 from ..value import Value
 from .rows import (
     CELLS,
-    FOR_NAMES,
     LONGEST_LINE,
     PAGE,
     Cells,
@@ -80,11 +79,10 @@ class JsonLines(FileRows):
                     if self.length % PAGE == 0:
                         self._starts.append(place)
                         self._lines.append(number)
-                    if self.length < FOR_NAMES:
-                        row = row_object(line, number)
-                        broken = broken or (row if isinstance(row, StepError) else None)
-                        has_row = has_row or not isinstance(row, StepError)
-                        columns.update(dict.fromkeys(column_names(row)))
+                    row = row_object(line, number)
+                    broken = broken or (row if isinstance(row, StepError) else None)
+                    has_row = has_row or not isinstance(row, StepError)
+                    columns.update(dict.fromkeys(column_names(row)))
                     self.length += 1
                 place += len(line)
         if broken is not None and not has_row:

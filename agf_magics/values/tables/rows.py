@@ -27,10 +27,6 @@ PAGES_HELD = 4
 LONGEST_LINE = 50_000_000
 """Bytes of one row of a file."""
 
-FOR_NAMES = 1_000
-"""Rows of a list or a JSONL file whose names are the columns."""
-
-
 Cells = dict[str, Value]
 
 
@@ -72,9 +68,7 @@ class ListRows(Rows):
     def __init__(self, rows: Sequence[Mapping[str, Value]]) -> None:
         super().__init__()
         self.source, self.length = rows, len(rows)
-        self.columns = tuple(
-            dict.fromkeys(name for row in rows[:FOR_NAMES] for name in column_names(row))
-        )
+        self.columns = tuple(dict.fromkeys(name for row in rows for name in column_names(row)))
 
     def read(self, page: int) -> list[Cells | StepError]:
         first = page * PAGE
@@ -195,8 +189,9 @@ def _number(text: str) -> Value:
 
 CELLS: tuple[tuple[re.Pattern[str], Callable[[str], Value]], ...] = (
     (re.compile(r"-?(?:0|[1-9][0-9]{0,17})"), int),
-    (re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
+    (re.compile(r"-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{1,30})?(?:[eE][-+]?[0-9]{1,3})?"), _number),
     (re.compile(r"[Tt]rue|TRUE|[Ff]alse|FALSE"), lambda text: text.lower() == "true"),
 )
 """What the cells of a column of a CSV file may be, and what reads them; else they are texts. A
-number that begins with a zero is a text: it is a code."""
+number that begins with a zero is a text: it is a code. So is a whole number of more digits than
+every float has, in a column of floats: it may be an id."""

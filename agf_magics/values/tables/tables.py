@@ -23,7 +23,7 @@ from .data_frames import (
     with_index,
 )
 from .files import Cases, CsvFile, FileRows, JsonLines, Parquet
-from .rows import FOR_NAMES, Cells, ListRows, Rows, refuse_double
+from .rows import Cells, ListRows, Rows, refuse_double
 
 IN_MEMORY = 10_000
 """The most rows of a table that becomes a list, which the journal stores whole."""
@@ -93,7 +93,7 @@ def open_rows(table: Value) -> Rows:
         refuse_double(table.column_names)
         return FrameRows(table, table.column_names, arrow_form)
     if isinstance(table, list | tuple):
-        if table and not any(isinstance(row, Mapping) for row in table[:FOR_NAMES]):
+        if table and not any(isinstance(row, Mapping) for row in table):
             raise _no_mapping(table[0])
         return ListRows(table)
     message = f"expected a table, got {type_name(table)}"
