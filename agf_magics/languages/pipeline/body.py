@@ -14,7 +14,7 @@ from ...flow.expressions import Constant, NamedArguments
 from ...flow.frame import Expr, Name
 from ...flow.step import Failing, Step
 from ...flow.steps import part
-from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.names import same_name
 from ...text.source import Span
 from ...text.suggestions import suggest
@@ -100,6 +100,8 @@ class Grammar(NamedTuple):
     """Makes the step of a kind from the values of its keys."""
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
+    doubts: list[tuple[str, Diagnostic]]
+    """Findings that hold if no expression of the pipeline reads the store."""
 
 
 class Reader(documents.Reader):
@@ -323,13 +325,21 @@ class Reader(documents.Reader):
                 message = (
                     f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
                 )
-                self.problems.warn(
-                    lookalikes.CODE,
-                    message,
-                    inner.span,
-                    _tag_hint(inner, node, key, found.expression),
+                hint = lookalikes.pass_on(found.expression, self.scope) or _tag_hint(
+                    inner, node, key, found.expression
                 )
+                store = "" if inner is node and key.name == found.store else found.store
+                self.literal_path(message, inner.span, hint, store)
         return Constant(node.span, plain(node))
+
+    def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
+        """Warn of a text that is meant as an expression; with ``store``, once it is known that
+        nothing reads that store."""
+        finding = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
+        if store:
+            self.grammar.doubts.append((store, finding))
+        else:
+            self.problems.add(finding)
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
@@ -478,7 +488,9 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
         hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
-        reader.warn(lookalikes.CODE, message, node.span, hint)
+        doubtful = all(meant.store for meant in alike if meant)
+        store = next(meant.store for meant in alike if meant) if doubtful else ""
+        reader.literal_path(message, node.span, hint, store)
 
 
 IN_COLLECT = (
@@ -493,7 +505,8 @@ def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
         reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
         return ()
     steps = [
-        reader.step(item, f"steps[{index}]", reader.scope) for index, item in enumerate(node.items)
+        reader.step(item, f"steps[{index}]", reader.scope._replace(number=index))
+        for index, item in enumerate(node.items)
     ]
     return tuple(step for step in steps if step is not None)
 
