@@ -35,7 +35,7 @@ from .. import documents
 from ..documents import Key, Kind, advised, said
 from . import lookalikes
 from .r1 import R1, parse
-from .r1.nodes import Path, literal, nested
+from .r1.nodes import Lit, Path, literal, nested
 from .scope import ROOTS, Scope
 from .template import Template, parse_template
 from .values import Command
@@ -288,8 +288,9 @@ class Reader(documents.Reader):
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
             return None
-        for finding in lookalikes.in_expression(expr.node, node, scope):
-            self.problems.add(finding)
+        # `!expr "'item'"` is the text itself, as the hints about such a text say.
+        if not (node.is_expr and isinstance(expr.node, Lit)):
+            self.problems.extend(lookalikes.in_expression(expr.node, node, scope))
         self.hidden(expr)
         return expr
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from . import r1
-from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, nested, spelling
+from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, literal, nested, spelling
 from .scope import Scope
 
 LONGEST = 1_000
@@ -34,6 +34,7 @@ _SIGN = re.compile(
 )
 """A variable in the notation of a shell, of GitHub Actions or of Jinja."""
 _TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
+_TAG_INSIDE = re.compile(r"(.*\s)!expr\s+(.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
 _STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
 _WORDS = re.compile(r"\w+(?:[ -]\w+)*")
@@ -60,6 +61,9 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
         written = text[: len(text) - len(tagged[1])].strip()
         quoted = "the quotes make it text" if written == "!expr" else "the tag is written !expr"
         return Lookalike(tagged[1], quoted)
+    if (inside := _TAG_INSIDE.fullmatch(text)) and is_readable(inside[2], scope):
+        whole = f"{literal(inside[1])} + text({inside[2].strip()})"
+        return Lookalike(whole, "the tag stands before a whole value")
     if _has_hole(text, scope):
         return Lookalike(concatenation(text), "only a prompt replaces braces")
     if sign := _SIGN.fullmatch(text):
@@ -102,6 +106,15 @@ def _is_path(text: str, scope: Scope) -> bool:
     path = "." in text and bool(_DOTTED.fullmatch(text)) and not is_file_name(text, scope)
     first = text.partition(".")[0]
     return path and (scope.has(first) or scope.had(first))
+
+
+def is_readable(text: str, scope: Scope) -> bool:
+    """Whether it can be parsed as an expression."""
+    try:
+        r1.parse(Source("", text).span(), scope.names)
+    except DefinitionError:
+        return False
+    return True
 
 
 def is_expression(text: str, scope: Scope) -> bool:
@@ -156,15 +169,14 @@ def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnost
     if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
         return
     for operation in node.rest:
-        end = (
-            operation.operand.end
-            if operation.op == "-" and isinstance(operation.operand, Path)
-            else 0
-        )
-        name = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        if operation.op != "-" or not isinstance(operation.operand, Path):
+            continue
+        end = operation.operand.end
+        path = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        name = path.partition(".")[0]
         if name in scope.stores:
             message = f"'-' subtracts here, so this does not read the store {name!r}"
-            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {name!r})"
+            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {path!r})"
             yield Diagnostic("pipeline.store-name", message, text.locate(node.first.at, end), hint)
 
 

@@ -192,6 +192,12 @@ def _unexpected(
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
+    if text == before == "{":
+        hint = f"write: {concatenation(source.strip())}"
+        return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
+    if text == "=" and (name := source[:at].strip()).isidentifier():
+        hint = f"the name of a result stands beside it: output: {name}; to compare write: =="
+        return "r1.operator", absent, hint
     if text in _OPERATORS:
         return "r1.operator", absent, _OPERATORS[text]
     if text == "[" and before not in FORMS:
