@@ -173,6 +173,16 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     return Finding(code, message, hint, at, at + len(text))
 
 
+def _assigned(operator: str, name: str) -> str | None:
+    """The hint for ``name = value``."""
+    is_name = operator == "=" and name.isidentifier()
+    return (
+        f"the result gets its name beside it: output: {name}; to compare write: =="
+        if is_name
+        else None
+    )
+
+
 def _unexpected(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
@@ -195,11 +205,8 @@ def _unexpected(
     if text == before == "{":
         hint = f"write: {concatenation(source.strip())}"
         return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
-    if text == "=" and (name := source[:at].strip()).isidentifier():
-        hint = f"the name of a result stands beside it: output: {name}; to compare write: =="
-        return "r1.operator", absent, hint
     if text in _OPERATORS:
-        return "r1.operator", absent, _OPERATORS[text]
+        return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
     if text == "[" and before not in FORMS:
         return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":
