@@ -211,6 +211,9 @@ class Reader(documents.Reader):
             quoted = first.takes.word in ("expression", "template")
             value = f'"{body.text}"' if quoted else body.text
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
+        if isinstance(body, Items) and "branches" in keys:
+            collect = "collect: {transform: {value: pipe}}"
+            hint = f"write: {word.text}: {{branches: {_named(body)}, {collect}}}"
         message = f"{word.text!r} must be a mapping, got {shown(body)}"
         self.error("pipeline.wrong-type", message, span, hint)
 
@@ -273,8 +276,7 @@ class Reader(documents.Reader):
         if isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {flow_text(node)}"
         elif isinstance(node, Items) and key.takes.word == "branches":
-            named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(node.items))
-            hint = f"name each branch: branches: {{{', '.join(named)}}}"
+            hint = f"name each branch: branches: {_named(node)}"
         elif node.text and key.takes.word in _FORMS:
             quoted = lookalikes.tagged(node.text).removeprefix("!expr ")
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
@@ -341,6 +343,12 @@ class Reader(documents.Reader):
             self.grammar.doubts.append((store, finding))
         else:
             self.problems.add(finding)
+
+
+def _named(steps: Items) -> str:
+    """A list of steps as branches with names."""
+    named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(steps.items))
+    return f"{{{', '.join(named)}}}"
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
