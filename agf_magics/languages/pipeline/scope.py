@@ -15,7 +15,7 @@ from .r1.nodes import STORES, Names
 
 ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
 """The names that are visible everywhere, and what they mean."""
-BOUND = ("item", "acc")
+BOUND_NAMES = ("item", "acc")
 """The names that a fan-out and a fold bind."""
 _ROOTS: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ROOTS}
 _PASS_ON = (
@@ -56,7 +56,9 @@ class Scope(NamedTuple):
             **_ROOTS,
             **{name: (name,) for name in binds},
         }
-        around = {name: _PASS_ON.format(name=name) for name in BOUND if name in self.names.roots}
+        around = {
+            name: _PASS_ON.format(name=name) for name in BOUND_NAMES if name in self.names.roots
+        }
         hints = {**unseen, **around, **self.names.hidden}
         hidden = {name: hint for name, hint in hints.items() if name not in roots}
         # A union would copy all of them, for each nested step.
@@ -78,7 +80,7 @@ class Scope(NamedTuple):
 
     def had(self, name: str) -> bool:
         """Whether a step around this one can read it, and a step here cannot."""
-        return name in BOUND and name in self.names.hidden
+        return name in BOUND_NAMES and name in self.names.hidden
 
 
 def outermost(first: Mapping[str, int]) -> Scope:

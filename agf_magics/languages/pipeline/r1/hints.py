@@ -183,15 +183,25 @@ def _assigned(operator: str, name: str) -> str | None:
     )
 
 
+def _opened(sign: str, before: str, source: str) -> tuple[str, str, str | None] | None:
+    """A text that is never closed, or the second brace of ``{{ name }}``."""
+    if sign != "{":
+        hint = f"add {sign} where the text ends"
+        return "r1.unclosed", f"the text that begins with {sign} is never closed", hint
+    if before != "{":
+        return None
+    hint = f"write: {concatenation(source.strip())}"
+    return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
+
+
 def _unexpected(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
     _, text, at = tokens[index]
     before = tokens[index - 1][1]
     absent = f"there is no {text!r}"
-    if text in ("'", '"'):
-        hint = f"add {text} where the text ends"
-        return "r1.unclosed", f"the text that begins with {text} is never closed", hint
+    if text in ("'", '"', "{"):
+        return _opened(text, before, source)
     if text in _CHOICES:
         return "r1.operator", absent, _choice(source)
     if text == "for":
@@ -202,9 +212,6 @@ def _unexpected(
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
-    if text == before == "{":
-        hint = f"write: {concatenation(source.strip())}"
-        return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
     if text in _OPERATORS:
         return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
     if text == "[" and before not in FORMS:
