@@ -79,9 +79,9 @@ if __name__ == "__main__":
 PACKAGE = Path(__file__).parent
 
 OPTIONS = {
-    "flow.unknown-tool": "--tools FILE.py imports a file that registers tools",
-    "flow.unknown-agent": "--tools FILE.py imports a file that registers agents",
-    "flow.no-agent": "--tools FILE.py imports a file that registers agents",
+    "flow.unknown-tool": "--tools FILE.py imports a file: the functions with @tool in it are registered",
+    "flow.unknown-agent": "--tools FILE.py imports a file: the functions with @agent in it are registered",
+    "flow.no-agent": "--tools FILE.py imports a file: the functions with @agent in it are registered",
     "flow.unknown-flow": "--define FILE registers a definition that this one calls",
 }
 """By the code of an error: the option of the command line that may be missing."""

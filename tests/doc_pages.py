@@ -19,6 +19,7 @@ select pages.
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import shlex
@@ -119,6 +120,9 @@ DEFINES = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!--)(\S+))?(?!.*--run
 """The first line of a cell that defines and does not run."""
 REPLACED = re.compile(r"^note: ((schema|flow) '[^']+' was defined by another [^()]*) \(line \d+\)$", re.MULTILINE)
 
+FOLDED = re.compile(r"<div>([^<]*)</div>")
+"""A note of several, which are folded."""
+
 
 class Session:
     """A reader with a shell."""
@@ -155,7 +159,9 @@ class Session:
         else:
             for diagnostic in problems:
                 self.report(f"{diagnostic.severity} when defined", diagnostic)
-        for found in REPLACED.finditer(captured.stdout):
+        folded = [note for output in captured.outputs for note in FOLDED.findall(output.data.get("text/html", ""))]
+        notes = "\n".join([captured.stdout, *(f"note: {html.unescape(note)}" for note in folded)])
+        for found in REPLACED.finditer(notes):
             said = agf.Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
             self.report("note when defined", said)
         for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, agf.Run)):

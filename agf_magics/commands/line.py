@@ -309,15 +309,35 @@ def _closed_at(parts: Sequence[str]) -> int:
     return 0
 
 
+_OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
+
+
+def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Token]]) -> str:
+    """What to write in the place of a word for which the line has no place."""
+    for option in command.options:
+        values = given.get(option.flag, ())
+        if option.many and values and option.kind == "file" and _OF_A_FILE.fullmatch(word.text):
+            files = f"{option.flag} {values[-1].text} {option.flag} {word.text}"
+            return f"write the option before each file: {files}"
+        if option.kind != "pair" and any(value.text[:1] in ("{", "[") for value in values):
+            return (
+                f"assign the value to a variable in a cell above and write {option.flag} VARIABLE"
+                + (
+                    ", or give each value in the line: --set NAME=VALUE"
+                    * (option.flag == "--input")
+                )
+            )
+    return (
+        f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists the options"
+    )
+
+
 def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
     places = list(command.operands)
     for word in words:
         if not places:
             takes = " and ".join(o.metavar for o in command.operands) or "no name"
-            hint = (
-                f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists "
-                f"the options"
-            )
+            hint = _extra_hint(command, word, given)
             raise line_error(
                 "extra-word",
                 f"unexpected word {word.text!r}: {command.name} takes {takes}",

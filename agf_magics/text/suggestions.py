@@ -45,9 +45,11 @@ def spend_comparisons(names: int) -> bool:
     return True
 
 
-def suggest(word: str, choices: Collection[str], what: str | None = None) -> str | None:
-    """The hint for an unknown word: the nearest choice, and all choices if ``what`` names their
-    kind.
+def suggest(
+    word: str, choices: Collection[str], what: str | None = None, given: Collection[str] = ()
+) -> str | None:
+    """The hint for an unknown word: the nearest choice that is not among the words ``given`` beside
+    it, and all choices if ``what`` names their kind.
 
     >>> suggest("transfrom", ["transform", "tool"], "step kinds")
     'did you mean transform? step kinds are transform, tool'
@@ -55,6 +57,8 @@ def suggest(word: str, choices: Collection[str], what: str | None = None) -> str
     'did you mean transform?'
     """
     near = _near(word, choices)
+    if near in given:  # it would be there twice
+        near = None
     first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []
     if (

@@ -12,6 +12,8 @@ from typing import Any, TypedDict
 import pytest
 
 import agf_magics as agf
+from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.text.source import Source
 from tests.engine.policy_case import definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual
 
@@ -222,11 +224,14 @@ def test_a_source_that_cannot_be_had_refuses_the_run(folder: Path, source: str, 
 
 
 def test_a_registered_agent_is_taken_before_the_source_and_that_is_told(folder: Path) -> None:
-    made = run(
-        definition(sequential("a"), "{alias: a, source: none.agf.yaml}"), registry=registry_of(a=lambda given: 1)
-    )
+    text, registry = definition(sequential("a"), "{alias: a, source: none.agf.yaml}"), registry_of(a=lambda given: 1)
+    made = run(text, registry=registry)
     assert made.output == 1
-    assert [(d.code, d.span and d.span.text) for d in made.warnings] == [("flow.registered-instead", "none.agf.yaml")]
+    assert not made.warnings
+    (note,) = check_definition(Source("test", text), "policy", strict=True, registry=registry).findings
+    assert (note.code, note.severity, note.span and note.span.text) == (
+        "flow.registered-instead", "note", "none.agf.yaml",
+    )  # fmt: skip
 
 
 def test_a_registered_policy_is_an_agent_of_another_with_its_interface_as_schema() -> None:

@@ -107,7 +107,7 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
     for name, span in spans.items():
         if name not in takes.parameters and not takes.more:
             elsewhere = getattr(step.args, "unknown_hint", lambda name: "")
-            near = suggest(name, takes.parameters) or elsewhere(name)
+            near = suggest(name, takes.parameters, given=spans) or elsewhere(name)
             hints = join_hints(near, f"it takes {takes.takes or 'none'}")
             message = f"tool {tool.name!r} has no argument {name!r}"
             findings.error("flow.unknown-argument", message, span, hints)

@@ -20,7 +20,7 @@ from ...flow.step import Step
 from ...flow.step_options import Lookup
 from ...flow.steps import Flow, Invoke, Sequence, every
 from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
-from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
@@ -367,7 +367,12 @@ class _Linker:
         # silently.
         if registered and step.lookup.file is not None:
             message = f"the registered {name!r} is used, not {step.lookup.file.text!r}"
-            self.findings.warn("flow.registered-instead", message, step.lookup.file.span)
+            place = step.lookup.file.span
+            # A note: a document of the seed names a file for each agent, and this is how a
+            # notebook runs it (decision D181).
+            self.findings.add(
+                Diagnostic("flow.registered-instead", message, place, severity="note")
+            )
         if name in self.registry.agents:
             return self.answers(step, self.registry.agents[name], around)
         if name in self.registry.flows:

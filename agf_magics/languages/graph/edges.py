@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from ...flow.expressions import Computed
@@ -19,6 +20,8 @@ from .state import CHOSEN_ROUTES, ROUTE
 from .words import EDGE
 
 ELSE = "else"
+_ARROW = re.compile(r"\s*([^\s<>=-]+)\s*(?:->|=>|-->|→|>)\s*([^\s<>=-]+)\s*")
+"""An edge in the notation of a picture."""
 
 
 class IsRoute(Computed):
@@ -57,8 +60,10 @@ class Edges:
         return tuple(self.found)
 
     def edge_example(self, item: Node) -> str:
-        """The edge that a list such as ``[START, a]`` means."""
+        """The edge that a list such as ``[START, a]`` or an arrow such as ``START -> a`` means."""
         names = [target.text for target in item.items] if isinstance(item, Items) else []
+        if arrow := _ARROW.fullmatch(item.text or ""):
+            names = [arrow[1], arrow[2]]
         source, target = names if len(names) == 2 else ("START", next(iter(self.goals)))
         return f"write {{from: {source}, to: {target}}}"
 

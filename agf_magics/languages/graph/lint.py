@@ -45,6 +45,10 @@ class Graph(NamedTuple):
         return self.nodes[name].step.span
 
 
+_OTHER_ROOTS = frozenset(("ctx", "input", "inputs", "item", "pipe", "vars"))
+"""What the state, or what is given, is called elsewhere."""
+
+
 def lint(reader: Reader, graph: Graph) -> None:
     """Report all warnings."""
     for rule in RULES:
@@ -105,6 +109,8 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         keys = [name for name in known if name not in BUILT_IN]
         listed = suggest("", keys, "keys of the state") or "the state has no keys"
         hint = suggest(names[0], keys) or f"{listed}; declare it: state: {{{names[0]}: any}}"
+        if names[0] in _OTHER_ROOTS and names[1:2] and names[1] in known:
+            hint = f"write state.{'.'.join(names[1:])}"
         reader.warn(
             "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
         )

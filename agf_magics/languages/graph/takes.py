@@ -114,6 +114,14 @@ def _targets(reader: Reader, node: Node, key: Key) -> list[Scalar]:
     return list(filter(None, (_node_name(reader, each, key) for each in nodes)))
 
 
+def _edges(reader: Reader, node: Node, key: Key) -> Items | None:
+    if isinstance(node, Fields) and all(is_text(target) for target in node.fields.values()):
+        pairs = (f"{{from: {source}, to: {target.text}}}" for source, target in node.fields.items())
+        reader.wrong_type(node, key, f"write {key.name}: [{', '.join(pairs)}]")
+        return None
+    return reader.items(node, key)
+
+
 def _node_name(reader: Reader, node: Node, key: Key) -> Scalar | None:
     text = reader.text(node, key)
     return None if text is None else as_name(text)
@@ -236,7 +244,7 @@ EDGES = Takes(
     "a list of edges",
     "[{from: START, to: bump}, {from: bump, to: END}]",
     {"type": "array", "items": reference("edge"), "minItems": 1},
-    Reader.items,
+    _edges,
 )
 STATE = Takes(
     "a mapping of keys to types",

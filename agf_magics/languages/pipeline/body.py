@@ -14,7 +14,7 @@ from ...flow.expressions import Constant, NamedArguments
 from ...flow.frame import Expr, Name
 from ...flow.step import Failing, Step
 from ...flow.steps import part
-from ...text.diagnostics import DefinitionError, Diagnostics
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.names import same_name
 from ...text.source import Span
 from ...text.suggestions import suggest
@@ -35,7 +35,7 @@ from .. import documents
 from ..documents import Key, Kind, advised, said
 from . import lookalikes
 from .r1 import R1, parse
-from .r1.nodes import Path, literal, nested
+from .r1.nodes import Lit, Path, literal, nested
 from .scope import ROOTS, Scope
 from .template import Template, parse_template
 from .values import Command
@@ -100,6 +100,8 @@ class Grammar(NamedTuple):
     """Makes the step of a kind from the values of its keys."""
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
+    doubts: list[tuple[str, Diagnostic]]
+    """Findings that hold if no expression of the pipeline reads the store."""
 
 
 class Reader(documents.Reader):
@@ -209,6 +211,9 @@ class Reader(documents.Reader):
             quoted = first.takes.word in ("expression", "template")
             value = f'"{body.text}"' if quoted else body.text
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
+        if isinstance(body, Items) and "branches" in keys:
+            collect = "collect: {transform: {value: pipe}}"
+            hint = f"write: {word.text}: {{branches: {_named(body)}, {collect}}}"
         message = f"{word.text!r} must be a mapping, got {shown(body)}"
         self.error("pipeline.wrong-type", message, span, hint)
 
@@ -271,8 +276,7 @@ class Reader(documents.Reader):
         if isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {flow_text(node)}"
         elif isinstance(node, Items) and key.takes.word == "branches":
-            named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(node.items))
-            hint = f"name each branch: branches: {{{', '.join(named)}}}"
+            hint = f"name each branch: branches: {_named(node)}"
         elif node.text and key.takes.word in _FORMS:
             quoted = lookalikes.tagged(node.text).removeprefix("!expr ")
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
@@ -286,8 +290,9 @@ class Reader(documents.Reader):
         except DefinitionError as error:
             self.problems.extend(error.diagnostics)
             return None
-        for finding in lookalikes.in_expression(expr.node, node, scope):
-            self.problems.add(finding)
+        # `!expr "'item'"` is the text itself, as the hints about such a text say.
+        if not (node.is_expr and isinstance(expr.node, Lit)):
+            self.problems.extend(lookalikes.in_expression(expr.node, node, scope))
         self.hidden(expr)
         return expr
 
@@ -323,13 +328,27 @@ class Reader(documents.Reader):
                 message = (
                     f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
                 )
-                self.problems.warn(
-                    lookalikes.CODE,
-                    message,
-                    inner.span,
-                    _tag_hint(inner, node, key, found.expression),
+                hint = lookalikes.pass_on(found.expression, self.scope) or _tag_hint(
+                    inner, node, key, found.expression
                 )
+                store = "" if inner is node and key.name == found.store else found.store
+                self.literal_path(message, inner.span, hint, store)
         return Constant(node.span, plain(node))
+
+    def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
+        """Warn of a text that is meant as an expression; with ``store``, once it is known that
+        nothing reads that store."""
+        finding = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
+        if store:
+            self.grammar.doubts.append((store, finding))
+        else:
+            self.problems.add(finding)
+
+
+def _named(steps: Items) -> str:
+    """A list of steps as branches with names."""
+    named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(steps.items))
+    return f"{{{', '.join(named)}}}"
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
@@ -478,7 +497,9 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
         hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
-        reader.warn(lookalikes.CODE, message, node.span, hint)
+        doubtful = all(meant.store for meant in alike if meant)
+        store = next(meant.store for meant in alike if meant) if doubtful else ""
+        reader.literal_path(message, node.span, hint, store)
 
 
 IN_COLLECT = (
@@ -493,7 +514,8 @@ def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
         reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
         return ()
     steps = [
-        reader.step(item, f"steps[{index}]", reader.scope) for index, item in enumerate(node.items)
+        reader.step(item, f"steps[{index}]", reader.scope._replace(number=index))
+        for index, item in enumerate(node.items)
     ]
     return tuple(step for step in steps if step is not None)
 

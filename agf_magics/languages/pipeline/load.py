@@ -12,12 +12,21 @@ from typing import Any
 
 from ...flow.frame import Name
 from ...flow.step import Step
-from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence
+from ...flow.steps import (
+    Declarations,
+    Definition,
+    Dialect,
+    Flow,
+    Origin,
+    Sequence,
+    every,
+    own_reads,
+)
 from ...schemas.schema import Schema, check_schemas
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import Fields, Node, shown
+from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...text.yaml.plain_values import CONSTANTS
 from ...text.yaml.reader import Bounds, documents
 from ..documents import said
@@ -61,7 +70,7 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
 class _Loading:
     def __init__(self, source: Source, problems: Diagnostics, name: str) -> None:
         self.source, self.problems, self.name = source, problems, name
-        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0)
+        self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [])
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
 
@@ -104,6 +113,7 @@ class _Loading:
             return None
         name: Name = given.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
         steps: tuple[Step, ...] = given["steps"]
+        self.doubts(steps)
         return Flow(
             name=name.text,
             language="pipeline",
@@ -118,6 +128,17 @@ class _Loading:
             origin=Origin(name.span),
         )
 
+    def doubts(self, steps: tuple[Step, ...]) -> None:
+        """Report the texts that are the name of a store that no step reads."""
+        if not self.grammar.doubts:
+            return
+        depth = len(STORES)
+        reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]
+        stores = {path[depth] for path in reads if path[:depth] == STORES and len(path) > depth}
+        self.problems.extend(
+            finding for store, finding in self.grammar.doubts if store not in stores
+        )
+
     def read(self, node: Fields) -> dict[str, Any]:
         """The keys of a pipeline document."""
         for name, hint in PLANNED.items():
@@ -125,7 +146,10 @@ class _Loading:
                 message = f"{name!r} is not yet supported"
                 self.problems.error("pipeline.not-supported", message, node.keys[name].span, hint)
         keys = {name: key for name, key in node.keys.items() if name not in PLANNED}
-        scope = outermost(frozenset().union(*map(written, node.entries("steps"))))
+        steps = node.fields.get("steps")
+        stores = [written(step) for step in steps.items] if isinstance(steps, Items) else []
+        first = {name: number for number, names in reversed([*enumerate(stores)]) for name in names}
+        scope = outermost(first)
         span, kind = _head(node), DOCUMENTS["pipeline"]
         if "pipeline" not in keys:  # the name is given elsewhere
             kind = kind._replace(keys={**kind.keys, "pipeline": _NO_NAME})

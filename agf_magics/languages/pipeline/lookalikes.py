@@ -1,7 +1,8 @@
 """Text that looks like an expression but is text (decision P21): the warnings that say what to
 write.
 
-Only text that uses a name of its place is reported. Everything else stays silent.
+Only text that is certainly meant as an expression is reported: everything that it names can be read
+at its place, and it is no name of something else that happens to be that of a store (decision D180).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from . import r1
-from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, nested, spelling
+from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, literal, nested, spelling
 from .scope import Scope
 
 LONGEST = 1_000
@@ -33,8 +34,11 @@ _SIGN = re.compile(
 )
 """A variable in the notation of a shell, of GitHub Actions or of Jinja."""
 _TAGGED = re.compile(r"(?:!expr?|expr!)[ \t]+(.+)", re.DOTALL)
+_TAG_INSIDE = re.compile(r"(.*\s)!expr\s+(.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*(?: [-+*/<>=]+ [\w.]+)*", re.ASCII)
 _STATEMENT = re.compile(r"\{%-? *(?:if|for|set|elif|else|endif|endfor|endset)\b[^{}]*%\}")
+_WORDS = re.compile(r"\w+(?:[ -]\w+)*")
+"""Words and nothing else: a title, or a name with hyphens."""
 CODE = "pipeline.literal-path"
 
 
@@ -44,6 +48,9 @@ class Lookalike(NamedTuple):
     expression: str
     reason: str
     """Why it is text."""
+    store: str = ""
+    """Not empty: it is meant only if no expression reads this store, as the text may be a word that
+    is also the name of a store."""
 
 
 def lookalike(text: str, scope: Scope) -> Lookalike | None:
@@ -54,20 +61,36 @@ def lookalike(text: str, scope: Scope) -> Lookalike | None:
         written = text[: len(text) - len(tagged[1])].strip()
         quoted = "the quotes make it text" if written == "!expr" else "the tag is written !expr"
         return Lookalike(tagged[1], quoted)
+    if (inside := _TAG_INSIDE.fullmatch(text)) and is_readable(inside[2], scope):
+        whole = f"{literal(inside[1])} + text({inside[2].strip()})"
+        return Lookalike(whole, "the tag stands before a whole value")
     if _has_hole(text, scope):
         return Lookalike(concatenation(text), "only a prompt replaces braces")
     if sign := _SIGN.fullmatch(text):
         path = ".".join(scope.path(sign[1])) + sign[2]
         return Lookalike(path, "an argument has no $ and no {{ }}")
-    if any(map(scope.knows, _WORD.findall(text))) and is_expression(text, scope):
-        return Lookalike(text.strip(), "it has no !expr")
+    names = _WORD.findall(text)
+    if _is_path(text, scope) or (any(map(scope.has, names)) and is_expression(text, scope)):
+        return _without_sign(text.strip(), scope)
     return None
+
+
+def _without_sign(text: str, scope: Scope) -> Lookalike | None:
+    store = text if text not in scope.names.roots and _WORD.fullmatch(text) else ""
+    is_prose = _WORDS.fullmatch(text) and not _WORD.fullmatch(text)
+    return None if is_prose else Lookalike(text, "it has no !expr", store)
+
+
+def pass_on(expression: str, scope: Scope) -> str | None:
+    """How to hand on a name of the steps around this one that an expression here cannot read."""
+    had = next(filter(scope.had, _WORD.findall(expression)), None)
+    return None if had is None else scope.names.hidden[had]
 
 
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
     return any(
-        (name := _WORD.match(found[1].strip())) and scope.knows(name[0])
+        (name := _WORD.match(found[1].strip())) and (scope.has(name[0]) or scope.had(name[0]))
         for found in _ANY_BRACES.finditer(text)
     )
 
@@ -81,11 +104,21 @@ def is_file_name(text: str, scope: Scope) -> bool:
 def _is_path(text: str, scope: Scope) -> bool:
     """Whether it is a dotted path whose first name is known."""
     path = "." in text and bool(_DOTTED.fullmatch(text)) and not is_file_name(text, scope)
-    return path and scope.knows(text.partition(".")[0])
+    first = text.partition(".")[0]
+    return path and (scope.has(first) or scope.had(first))
+
+
+def is_readable(text: str, scope: Scope) -> bool:
+    """Whether it can be parsed as an expression."""
+    try:
+        r1.parse(Source("", text).span(), scope.names)
+    except DefinitionError:
+        return False
+    return True
 
 
 def is_expression(text: str, scope: Scope) -> bool:
-    """Whether it can be parsed, and all that it reads is known."""
+    """Whether it can be parsed, and all that it reads is there."""
     try:
         node = r1.parse(Source("", text).span(), scope.names).node
     except DefinitionError:
@@ -94,7 +127,7 @@ def is_expression(text: str, scope: Scope) -> bool:
         part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
     ]
     is_file = isinstance(node, Path) and is_file_name(text, scope)
-    return bool(paths) and not is_file and all(scope.knows(path.parts[0]) for path in paths)
+    return bool(paths) and not is_file and all(scope.has(path.parts[0]) for path in paths)
 
 
 def tagged(expression: str) -> str:
@@ -136,15 +169,14 @@ def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnost
     if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
         return
     for operation in node.rest:
-        end = (
-            operation.operand.end
-            if operation.op == "-" and isinstance(operation.operand, Path)
-            else 0
-        )
-        name = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        if operation.op != "-" or not isinstance(operation.operand, Path):
+            continue
+        end = operation.operand.end
+        path = text.text[node.first.at : end].removeprefix(f"{STORES[0]}.")
+        name = path.partition(".")[0]
         if name in scope.stores:
             message = f"'-' subtracts here, so this does not read the store {name!r}"
-            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {name!r})"
+            hint = f"call the store {name.replace('-', '_')}, or write: get(ctx, {path!r})"
             yield Diagnostic("pipeline.store-name", message, text.locate(node.first.at, end), hint)
 
 

@@ -15,6 +15,8 @@ from .r1.nodes import STORES, Names
 
 ROOTS = {"ctx": "it is all stores", "pipe": "it is the result of the step before"}
 """The names that are visible everywhere, and what they mean."""
+BOUND_NAMES = ("item", "acc")
+"""The names that a fan-out and a fold bind."""
 _ROOTS: Mapping[str, tuple[str, ...]] = {name: (name,) for name in ROOTS}
 _PASS_ON = (
     "a nested step does not see the {name!r} around it: use it in the step's own over, init, on, "
@@ -35,6 +37,10 @@ class Scope(NamedTuple):
     """The stores that some step of the pipeline writes and that may be visible here."""
     top: bool = False
     """Whether the result of a step here is the pipe of the next step."""
+    first: Mapping[str, int] = MappingProxyType({})
+    """The number of the top step that first writes a store."""
+    number: int = 0
+    """The number of the top step in which this place is."""
 
     def inside(
         self,
@@ -51,15 +57,13 @@ class Scope(NamedTuple):
             **{name: (name,) for name in binds},
         }
         around = {
-            name: _PASS_ON.format(name=name) for name in ("item", "acc") if name in self.names.roots
+            name: _PASS_ON.format(name=name) for name in BOUND_NAMES if name in self.names.roots
         }
         hints = {**unseen, **around, **self.names.hidden}
         hidden = {name: hint for name, hint in hints.items() if name not in roots}
         # A union would copy all of them, for each nested step.
-        return Scope(
-            Names(roots, STORES, hidden),
-            self.stores if stores <= self.stores else self.stores | stores,
-        )
+        every = self.stores if stores <= self.stores else self.stores | stores
+        return self._replace(names=Names(roots, STORES, hidden), stores=every, top=False)
 
     def path(self, name: str) -> tuple[str, ...]:
         """The path of a bare name's value."""
@@ -69,7 +73,17 @@ class Scope(NamedTuple):
         """Whether a name means something here, as far as the text decides."""
         return name in self.names.roots or name in self.stores or name in self.names.hidden
 
+    def has(self, name: str) -> bool:
+        """Whether an expression here can read a value of that name: the place binds it, or an
+        earlier step writes it. A step does not read its own output, nor a branch itself."""
+        return name in self.names.roots or self.first.get(name, self.number) < self.number
 
-def outermost(stores: frozenset[str]) -> Scope:
-    """The scope of the steps at the top level of a pipeline."""
-    return Scope(Names(_ROOTS, STORES, {}), stores, top=True)
+    def had(self, name: str) -> bool:
+        """Whether a step around this one can read it, and a step here cannot."""
+        return name in BOUND_NAMES and name in self.names.hidden
+
+
+def outermost(first: Mapping[str, int]) -> Scope:
+    """The scope of the steps at the top level of a pipeline. ``first``: the stores that they write,
+    each with the number of the step."""
+    return Scope(Names(_ROOTS, STORES, {}), frozenset(first), top=True, first=first)

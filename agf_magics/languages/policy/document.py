@@ -241,7 +241,7 @@ def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Dia
     slip = [right for right in fields.keys() - node.fields if name in SLIPS.get(right, ())]
     id = root.inner(_POLICY).text_at("id") if violation.path[-1:] == ("config",) else None
     hint = OLD_NAMES.get((name, id)) or (
-        f"did you mean {slip[0]}?" if slip else suggest(name, fields, "its fields")
+        f"did you mean {slip[0]}?" if slip else suggest(name, fields, "its fields", node.fields)
     )
     if not value.text and value.value is None:
         hint = f'quote a text with a comma: "…, {name}"'

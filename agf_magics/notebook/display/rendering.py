@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from functools import partial
+from html import escape
 from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
@@ -30,6 +31,7 @@ from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
+from ..output.output import show
 from . import registered
 from .view import show_ended
 
@@ -220,18 +222,37 @@ def _safe(found: re.Match[str]) -> str:
 
 
 def print_findings(findings: Iterable[Diagnostic]) -> None:
-    """Print warnings, and in a line each notes, under the line that a definition prints."""
+    """Print warnings under the line that a definition prints, and notes in one line: several are
+    folded (decision D181)."""
     merged = merge_equal(tuple(findings))
+    notes = [one for one in merged if one.severity == "note"]
+    if len(notes) > 1:
+        merged = [one for one in merged if one.severity != "note"]
     more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
     for text in (*map(_told, merged[:MOST]), *more):
         print(text)
+    if len(notes) > 1:
+        _show_notes([_note(one) for one in notes])
+
+
+def _show_notes(notes: list[str]) -> None:
+    title = f"{len(notes):,} notes"
+    lines = "".join(f"<div>{escape(note)}</div>" for note in notes[:MOST])
+    more = f"<div>... and {len(notes) - MOST} more</div>" if len(notes) > MOST else ""
+    page = f"<details><summary>{title}</summary>{lines}{more}</details>"
+    text = wrapped(f"{title}: {line(' · '.join(notes), 2_000)}")
+    show({"text/html": page, "text/plain": text})
 
 
 def _told(finding: Diagnostic) -> str:
     if finding.severity != "note":
         return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
+    return wrapped(f"note: {_note(finding)}")
+
+
+def _note(finding: Diagnostic) -> str:
     where = f" (line {finding.span.place[0]})" if finding.span else ""
-    return wrapped(f"note: {line(finding.message, 300)}{where}")
+    return f"{line(finding.message, 300)}{where}"
 
 
 _UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")

@@ -22,7 +22,7 @@ LONGEST_KEY = 1024
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)
 _IN_FLOW = re.compile(
-    r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?<=\S)\[[^][]*\][^,\[\]{}]*)[,}\]]"""
+    r"""[:,\[{]\s*([^\s,:"'\[\]{}][^,:"'\[\]{}]*(?:(?<=\S)|(?<=[|&+*/=<>-]\s))\[[^][]*\][^,\[\]{}]*)[,}\]]"""
 )
 """An unquoted text with brackets, as a value between braces."""
 _FORMATTED = re.compile(r"""\b[fF](?:"[^"'{}]*\{[^"']*"|'[^"'{}]*\{[^"']*')""")

@@ -242,7 +242,7 @@ class _Parser(Scanner):
             if found in ("&&", "||"):
                 word = "and" if found == "&&" else "or"
                 raise Refusal(
-                    "graph.operator", f"unknown operator {found!r}", *place, f"write {word!r}"
+                    "graph.operator", f"unknown operator {found!r}", *place, f"write {word}"
                 )
             if found[0] in "<>=!":
                 raise Refusal("graph.operator", "a comparison has two sides", *place, hint)

@@ -173,15 +173,35 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     return Finding(code, message, hint, at, at + len(text))
 
 
+def _assigned(operator: str, name: str) -> str | None:
+    """The hint for ``name = value``."""
+    is_name = operator == "=" and name.isidentifier()
+    return (
+        f"the result gets its name beside it: output: {name}; to compare write: =="
+        if is_name
+        else None
+    )
+
+
+def _opened(sign: str, before: str, source: str) -> tuple[str, str, str | None] | None:
+    """A text that is never closed, or the second brace of ``{{ name }}``."""
+    if sign != "{":
+        hint = f"add {sign} where the text ends"
+        return "r1.unclosed", f"the text that begins with {sign} is never closed", hint
+    if before != "{":
+        return None
+    hint = f"write: {concatenation(source.strip())}"
+    return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
+
+
 def _unexpected(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
     _, text, at = tokens[index]
     before = tokens[index - 1][1]
     absent = f"there is no {text!r}"
-    if text in ("'", '"'):
-        hint = f"add {text} where the text ends"
-        return "r1.unclosed", f"the text that begins with {text} is never closed", hint
+    if text in ("'", '"', "{"):
+        return _opened(text, before, source)
     if text in _CHOICES:
         return "r1.operator", absent, _choice(source)
     if text == "for":
@@ -193,7 +213,7 @@ def _unexpected(
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
-        return "r1.operator", absent, _OPERATORS[text]
+        return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
     if text == "[" and before not in FORMS:
         return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":

@@ -281,12 +281,15 @@ _HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
 
 
 def concatenation(text: str) -> str:
-    """An expression for a text with holes.
+    """An expression for a text with holes, whatever the values in them are.
 
-    >>> concatenation("Hello {ctx.name}!")
-    "'Hello ' + ctx.name + '!'"
+    >>> concatenation("Hello {ctx.name}!"), concatenation("{ctx.name}")
+    ("'Hello ' + text(ctx.name) + '!'", 'ctx.name')
     """
     parts = _HOLE.split(text)
+    is_alone = len(list(filter(None, parts))) == 1
     return " + ".join(
-        part.strip() if index % 2 else literal(part) for index, part in enumerate(parts) if part
+        (part.strip() if is_alone else f"text({part.strip()})") if index % 2 else literal(part)
+        for index, part in enumerate(parts)
+        if part
     )

@@ -294,6 +294,12 @@ class _Parser(Scanner):
         )
         if self.begins:  # a default after a reference
             hint = f'quote a text: "{word[0]}"; {hint}'
+            if word[0][0] in "[{":
+                hint = (
+                    "a default is a text, a number, true, false or null; give any other value a "
+                    f"name: state: {{other: {self.source[at : self.end].strip()}}}, and write "
+                    f"{self.sign}state.other"
+                )
         self.wrong_reference(f"{word[0][:40]!r} is not a reference", at, word.end(), hint)
 
     def unquoted(self, quoted: str, start: int) -> str:
