@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from ..flow.frame import FlowInput, FlowResult, Frame
 from ..flow.notes import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
+from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
 from ..journal.recorder import Journal

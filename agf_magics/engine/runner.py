@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
 
-from ..flow.frame import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
+from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.steps import Invoke
 from ..journal.recorder import Journal

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..text.source import Span
 from ..values.value import Value
-from .frame import Expr, Frame, Name, Outcome, Ref
+from .protocols import Expr, Frame, Name, Outcome, Ref
 
 
 class Computed:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from ..text.diagnostics import Diagnostic
 from ..text.source import Span
-from .frame import Expr, Frame, Outcome, Scheduler, data
+from .protocols import Expr, Frame, Outcome, Scheduler, data
 from .step import Failing, Step
 
 START, END = "START", "END"

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from ..values.value import Value
-from .frame import Target, data
+from .protocols import Target, data
 
 OnError = Literal["abort", "continue", "finish"]
 """``abort``: no further element starts, running ones are cancelled, the step fails. ``continue``:

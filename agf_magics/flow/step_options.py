@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ..text.source import Span
 from ..values.value import Value
-from .frame import Expr, Frame, Name
+from .protocols import Expr, Frame, Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

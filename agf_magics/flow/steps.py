@@ -17,7 +17,8 @@ from ..schemas.shapes import Look, Shape
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
 from ..values.value import Value, type_name
-from .frame import (
+from .graph_steps import Dag, Walk
+from .protocols import (
     Args,
     Binding,
     Expr,
@@ -31,7 +32,6 @@ from .frame import (
     Target,
     data,
 )
-from .graph_steps import Dag, Walk
 from .step import Cut, Failing, Step
 from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, Taken, Uses
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any
 
 from ..compat.imports import installed_only
-from ..flow.frame import FlowInput, FlowResult, Frame, Name, Outcome, Ref
+from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Outcome, Ref
 from ..flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin, Sequence
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
-from ..flow.frame import Expr, Name
+from ..flow.protocols import Expr, Name
 from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.names import same_name

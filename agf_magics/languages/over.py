@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.expressions import Computed, Stored
-from ..flow.frame import FlowInput, FlowResult, Frame, Name, Ref
+from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Ref
 from ..flow.step import Failing
 from ..flow.step_options import Exchange, RowTerms
 from ..flow.steps import Definition, Each, Flow, Invoke

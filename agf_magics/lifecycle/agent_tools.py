@@ -11,17 +11,16 @@ import inspect
 import keyword
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any, Literal, Union
+from typing import Any
 
 from ..catalog import USER, Registry, default
 from ..engine.host.interrupts import held_interrupts
 from ..engine.threads.rights import refuse_inside
 from ..flow.steps import Flow
-from ..languages.documents import NAME, Key
-from ..languages.pipeline.takes import EXPRESSION
-from ..languages.pipeline.words import STEPS
+from ..languages.pipeline.grammar import grammar
 from ..limits.grants import ANYTHING, OFFERED, Grant, granted
 from ..pictures.plain import line
+from ..schemas.python_types import type_of
 from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
 from ..values.value import Value, is_json, type_name
@@ -290,79 +289,8 @@ def _parameter(
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
-def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
-    """The type of Python for a JSON Schema, for the signature of a tool; Any for what Python has no
-    type for. ``whole``: has the definitions that it refers to."""
-    if not isinstance(schema, Mapping) or deep > DEEPEST:
-        return Any
-    if isinstance(schema.get("$ref"), str):
-        named = whole.get("$defs", {}).get(schema["$ref"].removeprefix("#/$defs/"))
-        return type_of(named, whole, deep + 1)
-    if "const" in schema or "enum" in schema:
-        values = tuple(schema.get("enum", [schema.get("const")]))
-        plain = all(type(one) in (str, int, bool, type(None)) for one in values)
-        return Literal[values] if values and plain else Any
-    for several in ("anyOf", "oneOf"):
-        if several in schema:
-            return _either([type_of(one, whole, deep + 1) for one in schema[several]])
-    kinds = schema.get("type")
-    if isinstance(kinds, list):
-        return _either([type_of({**schema, "type": one}, whole, deep + 1) for one in kinds])
-    if kinds == "array":
-        return list[type_of(schema.get("items"), whole, deep + 1)]  # type: ignore[misc]
-    return TYPES.get(str(kinds), Any)
-
-
-def _either(types: list[Any]) -> Any:
-    return Any if Any in types or not types else Union[tuple(types)]  # noqa: UP007  # dynamic
-
-
-TYPES = {
-    "string": str,
-    "integer": int,
-    "number": float,
-    "boolean": bool,
-    "object": dict[str, Any],
-    "null": None,
-}
-DEEPEST = 20
-"""Levels of a schema that become a type."""
 MOST_ABOUT = 300
 """Characters of the description of a parameter."""
-
-
-def grammar() -> str:
-    """The pipeline language in short, from its tables: for a model that writes a pipeline."""
-    lines = []
-    for step in STEPS.values():
-        keys = [f"{key.name}: {_value_of(key)}" for key in step.keys.values() if key.required]
-        more = [key.name for key in step.keys.values() if not key.required]
-        optional = f" [, {', '.join(more)}]" if more else ""
-        lines.append(f"- {step.name}: {{{', '.join(keys)}{optional}}}  # {step.doc}")
-    return GRAMMAR.format(steps="\n".join(lines))
-
-
-def _value_of(key: Key) -> str:
-    return "NAME" if key.takes is NAME else "EXPR" if key.takes is EXPRESSION else key.takes.example
-
-
-GRAMMAR = """
-A definition is YAML (keys in brackets are optional):
-
-pipeline: NAME
-steps:
-{steps}
-
-A step's result is `pipe` for the next step, and ctx.NAME after `output: NAME`. The input is in ctx.
-EXPR is an expression: "ctx.n + 1", "count(pipe)", "item.price > 3". item is the element of for_each
-and fold, acc the value of fold so far.
-args: {{path: notes.txt, content: !expr ctx.notes}}: literals, or expressions after !expr.
-on_error: abort, continue or retry(3).
-for_each and fold read `over: EXPR`, `items: [1, 2]`, or pipe. In collect, pipe is the list of
-results.
-`schema: NAME` checks a result. A document of its own, after ---, declares it:
-schema: NAME
-fields: {{score: {{type: number}}}}"""
 
 
 def _state(run: Run | PastRun) -> Envelope:

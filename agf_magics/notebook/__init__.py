@@ -165,7 +165,7 @@ def _close_workers() -> None:
 
 def _cancel_background_runs() -> None:
     """Cancel background runs and fire-and-forget calls, and wait a little for their ends."""
-    from ..engine.host.loop import cancel_background_calls
+    from ..engine.host.background_calls import cancel_background_calls
     from ..lifecycle.runs.live import live
 
     cancel_background_calls()

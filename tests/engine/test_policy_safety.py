@@ -12,7 +12,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.host.host import NoUser
-from agf_magics.flow.frame import Name
+from agf_magics.flow.protocols import Name
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.definitions.define import register
 from tests.engine.policy_case import asked, definition, echo, failure, registry_of, run, sequential

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.checks.rules import RULES, check
-from agf_magics.flow.frame import Frame
+from agf_magics.flow.protocols import Frame
 from agf_magics.languages.pipeline.r1 import Names, parse
 from agf_magics.languages.pipeline.values import infer
 from agf_magics.schemas.shapes import Shape

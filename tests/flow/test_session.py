@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.flow.expressions import Computed
-from agf_magics.flow.frame import Name
+from agf_magics.flow.protocols import Name
 from agf_magics.flow.sessions.session import (
     ASKED_AGAIN,
     LONGEST,

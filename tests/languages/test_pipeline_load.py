@@ -10,7 +10,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.expressions import Constant, NamedArguments
-from agf_magics.flow.frame import Expr, FlowInput
+from agf_magics.flow.protocols import Expr, FlowInput
 from agf_magics.flow.step import Step
 from agf_magics.flow.steps import (
     WIDTH,

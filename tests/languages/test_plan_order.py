@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import Context
-from agf_magics.flow.frame import FlowInput, FlowResult, Name, Outcome
 from agf_magics.flow.graph_steps import Dag
+from agf_magics.flow.protocols import FlowInput, FlowResult, Name, Outcome
 from agf_magics.languages.plan.calls import Call, Output
 from agf_magics.languages.plan.log.destinations import Destination, overlap
 from agf_magics.languages.plan.log.log import Log

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.frame import FanOutResult, FlowInput, Outcome
+from agf_magics.flow.protocols import FanOutResult, FlowInput, Outcome
 from agf_magics.flow.step import Step
 from agf_magics.flow.steps import (
     WIDTH,

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.frame import Frame
+from agf_magics.flow.protocols import Frame
 from agf_magics.languages.policy import parse_path
 from agf_magics.languages.policy.delivery import Delivery
 from agf_magics.languages.policy.path import (

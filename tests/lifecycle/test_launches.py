@@ -15,8 +15,9 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.languages.pipeline.words import STEPS
-from agf_magics.lifecycle.agent_tools import launch_tools, type_of
+from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.runs.live import live
+from agf_magics.schemas.python_types import type_of
 from tests.engine import kept
 
 ADD = "pipeline: add\ndescription: Adds one.\nsteps:\n- transform: {value: ctx.n + 1, output: m}\n"

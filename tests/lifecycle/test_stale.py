@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.engine.host.loop import count_background_calls
+from agf_magics.engine.host.background_calls import count_background_calls
 from agf_magics.flow.steps import Invoke
 from agf_magics.lifecycle.forecasts.stale import Stale
 from notebooks.scripted_server import ScriptedServer, calls

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.frame import FlowResult, Frame, Name, Outcome, Ref
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
+from agf_magics.flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from agf_magics.flow.step import Cut, Failing, Step
 from agf_magics.flow.steps import (
     Branches,

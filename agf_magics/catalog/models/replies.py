@@ -22,9 +22,9 @@ from ...values.value import Value
 from .errors import filtered, server_failed, unended
 from .failed import ModelFault
 from .messages import Reply, Request, Tokens, ToolCall
-from .names import Names
 from .reasoning import split_reasoning
 from .streams import as_text
+from .tool_names import ToolNames
 from .wire import Heard
 
 MOST_TOKENS = 10**12
@@ -111,7 +111,7 @@ class Response:
         return "".join(part.content for part in self.said.parts if isinstance(part, ai.TextPart))
 
 
-def read_reply(response: Response, request: Request, names: Names) -> Reply:
+def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
     said = _told_apart(response.said, request)
     usage = _usage(said)
@@ -182,7 +182,7 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     return None
 
 
-def _written_call(text: str, request: Request, names: Names) -> str | None:
+def _written_call(text: str, request: Request, names: ToolNames) -> str | None:
     """The offered tool, if the whole text is a call of it in JSON or between tags."""
     offered = {tool.name for tool in request.tools}
     if not offered:
@@ -241,7 +241,7 @@ def _plain(part: Any) -> bool:
     return known and not getattr(part, "provider_details", None) and not getattr(part, "id", None)
 
 
-def _call(part: ai.ToolCallPart, names: Names) -> ToolCall:
+def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
     tool = names.tool_of(part.tool_name)
     read, why = read_json(as_text(part.args) or "{}")
     if read is None and not why:  # some servers write null for no arguments

@@ -21,10 +21,10 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
 from .messages import Delta, ModelMessage, Reply, Request, UserMessage
-from .names import Names
 from .replies import WRAPPED, Response, read_reply
 from .sendable import sendable
 from .streams import Sent, stream_reply
+from .tool_names import ToolNames
 from .wire import hearing
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
@@ -108,10 +108,10 @@ async def streamed(
     return read_reply(Response(said, model, name, now, streamed=True), request, names)
 
 
-def _sent(model: Made, request: Request) -> tuple[Sent, Names]:
+def _sent(model: Made, request: Request) -> tuple[Sent, ToolNames]:
     """The request as the library takes it."""
     request = sendable(request)
-    names = Names(request)
+    names = ToolNames(request)
     parameters = _parameters(model, request, names)
     names.offers_answer = bool(parameters.output_tools)
     settings = _settings(model, request, bool(parameters.function_tools))
@@ -128,7 +128,7 @@ async def _only_streamed(sent: Sent, name: str) -> Response | None:
     return None
 
 
-def _parameters(model: Made, request: Request, names: Names) -> ModelRequestParameters:
+def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequestParameters:
     # The last request offers no tools, except to providers that require the called ones to be
     # declared.
     keeps = not request.last or model.system in ("anthropic", "bedrock")
@@ -196,7 +196,7 @@ def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
     return settings
 
 
-def _history(request: Request, names: Names) -> list[ai.ModelMessage]:
+def _history(request: Request, names: ToolNames) -> list[ai.ModelMessage]:
     """The messages so far; those between two replies become one request."""
     found: list[ai.ModelMessage] = []
     waiting: list[ai.ModelRequestPart] = []
@@ -232,7 +232,7 @@ def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPrompt
     return ai.UserPromptPart(parts)
 
 
-def _response(message: ModelMessage, names: Names) -> ai.ModelResponse:
+def _response(message: ModelMessage, names: ToolNames) -> ai.ModelResponse:
     if "kept" in message:
         (kept,) = ai.ModelMessagesTypeAdapter.validate_python([message["kept"]])
         assert isinstance(kept, ai.ModelResponse), "``kept`` is a reply"

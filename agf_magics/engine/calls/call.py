@@ -22,8 +22,8 @@ from typing import Any, Protocol
 
 from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
 from ...catalog.tools.throttle import pause_after, reason, repeats
-from ...flow.frame import Args, Frame, Ref
 from ...flow.progress import events as ev
+from ...flow.protocols import Args, Frame, Ref
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.recorder import Journal
@@ -38,7 +38,7 @@ from ...text.length import ATOMS
 from ...text.source import Span
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate, settle
-from ..host.loop import start_background
+from ..host.background_calls import start_background
 from ..host.placement import has_effect, where
 from ..host.remote_calls import Terms
 from ..linking.linked import Linked

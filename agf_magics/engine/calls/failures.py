@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...flow.frame import Frame, HintedArgs
 from ...flow.progress import events as ev
+from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
 from ...journal.secrets.masking import HIDDEN, Secrets

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
-from ...flow.frame import Name
 from ...flow.progress import events as ev
 from ...flow.progress.events import Question
+from ...flow.protocols import Name
 from ...flow.steps import Invoke
 from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
-from ...flow.frame import Frame
 from ...flow.progress import events as ev
 from ...flow.progress.events import Question
+from ...flow.protocols import Frame
 from ...flow.questions import question_mark
 from ...flow.step_options import Instead
 from ...flow.steps import Invoke

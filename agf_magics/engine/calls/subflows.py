@@ -7,13 +7,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable
 
-from ...flow.frame import FlowInput, FlowResult
 from ...flow.progress import events as ev
+from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Flow, Invoke, stores_in
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
+from ..host.background_calls import start_background
 from ..host.deadline import within
-from ..host.loop import start_background
 from ..linking.linked import Linked, named_tools
 from ..run import meters_of, within_caps
 from ..runner import CallSite, Scope, ShapeResult, clock

@@ -1,15 +1,12 @@
-"""The event loop of the engine, on a daemon thread of its own: runs, and the background calls that
-outlive them.
+"""The event loop of the engine, on a daemon thread of its own.
 
-It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see
-whether it is blocked. If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a
-new loop and a new thread.
+It is not the notebook's loop, which a waiting cell blocks. It beats, so that other threads see whether it is blocked.
+If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a new loop and a new thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import os
 import selectors
@@ -217,43 +214,6 @@ def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException 
         thread.start()
         thread.join()
     return raised[0] if raised else None
-
-
-def start_background(work: Coroutine[Any, Any, None], run: object) -> None:
-    """Start a fire-and-forget call of ``run``, which may end after the run (decision C4)."""
-    loop = asyncio.get_running_loop()
-    task = loop.create_task(work)
-    # A loop has weak references to its tasks only: an unreferenced task may be collected while it
-    # waits.
-    _outliving[task] = loop, run
-    task.add_done_callback(lambda ended: _outliving.pop(ended, None))
-
-
-def count_background_calls(run: object = None) -> int:
-    """The number of running fire-and-forget calls of ``run``; None: of all runs."""
-    return len(_of(run))
-
-
-def cancel_background_calls(run: object = None) -> int:
-    """Cancel the fire-and-forget calls of ``run`` (None: of all runs), from any thread; returns
-    their number."""
-    running = _of(run)
-    for task, loop in running:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and so the call has ended
-            loop.call_soon_threadsafe(task.cancel)
-    return len(running)
-
-
-def _of(run: object) -> list[tuple[asyncio.Task[None], asyncio.AbstractEventLoop]]:
-    return [
-        # A copy: calls end on other threads meanwhile.
-        (task, loop)
-        for task, (loop, by) in _outliving.copy().items()
-        if run is None or by is run
-    ]
-
-
-_outliving: dict[asyncio.Task[None], tuple[asyncio.AbstractEventLoop, object]] = {}
 
 
 def on_an_engine_loop() -> bool:

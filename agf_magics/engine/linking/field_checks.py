@@ -12,7 +12,7 @@ from typing import Any
 
 from ...catalog import Agent, Tool
 from ...catalog.digests.code_names import words_in
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...flow.steps import Flow, Invoke, calls
 from ...schemas.schema import Schema, cycle, resolve
 from ...schemas.violations import lacking

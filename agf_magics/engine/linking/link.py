@@ -15,7 +15,7 @@ from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool,
 from ...catalog.shelf import Shelf
 from ...catalog.tools.arguments import Arguments
 from ...catalog.tools.tool import derive
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import Lookup
 from ...flow.steps import Flow, Invoke, Sequence, every

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...catalog import Agent, Model, ModelAgent, Registry, Tool, check_reply, parse_json_reply
 from ...flow.expressions import Computed
-from ...flow.frame import FlowResult, Frame, Name, Outcome, Ref
+from ...flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from ...flow.sessions.react import react
 from ...flow.sessions.session import Offer, RequestOptions, Session, format_for_model, format_prompt
 from ...flow.step import Step

@@ -12,9 +12,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable
 
-from ...flow.frame import Frame, Outcome, Scheduler, Skip, finished
 from ...flow.graph_steps import Dag
 from ...flow.progress import events as ev
+from ...flow.protocols import Frame, Outcome, Scheduler, Skip, finished
 from ...flow.steps import Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError

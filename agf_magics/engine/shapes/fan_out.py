@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...flow.frame import DROPPED, FanOutResult, Frame, Outcome
 from ...flow.progress import events as ev
+from ...flow.protocols import DROPPED, FanOutResult, Frame, Outcome
 from ...flow.steps import WIDTH, Branches, Each, Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...flow.frame import Outcome
 from ...flow.progress import events as ev
+from ...flow.protocols import Outcome
 from ...flow.steps import Choose, Compute, Fold, Repeat, Sequence, children
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, is_true

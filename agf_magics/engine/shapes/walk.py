@@ -7,9 +7,9 @@ edges are followed.
 
 from __future__ import annotations
 
-from ...flow.frame import Frame, Outcome
 from ...flow.graph_steps import END, START, Edge, Walk
 from ...flow.progress import events as ev
+from ...flow.protocols import Frame, Outcome
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_true
 from ..runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock

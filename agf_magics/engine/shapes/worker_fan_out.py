@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ...flow.frame import finished
 from ...flow.progress import events as ev
+from ...flow.protocols import finished
 from ...flow.steps import Each
 from ...journal.calls.call_rows import StartedCall
 from ...limits.grants import granted

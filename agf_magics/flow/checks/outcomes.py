@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ...schemas.shapes import Found, SchemaShapes, Shape, descend, list_of
 from ...text.diagnostics import Diagnostic
-from ..frame import Args, Expr
+from ..protocols import Args, Expr
 from ..step import Step
 from ..steps import Branches, Compute, Each, Flow, Fold, Invoke
 from .wiring import Accesses, Prefix, Read, Write

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
 from ...text.suggestions import nearest, spend_comparisons, suggest
-from ..frame import Ref
 from ..progress.events import is_part
+from ..protocols import Ref
 from ..step import Step
 from ..steps import Choose, Each, Flow, Fold, every, expressions
 from .outcomes import Outcomes

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, starmap
 from typing import Any, Literal, NamedTuple
 
-from ..frame import Ref, Target
 from ..graph_steps import Dag, Walk
+from ..protocols import Ref, Target
 from ..step import Step
 from ..steps import (
     Branches,

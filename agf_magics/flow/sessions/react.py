@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value
 from ..expressions import Computed, Stored
-from ..frame import Frame, Name, Outcome, Ref, Target
+from ..protocols import Frame, Name, Outcome, Ref, Target
 from ..step import Step
 from ..step_options import Asking, Lookup, Permit, Pick
 from ..steps import Choose, Compute, Each, Invoke, Repeat

@@ -25,8 +25,8 @@ from ...values.extent import TooDeep
 from ...values.json_text import TooLong, write_json
 from ...values.times import iso_text
 from ...values.value import Value, is_json, isolate, type_name
-from ..frame import Expr, Name
 from ..notes import warn_of_null
+from ..protocols import Expr, Name
 
 STEPS = 10
 """Default number of requests of a session."""

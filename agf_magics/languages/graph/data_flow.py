@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from ...flow.frame import Ref
 from ...flow.graph_steps import END, START, Edge, edges_by_source
+from ...flow.protocols import Ref
 from ...flow.step import Step
 from ...flow.steps import Invoke, every, own_reads
 from .expressions.reading import ROOT
-from .nodes.common import Built
+from .nodes.building import Built
 from .state import Keys
 
 MOST_VISITS = 1_000_000

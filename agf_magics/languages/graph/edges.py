@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from ...flow.expressions import Computed
-from ...flow.frame import Expr, Frame, Ref
 from ...flow.graph_steps import END, START, Edge
+from ...flow.protocols import Expr, Frame, Ref
 from ...text.diagnostics import DefinitionError
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shorten, shown

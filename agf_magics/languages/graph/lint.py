@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 from itertools import combinations, filterfalse, permutations
 from typing import NamedTuple
 
-from ...flow.frame import Name, Ref
 from ...flow.graph_steps import END, START, Edge, Walk, edges_by_source
+from ...flow.protocols import Name, Ref
 from ...flow.steps import Compute, own_reads
 from ...schemas.schema import first_cycle
 from ...text.source import Span
@@ -17,7 +17,7 @@ from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .expressions.tokens import KEY_NAME
-from .nodes.common import Built, Outputs
+from .nodes.building import Built, Outputs
 from .nodes.python_tools import Tools
 from .state import ROUTE, Keys
 from .words import BUILT_IN

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ...flow.frame import Expr, Name
 from ...flow.graph_steps import Edge, Walk
+from ...flow.protocols import Expr, Name
 from ...flow.step_options import Caps, Export
 from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
 from ...text.diagnostics import Diagnostic, Diagnostics
@@ -27,7 +27,7 @@ from .edges import Edges
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .lint import Graph, lint
 from .node_kinds import build
-from .nodes.common import Built, Here
+from .nodes.building import Built, Here
 from .nodes.python_tools import Tools, read_tools
 from .prompts.prompts import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts

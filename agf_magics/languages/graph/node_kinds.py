@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ...flow.expressions import Computed, Stored
-from ...flow.frame import DROPPED, FanOutResult, Frame, Name, Ref
+from ...flow.protocols import DROPPED, FanOutResult, Frame, Name, Ref
 from ...flow.step import Cut, Failing, Step
 from ...flow.steps import Compute, Each, Invoke, Sequence
 from ...text.diagnostics import Diagnostic, StepError
@@ -26,7 +26,7 @@ from ..scan import MISSING
 from .expressions.operations import CANNOT, describe, find, value_failed
 from .expressions.reading import ROOT, NotBuilt, Reader
 from .expressions.tokens import KEY_NAME
-from .nodes.common import Built, Given, Here, Written, at, repeated
+from .nodes.building import Built, Given, Here, Written, at, repeated
 from .nodes.functions import build_passthrough, build_python, build_subgraph, build_tool
 from .nodes.sessions import CALLED, build_interrupt, build_router, build_session, keep
 from .nodes.tool_call import build_tool_call

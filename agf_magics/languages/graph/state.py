@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...flow.frame import FlowInput, FlowResult, Frame, Outcome
+from ...flow.protocols import FlowInput, FlowResult, Frame, Outcome
 from ...flow.steps import named_values
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span

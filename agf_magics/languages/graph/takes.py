@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...flow.frame import Expr, Name
+from ...flow.protocols import Expr, Name
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_text
 from ..documents import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 from ...flow.expressions import Constant, NamedArguments
-from ...flow.frame import Expr, Name
+from ...flow.protocols import Expr, Name
 from ...flow.step import Failing, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics

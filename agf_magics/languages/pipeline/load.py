@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.steps import (
     Declarations,

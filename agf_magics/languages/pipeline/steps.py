@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...flow.expressions import Constant, NamedArguments
-from ...flow.frame import DROPPED, Expr, FanOutResult, Name
-from ...flow.frame import Target as ResultTarget
+from ...flow.protocols import DROPPED, Expr, FanOutResult, Name
+from ...flow.protocols import Target as ResultTarget
 from ...flow.step import Failing, Step
 from ...flow.step_options import Asking, Exchange, Lookup
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, own_reads, part

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...flow.expressions import NamedArguments
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node
 from ..documents import NAME, S_NAME, S_NAMES, S_TEXT, Key, Takes, kind, mapping_of, reference

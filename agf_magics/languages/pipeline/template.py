@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ...flow.frame import Frame, Ref
+from ...flow.protocols import Frame, Ref
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span, Text
 from ...text.suggestions import suggest

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...flow.expressions import Constant, NamedArguments, Stored
-from ...flow.frame import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
+from ...flow.protocols import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
 from ...flow.steps import named_values
 from ...schemas.shapes import TEXT, Look, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...flow.expressions import Constant
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...schemas.json_schema import judge
 from ...schemas.patterns import SYNTAX
 from ...schemas.violations import describe

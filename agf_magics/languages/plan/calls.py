@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple, cast
 
 from ...flow.expressions import Constant, NamedArguments
-from ...flow.frame import Frame, Name, Ref
+from ...flow.protocols import Frame, Name, Ref
 from ...text.diagnostics import StepError
 from ...text.length import ATOMS
 from ...text.names import same_name
@@ -18,8 +18,8 @@ from ...values.value import Value
 from ..documents import advised
 from .log.destinations import Alternatives, Destination
 from .log.log import Log
+from .log.lookup import found
 from .log.messages import read_content, rendered
-from .log.reading import found
 from .log.reference import DAGGER, Both, Either, Expression, Literal, Reference, references
 from .reader import Reader
 from .suspects import KINDS

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from ...flow.frame import FlowInput, FlowResult, Frame, Name
 from ...flow.graph_steps import Dag
 from ...flow.progress.events import Denied
+from ...flow.protocols import FlowInput, FlowResult, Frame, Name
 from ...flow.questions import call_line
 from ...flow.step import Step
 from ...flow.step_options import Exchange, Instead, Permit

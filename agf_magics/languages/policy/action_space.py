@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...flow.sessions.session import Offer
 from ...flow.step_options import Permit, Uses
 from ...text.diagnostics import Diagnostic, Diagnostics

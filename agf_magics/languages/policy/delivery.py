@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from ...flow.frame import Frame, Ref
+from ...flow.protocols import Frame, Ref
 from ...schemas.json_schema import Violation, judge
 from ...schemas.violations import describe_all, kinds, referred
 from ...text.diagnostics import Diagnostic, StepError

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ...flow.frame import Frame, Ref
+from ...flow.protocols import Frame, Ref
 from ...schemas.patterns import SYNTAX, BadPattern, searcher
 from ...schemas.schema import same, shown_value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError

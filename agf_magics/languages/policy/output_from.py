@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ...flow.expressions import Computed
-from ...flow.frame import Frame, Name, Ref
+from ...flow.protocols import Frame, Name, Ref
 from ...flow.step import Step
 from ...flow.steps import Compute, Invoke
 from ...text.diagnostics import Diagnostics

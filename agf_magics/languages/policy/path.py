@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from ...flow.frame import Frame, Ref
+from ...flow.protocols import Frame, Ref
 from ...schemas.schema import shown_value
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source, Span, Text

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...flow.expressions import Computed
-from ...flow.frame import Frame, Name
+from ...flow.protocols import Frame, Name
 from ...flow.step import Cut, Failing, Step
 from ...flow.step_options import Asking
 from ...flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence

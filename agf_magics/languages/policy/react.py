@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...flow.expressions import Computed
-from ...flow.frame import Frame, Name, Ref
+from ...flow.protocols import Frame, Name, Ref
 from ...flow.sessions.react import react as session_steps
 from ...flow.sessions.session import (
     STEPS,

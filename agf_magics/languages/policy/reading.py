@@ -12,7 +12,7 @@ from collections.abc import Sequence as Listed
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...flow.frame import Name, Target
+from ...flow.protocols import Name, Target
 from ...flow.step_options import Asking, Exchange, Lookup, Taken
 from ...flow.steps import Invoke
 from ...schemas.violations import lacking

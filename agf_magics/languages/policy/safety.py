@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ...flow.frame import Frame
+from ...flow.protocols import Frame
 from ...flow.questions import LONGEST, value_line, word_or_json
 from ...flow.step_options import Caps, Permit
 from ...text.diagnostics import Diagnostic, Diagnostics

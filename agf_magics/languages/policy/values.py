@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, NamedTuple, NoReturn
 
 from ...flow.expressions import Computed, Stored
-from ...flow.frame import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
+from ...flow.protocols import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
 from ...schemas.json_schema import judge
 from ...schemas.schema import shown_value
 from ...schemas.violations import describe_all, place

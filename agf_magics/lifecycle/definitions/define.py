@@ -13,7 +13,7 @@ from ...catalog import Agent, Registry, Tool, Transform, default
 from ...engine.linking.link import link
 from ...engine.linking.linked import Linked, Person
 from ...flow.checks.rules import check
-from ...flow.frame import Name
+from ...flow.protocols import Name
 from ...flow.steps import Definition, Flow
 from ...languages import LANGUAGES, Language, detect_language
 from ...schemas.schema import Schema, check_schemas, resolve

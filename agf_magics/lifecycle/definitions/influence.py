@@ -24,9 +24,9 @@ from ...catalog import Tool
 from ...engine.linking.linked import Linked, callees_of, flows_of
 from ...flow.checks.wiring import Read, follow
 from ...flow.expressions import NamedArguments
-from ...flow.frame import Ref
 from ...flow.graph_steps import START, Dag, Walk
 from ...flow.progress.rows import Key
+from ...flow.protocols import Ref
 from ...flow.step import Step
 from ...flow.steps import (
     Branches,

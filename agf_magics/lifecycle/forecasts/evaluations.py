@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ...engine.runner import CallSite, Shape, ShapeResult
 from ...engine.shapes.table import SHAPES
-from ...flow.frame import Frame, Ref
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.protocols import Frame, Ref
 from ...flow.step import Step
 from ...flow.steps import Choose, Compute, Each, Fold, Invoke, own_reads
 from ...journal.secrets.masking import Secrets

@@ -16,9 +16,9 @@ from ...engine.linking.linked import Linked
 from ...engine.runner import Shape
 from ...engine.shapes.table import SHAPES
 from ...engine.threads.rights import refuse_inside
-from ...flow.frame import FlowInput, Frame
 from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
+from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Flow, every, stores_in
 from ...journal.database.errors import as_definition_errors

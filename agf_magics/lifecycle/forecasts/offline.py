@@ -19,8 +19,8 @@ from ...engine.run import run
 from ...engine.runner import Shape
 from ...engine.shapes.table import SHAPES
 from ...engine.threads.awaiting import Result
-from ...flow.frame import FlowInput, Frame
 from ...flow.progress import events as ev
+from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall

@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from ...engine.linking.linked import Linked, accepts_of
 from ...flow.checks.wiring import follow, wires
-from ...flow.frame import Frame, HintedArgs
 from ...flow.graph_steps import Walk
+from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Flow, Invoke
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic

@@ -17,8 +17,8 @@ from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.gate import gate, kernel_bound
 from ...engine.threads.rights import rights
-from ...flow.frame import FlowInput
 from ...flow.progress.events import Event
+from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...limits.limits import Limits
 from ...settings.folders import journal_file

@@ -18,8 +18,8 @@ from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.gate import kernel_bound
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
-from ...flow.frame import FlowInput
 from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
+from ...flow.protocols import FlowInput
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key

@@ -16,14 +16,14 @@ from unicodedata import category
 from ...catalog import Tool
 from ...engine import run as engine
 from ...engine.host import host, job
+from ...engine.host.background_calls import cancel_background_calls, count_background_calls
 from ...engine.host.held_interrupt import PersonsInterrupt
-from ...engine.host.loop import cancel_background_calls, count_background_calls
 from ...engine.linking.linked import Linked
 from ...engine.runner import clock
-from ...flow.frame import FlowInput
 from ...flow.progress.events import Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row, Usage
+from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError

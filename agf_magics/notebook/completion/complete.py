@@ -31,7 +31,7 @@ from ...workers.on import can_run
 from ..display.run_list import STATUSES, TIMES
 from ..magics.explain import entries
 from ..magics.lessons import lessons
-from .keys import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
+from .body import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
 from .names import EXPRESSION, NAMES, is_in_text, next_parts
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)

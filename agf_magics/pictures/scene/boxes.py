@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ...flow.frame import Expr
+from ...flow.protocols import Expr
 from ...flow.step import Cut, Step
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from .. import theme as look

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import ClassVar, NoReturn
 
 from ....flow.expressions import Constant
-from ....flow.frame import Expr
+from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.source import Span, Text
 from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten

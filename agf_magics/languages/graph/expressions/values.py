@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 from typing import Literal as OneOf
 
 from ....flow.expressions import Computed
-from ....flow.frame import Ref
+from ....flow.protocols import Ref
 from ....text.source import Text
 from ...scan import MISSING, Refusal, Scanner, parse_at
 from .operations import CANNOT, combine, find, format_value, value_failed

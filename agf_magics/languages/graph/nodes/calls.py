@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....flow.expressions import Computed, NamedArguments
-from ....flow.frame import Expr, Frame, Name, Ref
+from ....flow.protocols import Expr, Frame, Name, Ref
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
 from ....text.suggestions import suggest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....flow.expressions import NamedArguments
-from ....flow.frame import Frame, Name
+from ....flow.protocols import Frame, Name
 from ....flow.step_options import Exchange, Lookup
 from ....flow.steps import Compute, Invoke
 from ....text.diagnostics import Diagnostic
@@ -14,8 +14,7 @@ from ....text.yaml.nodes import shorten
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed, State
-from .calls import Values, WithState, complete, passed
-from .common import (
+from .building import (
     Built,
     Given,
     Here,
@@ -27,6 +26,7 @@ from .common import (
     on_error,
     state_key,
 )
+from .calls import Values, WithState, complete, passed
 from .writes import write_as_subgraph, write_changed, write_object, write_output
 
 

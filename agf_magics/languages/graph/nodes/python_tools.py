@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ....flow.expressions import NamedArguments
-from ....flow.frame import Frame, Name, Ref
+from ....flow.protocols import Frame, Name, Ref
 from ....flow.step_options import DerivedTool
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....flow.expressions import Computed, NamedArguments, Stored
-from ....flow.frame import Frame, Name, Ref
+from ....flow.protocols import Frame, Name, Ref
 from ....flow.sessions.found_json import NoJson, find_json
 from ....flow.step import Step
 from ....flow.step_options import Asking, Lookup
@@ -28,8 +28,8 @@ from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import Prompts, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
+from .building import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 from .calls import Values, Wanted, check_required, question_args, read_message, state_ref
-from .common import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
 
 CALLED = Ref(("called",))
 """The place of the result of a call, outside the state."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ....flow.expressions import Constant, NamedArguments
-from ....flow.frame import Expr, Name
+from ....flow.protocols import Expr, Name
 from ....flow.step_options import Lookup, Pick
 from ....flow.steps import Invoke
 from ....text.yaml.nodes import Scalar
@@ -17,8 +17,8 @@ from ..expressions.operations import format_value
 from ..expressions.reading import Reader
 from ..expressions.values import Expression
 from ..state import Failed, State
+from .building import Built, Given, Here, Written, common
 from .calls import complete, whole
-from .common import Built, Given, Here, Written, common
 
 
 def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:

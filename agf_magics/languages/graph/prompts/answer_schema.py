@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ....flow.frame import Name
+from ....flow.protocols import Name
 from ....schemas.json_schema import schema_violations
 from ....schemas.patterns import unusable_patterns
 from ....schemas.unknown_keywords import unknown_keywords

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
-from ....flow.frame import Frame
 from ....flow.notes import warn_of_null
+from ....flow.protocols import Frame
 from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import ATOMS

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NoReturn, TypeVar
 
-from ....flow.frame import Frame, Ref
+from ....flow.protocols import Frame, Ref
 from ....text.source import Span, Text
 from ....values.value import Value
 from ...scan import Refusal, parse_at

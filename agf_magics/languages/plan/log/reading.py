@@ -1,4 +1,4 @@
-"""Reads messages by a reference, outside of a run."""
+"""Messages read by a reference outside of a run, and the stores that a log gives to whoever shows it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from ....flow.frame import Frame, Ref
+from ....flow.protocols import Frame, Ref
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Source, Text
-from ....text.suggestions import suggest
 from ....values.extent import TooDeep
 from ....values.value import Value, isolate, type_name
-from ...scan import MISSING
 from .log import Log
-from .reference import Expression, Reference, as_written, parse, references
+from .lookup import found
+from .reference import Reference, as_written, parse, references
 
 
 def resolve(
@@ -36,49 +35,6 @@ def resolve(
     except TooDeep as error:
         message = f"cannot return {as_written(expression)}: {error}"
     raise StepError(Diagnostic("step.too-deep", message))
-
-
-def found(expression: Expression, log: Log, instance: str | None) -> Value:
-    """The value of ``expression``. Raises StepError if it has none."""
-    value = expression.evaluate(log.read, instance)
-    if value is MISSING:
-        raise StepError(not_found(expression, log, instance))
-    return value
-
-
-def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
-    """The finding that an expression has no value."""
-    first = next(references(expression))
-    hint = (
-        suggest(first.kind, log.kinds, "kinds in this context")
-        if first.kind not in log.kinds
-        else None
-    )
-    if not len(log):
-        hint = "the context has no messages"
-    elif hint is None:
-        hint = suggest_field(first, log, instance)
-    who = f" for instance {instance}" if instance is not None else ""
-    return Diagnostic(
-        "plan.not-found", f"nothing found for {as_written(expression)}{who}", first.span, hint
-    )
-
-
-def suggest_field(reference: Reference, log: Log, instance: str | None = None) -> str | None:
-    """A hint with the fields of the innermost mapping that ``reference`` reads."""
-    with suppress(StepError):
-        value, place = log.read(Reference(reference.kind), instance), reference.kind
-        for name in reference.path:
-            if value is MISSING or name.isdigit():
-                break
-            if type(value) is not dict:
-                read = f"{reference.sign}{place}"
-                what = f"{read} is {type_name(value)}, which has no {name!r}"
-                return f"{what}; let a tool compute it, with {read} as an argument"
-            if name not in value:
-                return suggest(name, value, f"the fields of {reference.sign}{place}")
-            value, place = value[name], f"{place}.{name}"
-    return None
 
 
 def as_log(messages: Any) -> Log:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Literal, NamedTuple
 
-from ....flow.frame import Node
+from ....flow.protocols import Node
 from ....schemas.schema import first_cycle
 from ....text.diagnostics import DefinitionError, Diagnostic, StepError
 from ....values.value import Value

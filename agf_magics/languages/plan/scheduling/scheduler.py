@@ -10,15 +10,15 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ....flow.frame import Frame, Outcome, Ready, Skip
 from ....flow.progress.events import Denied
+from ....flow.protocols import Frame, Outcome, Ready, Skip
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
 from ...scan import MISSING
 from ..calls import Call, Template, fill
 from ..log.log import Log
+from ..log.lookup import suggest_field
 from ..log.messages import plain_message
-from ..log.reading import suggest_field
 from ..log.reference import Expression, Reference, as_written, references
 from .dependencies import Dependencies, Turn, Verdict, dependencies_of, exists
 from .end_messages import UNRESOLVED, error_message, fault, results

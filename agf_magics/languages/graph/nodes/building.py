@@ -1,7 +1,7 @@
-"""What the builders of all nodes share: the place of a node, its outputs, its error policy.
+"""The node that is being built: its place, its outputs, its error policy.
 
-There is one builder for each kind of node, by table (node_kinds.py). A step gives a value; the
-node's `Write` turns it into new values of keys, and state.py combines the values of one round.
+There is one builder for each kind of node, by table (node_kinds.py). A step gives a value; the node's `Write` turns it
+into new values of keys, and state.py combines the values of one round.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ....flow.expressions import Computed, NamedArguments
-from ....flow.frame import Frame, Name
+from ....flow.protocols import Frame, Name
 from ....flow.step import Failing, Step
 from ....flow.steps import Branches
 from ....text.diagnostics import Diagnostic

@@ -1,4 +1,4 @@
-"""The names of tools in a form that all providers accept, and back."""
+"""The names of tools as providers accept them, and back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .messages import NAMELESS, Request
 _NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-class Names:
+class ToolNames:
     """The names of the tools of a request."""
 
     def __init__(self, request: Request) -> None:

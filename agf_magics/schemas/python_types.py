@@ -1,0 +1,45 @@
+"""A JSON Schema as an annotation of Python, for the signature of a tool that a flow becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, Union
+
+
+def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
+    """The type of Python for a JSON Schema, for the signature of a tool; Any for what Python has no
+    type for. ``whole``: has the definitions that it refers to."""
+    if not isinstance(schema, Mapping) or deep > DEEPEST:
+        return Any
+    if isinstance(schema.get("$ref"), str):
+        named = whole.get("$defs", {}).get(schema["$ref"].removeprefix("#/$defs/"))
+        return type_of(named, whole, deep + 1)
+    if "const" in schema or "enum" in schema:
+        values = tuple(schema.get("enum", [schema.get("const")]))
+        plain = all(type(one) in (str, int, bool, type(None)) for one in values)
+        return Literal[values] if values and plain else Any
+    for several in ("anyOf", "oneOf"):
+        if several in schema:
+            return _either([type_of(one, whole, deep + 1) for one in schema[several]])
+    kinds = schema.get("type")
+    if isinstance(kinds, list):
+        return _either([type_of({**schema, "type": one}, whole, deep + 1) for one in kinds])
+    if kinds == "array":
+        return list[type_of(schema.get("items"), whole, deep + 1)]  # type: ignore[misc]
+    return TYPES.get(str(kinds), Any)
+
+
+def _either(types: list[Any]) -> Any:
+    return Any if Any in types or not types else Union[tuple(types)]  # noqa: UP007  # dynamic
+
+
+TYPES = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict[str, Any],
+    "null": None,
+}
+DEEPEST = 20
+"""Levels of a schema that become a type."""
