@@ -189,10 +189,10 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
     word = word.part(1, len(word.text)) if dollar else word
     if not name.isidentifier():
         hint = "assign the value to a variable in a cell above"
-        if name[:1] in ("{", "["):
-            hint = f"{hint}, or give each value in the line: --set NAME=VALUE"
-        elif (bare := name.strip("${}")).isidentifier():
+        if (bare := name.strip("${}")).isidentifier():
             hint = f"write {'$' * dollar}{bare}"
+        elif name[:1] in ("{", "["):
+            hint = f"{hint}, or give each value in the line: --set NAME=VALUE"
         elif dollar:
             hint += "; quote a text that begins with $ twice: '\"$a\"'"
         what = "$ takes" if dollar else "this must be"

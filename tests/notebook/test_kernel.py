@@ -24,8 +24,8 @@ GATED = """\
 %%pipeline --run
 pipeline: gated
 steps:
-- tool: {name: say, args: {word: first}, output: one}
-- tool: {name: gate, args: {name: gate}, output: two}
+- tool: {name: say, args: {word: first}}
+- tool: {name: gate, args: {name: gate}}
 - for_each:
     items: [a, b]
     on_error: abort
