@@ -29,7 +29,7 @@ from ..values.large import LargeValues
 from ..values.value import Value
 from .host.host import TURN, Host
 from .linking.linked import Linked
-from .threads.awaiting import StillRunning
+from .threads.user_code import StillRunning
 
 clock = time.monotonic
 

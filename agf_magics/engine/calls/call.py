@@ -43,7 +43,7 @@ from ..host.placement import has_effect, where
 from ..host.remote_calls import Terms
 from ..linking.linked import Linked
 from ..runner import AskedCall, CallSite, Recording, ShapeResult, clock
-from ..threads.awaiting import Result
+from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .permission import ATTEMPTS, ask_person, permitted

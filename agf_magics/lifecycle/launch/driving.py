@@ -18,7 +18,7 @@ from ...engine.host.interrupts import hold_for
 from ...engine.host.prompts import Prompts
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
 from ...flow.progress.events import Event, Warned
 from ...flow.progress.progress import AFTER_END

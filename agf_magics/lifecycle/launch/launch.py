@@ -36,12 +36,13 @@ from ..input.fields import (
     unused_fields,
 )
 from ..input.options import DEFAULTS, RunOptions, replaying
+from ..input.plan_context import plan_context
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run
 from ..storage.persistence import start_journal
 from ..storage.reuse import reuse_results
 from .driving import run_here, start_on_engine, wait_for
-from .find_flow import context_of, find_flow
+from .find_flow import find_flow
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -318,7 +319,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     if options.background:
         problems.extend(kernel_bound(linked))
     flow_input = FlowInput(
-        settle_input(input, found_flow), context=context_of(found_flow, registry, copies)
+        settle_input(input, found_flow), context=plan_context(found_flow, registry, copies)
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))

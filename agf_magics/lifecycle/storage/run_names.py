@@ -7,7 +7,6 @@ that has not run yet has no run, whatever ids begin with its name.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,8 +18,8 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name
 from ...text.suggestions import suggest
 from ...values.value import type_name
-from ..runs.live import live
-from ..runs.run import BaseRun, Run
+from ..runs.live import live, started_at
+from ..runs.run import BaseRun
 
 MOST_SHOWN = 5
 """Ids that an error lists."""
@@ -111,9 +110,3 @@ def identify(
 def _to_run(name: str) -> str:
     quoted = name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
     return f"%run_pipeline {quoted}"
-
-
-def started_at(run: Run) -> float:
-    """When a run of this process began, in seconds since 1970."""
-    when = run.progress.when
-    return time.time() - (time.monotonic() - when) if when is not None else time.time()
