@@ -33,7 +33,8 @@ from ..commands.values import (
 from ..commands.words import Token, line_error
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
-from ..lifecycle.definitions.define import Defined, findings_before_run, register
+from ..lifecycle.definitions.checking import Defined, findings_before_run
+from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.input.options import RunOptions
 from ..lifecycle.launch import launch

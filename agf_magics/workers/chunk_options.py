@@ -1,6 +1,4 @@
-"""The options of `agf.Workers` for each chunk of calls: a setup that the worker runs once, and the
-resources that it needs.
-"""
+"""The options of `agf.Workers` in each chunk of calls: a setup that runs once, and needed resources."""
 
 from __future__ import annotations
 

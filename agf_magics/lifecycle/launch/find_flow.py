@@ -10,7 +10,6 @@ from ...languages import recognized_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.suggestions import suggest
 from ..definitions.define import load
-from ..storage.relink import refused
 
 
 def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
@@ -43,12 +42,3 @@ def _is_definition(text: str) -> bool:
     return "\n" in text or (
         ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
     )
-
-
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
-    DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]

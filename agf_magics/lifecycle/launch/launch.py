@@ -15,7 +15,8 @@ from typing import ParamSpec, TypeVar
 from ...catalog import Registry, default
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts
-from ...engine.linking.gate import gate, kernel_bound
+from ...engine.linking.background_checks import kernel_bound
+from ...engine.linking.gate import gate
 from ...engine.threads.rights import rights
 from ...flow.progress.events import Event
 from ...flow.protocols import FlowInput
@@ -26,8 +27,8 @@ from ...settings.settings import current
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.define import for_input
-from ..definitions.define import link_flow as link_with_files
+from ..definitions.checking import for_input
+from ..definitions.linking import link_flow as link_with_files
 from ..input.fields import (
     fields_of,
     missing_fields,

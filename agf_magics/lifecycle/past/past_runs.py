@@ -20,7 +20,8 @@ from ..runs.run import Run
 from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
 from ..storage.persistence import forget_old
 from ..storage.relink import refused
-from .past_run import find_named, find_past_run
+from .named_run import find_named
+from .past_run import find_past_run
 
 
 class Runs(tuple[RunLine, ...]):

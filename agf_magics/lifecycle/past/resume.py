@@ -15,7 +15,7 @@ from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts, hold_for
-from ...engine.linking.gate import kernel_bound
+from ...engine.linking.background_checks import kernel_bound
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path

@@ -1,8 +1,9 @@
-"""What names a run, wherever a person names one: magics, Python, the command line (decision RUN1).
+"""The name of a run, wherever a person writes one: in magics, Python, the command line (decision
+RUN1).
 
-Its whole id; else the name of a flow, which means its last run; else a beginning that only its id
-has. A name is never the beginning of another: ``clean`` is not a run of ``clean_all``, and a flow
-that has not run yet has no run, whatever ids begin with its name.
+It is the whole id of a run; else the name of a flow, which means its last run; else a beginning
+that only its id has. A name is never the beginning of another: ``clean`` is not a run of
+``clean_all``, and a flow that has not run yet has no run, whatever ids begin with its name.
 """
 
 from __future__ import annotations
