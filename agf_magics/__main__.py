@@ -44,7 +44,8 @@ from .flow.progress.events import Question
 from .flow.steps import Flow
 from .languages import detect_language
 from .languages.over import OVER
-from .lifecycle.definitions.define import check_definition, source_of
+from .lifecycle.definitions.checking import check_definition
+from .lifecycle.definitions.definition_source import source_of
 from .lifecycle.definitions.file_sets import definition_files, knowing, places
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for

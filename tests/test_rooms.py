@@ -75,7 +75,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "jinja2": ("languages.graph.prompts",),
     "markupsafe": ("languages.graph.prompts",),
     "pydantic": ("catalog.tools.annotations",),
-    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.settled_types"),
+    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.mapping_keys", "catalog.tools.numpy_types"),
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),

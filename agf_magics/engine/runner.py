@@ -30,7 +30,7 @@ from ..values.value import Value
 from .host.host import TURN, Host
 from .linking.linked import Linked
 from .run_options import RunOptions
-from .threads.awaiting import StillRunning
+from .threads.user_code import StillRunning
 
 clock = time.monotonic
 

@@ -34,7 +34,8 @@ from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
-from ..lifecycle.definitions.define import Defined, findings_before_run, register
+from ..lifecycle.definitions.checking import Defined, findings_before_run
+from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
 from ..lifecycle.runs import run as run_module

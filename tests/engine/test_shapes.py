@@ -13,7 +13,7 @@ from agf_magics.engine.host.host import Host
 from agf_magics.engine.linking.link import link
 from agf_magics.engine.run import run as run_linked
 from agf_magics.engine.run_options import RunOptions
-from agf_magics.engine.shapes.table import SHAPES
+from agf_magics.engine.shapes.step_functions import SHAPES
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
 from agf_magics.flow.protocols import FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.step import Step

@@ -44,7 +44,7 @@ from ..host.remote_calls import Terms
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
-from ..threads.awaiting import Result
+from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .permission import ATTEMPTS, ask_person, permitted

@@ -20,7 +20,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, settle
 from ..host.host import NoUser
 from ..runner import CallSite, clock
-from ..threads.awaiting import Result
+from ..threads.user_code import Result
 from .answers import checked_approval
 from .failures import failure
 

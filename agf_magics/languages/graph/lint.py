@@ -17,7 +17,8 @@ from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .expressions.tokens import KEY_NAME
-from .nodes.building import Built, Outputs
+from .nodes.builder_contract import Built
+from .nodes.functions import Outputs
 from .nodes.python_tools import Tools
 from .state import ROUTE, Keys
 from .words import BUILT_IN

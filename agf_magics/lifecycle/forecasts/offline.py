@@ -18,8 +18,8 @@ from ...engine.linking.linked import Linked
 from ...engine.run import run
 from ...engine.run_options import RunOptions
 from ...engine.runner import Shape
-from ...engine.shapes.table import SHAPES
-from ...engine.threads.awaiting import Result
+from ...engine.shapes.step_functions import SHAPES
+from ...engine.threads.user_code import Result
 from ...flow.progress import events as ev
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step

@@ -27,9 +27,10 @@ from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..definitions.influence import dependents
-from ..launch.find_flow import find_registered
 from ..launch.launch import link_run
-from ..past.past_run import PastRun, find_ended, find_past_run, input_again
+from ..past.named_run import find_ended
+from ..past.past_run import PastRun, find_past_run
+from ..past.run_again import find_registered, input_again
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.lookup import unpickled

@@ -19,7 +19,7 @@ from ...engine.host.prompts import Prompts
 from ...engine.recording import replaying
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
 from ...flow.progress.events import Event, Warned
 from ...flow.progress.progress import AFTER_END

@@ -15,7 +15,8 @@ from typing import ParamSpec, TypeVar
 from ...catalog import Registry, default
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts
-from ...engine.linking.gate import gate, kernel_bound
+from ...engine.linking.background_checks import kernel_bound
+from ...engine.linking.gate import gate
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
@@ -27,8 +28,8 @@ from ...settings.folders import journal_file
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.define import for_input
-from ..definitions.define import link_flow as link_with_files
+from ..definitions.checking import for_input
+from ..definitions.linking import link_flow as link_with_files
 from ..input.fields import (
     fields_of,
     missing_fields,
@@ -36,13 +37,14 @@ from ..input.fields import (
     settle_input,
     unused_fields,
 )
+from ..input.plan_context import plan_context
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
 from ..storage.persistence import start_journal
 from ..storage.reuse import reuse_results
 from .driving import run_here, start_on_engine, wait_for
-from .find_flow import context_of, find_flow
+from .find_flow import find_flow
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -321,7 +323,7 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     if options.background:
         problems.extend(kernel_bound(linked))
     flow_input = FlowInput(
-        settle_input(input, found_flow), context=context_of(found_flow, registry, copies)
+        settle_input(input, found_flow), context=plan_context(found_flow, registry, copies)
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))

@@ -34,12 +34,13 @@ from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.influence import reached
 from ..launch.driving import start_on_engine, wait_for
-from ..launch.find_flow import find_registered
 from ..launch.launch import prepare_run
 from ..runs.run import Run
 from ..storage.lookup import unpickled
 from ..storage.relink import refused
-from .past_run import PastRun, find_ended, input_again
+from .named_run import find_ended
+from .past_run import PastRun
+from .run_again import find_registered, input_again
 
 
 def rerun(

@@ -15,7 +15,7 @@ from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts, hold_for
-from ...engine.linking.gate import kernel_bound
+from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock

@@ -77,3 +77,9 @@ class Live:
 live = Live()
 """The one of this process. Its dicts are changed by single operations and read as snapshots: any
 thread may read."""
+
+
+def started_at(run: Run) -> float:
+    """When a run of this process began, in seconds since 1970."""
+    when = run.progress.when
+    return time.time() - (time.monotonic() - when) if when is not None else time.time()

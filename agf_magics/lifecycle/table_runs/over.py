@@ -27,7 +27,7 @@ from ...text.suggestions import join_hints, misspelled_names, suggest
 from ...values.tables.rows import ListRows, Rows, ValueRows
 from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
-from ..definitions.define import load_definition
+from ..definitions.loading import load_definition
 from ..input.fields import read_names, settle_fields
 
 FIRST = 20

@@ -11,7 +11,7 @@ from ...commands.values import count, near_file, write_file
 from ...commands.words import Token, line_error
 from ...languages.plan import Log, Reading, as_log
 from ...languages.plan.log.lines import format_lines, parse_lines
-from ...lifecycle.definitions.define import source_of
+from ...lifecycle.definitions.definition_source import source_of
 from ...lifecycle.runs.run import state_of
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError

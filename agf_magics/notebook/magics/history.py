@@ -26,7 +26,7 @@ from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER
-from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past import named_run, past_run, past_runs
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.rerun import failed_step, rerun_from
 from ...lifecycle.past.resume import resume_run
@@ -220,7 +220,7 @@ def cancel_run(run: run_module.Run) -> None:
 
 
 def _named(word: Token) -> run_module.Run | PastRun:
-    named: run_module.Run | PastRun = at(word, lambda: past_run.find_named(word.text))
+    named: run_module.Run | PastRun = at(word, lambda: named_run.find_named(word.text))
     return named
 
 

@@ -18,8 +18,9 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
 from ....values.value import Value, is_json
-from ..expressions.operations import check_length, describe
 from ..expressions.reading import PEER_KEY, Reader
+from ..expressions.value_errors import describe
+from ..expressions.written_text import check_length
 from .jinja_process import RENDERER, Killed, NoProcess
 from .slots import Slot
 
