@@ -235,5 +235,5 @@ _ROWS = (
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType({row.name: row for row in _ROWS})
 """By name, in the order of the reference."""
-EACH_NAMES = tuple(name for name, row in FUNCTIONS.items() if row.takes("lambda"))
+EACH_NAMES = tuple(name for name, row in FUNCTIONS.items() if row.second == "lambda")
 """The functions whose second argument is a lambda."""

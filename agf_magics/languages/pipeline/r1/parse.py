@@ -259,10 +259,10 @@ class _Parser:
             self.arguments(function)
         first = self.expression(0)
         node: Node
-        if function.takes("lambda"):
+        if function.second == "lambda":
             self.comma(function)
             node = self.each(function, at, first)
-        elif function.takes("path"):
+        elif function.second == "path":
             self.comma(function)
             node = self.get(function, at, first)
         else:

@@ -71,9 +71,10 @@ class Function:
         """Its form and its meaning, without marks."""
         return f"{self.form}: {self.doc.replace('`', '')}"
 
-    def takes(self, kind: Kind) -> bool:
-        """Whether one of its arguments is of this kind."""
-        return any(argument.kind == kind for argument in self.arguments)
+    @property
+    def second(self) -> Kind | None:
+        """The kind of its second argument, where a lambda or a path stands."""
+        return self.arguments[1].kind if len(self.arguments) > 1 else None
 
     def needs(self, index: int) -> str:
         """What an error says that the argument at ``index`` must be."""
