@@ -105,7 +105,6 @@ ONLY_WHERE_USED = {
 
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
-    "languages/pipeline/r1/closures.py": "each node of R1 has its meaning in one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
