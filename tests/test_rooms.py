@@ -123,7 +123,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
     "languages.graph.load.walk": "the parts of the walk stand beside each other",
-    "languages.graph.nodes.functions.build_subgraph": "the mappings in and out of a subgraph belong together",
+    "languages.graph.nodes.subgraph.build_subgraph": "the mappings in and out of a subgraph belong together",
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
