@@ -19,7 +19,7 @@ from typing import Any, TextIO, TypeVar
 from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.retried_rows import chosen_rows
-from ..limits.limits import Limits
+from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
@@ -252,12 +252,14 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     """``limits`` with those of the line."""
-    return replace(
-        limits,
-        timeout=amount(parsed, "--timeout", limits.timeout),
-        max_tokens=count(parsed, "--max-tokens", limits.max_tokens),
-        max_cost=amount(parsed, "--max-cost", limits.max_cost),
-    )
+    on_line: dict[str, Any] = {
+        row.name: count(parsed, row.flag, None, least=1)
+        if type(row.default) is int
+        else amount(parsed, row.flag, None)
+        for row in LIMITS
+        if row.flag in parsed
+    }
+    return replace(limits, **on_line)
 
 
 def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:

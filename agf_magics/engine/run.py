@@ -16,7 +16,7 @@ from ..journal.recorder import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import LimitReached, Meter
 from ..limits.grants import granted, inside
-from ..limits.limits import Limits
+from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
 from ..values.value import Value
@@ -142,11 +142,8 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
     """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
-    hint = (
-        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
-        "timeout of a run"
-    )
-    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
+    hint = left_running or TIMEOUT.how_to_set
+    return StepError(Diagnostic("limit.timeout", message, None, hint))
 
 
 def _too_deep(linked: Linked) -> StepError:
