@@ -7,10 +7,11 @@ definition and no model can write another key.
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from pydantic_core import PydanticCustomError, core_schema
+
+from ...compat.imports import loaded
 
 
 def settled_schema(node: Any) -> Any:
@@ -37,7 +38,7 @@ def settled_json_type(kind: type) -> dict[str, Any] | None:
 
 
 def _python_type(kind: Any) -> str | None:
-    numpy: Any = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     if numpy is None or not isinstance(kind, type) or not issubclass(kind, numpy.generic):
         return None
     kinds = {

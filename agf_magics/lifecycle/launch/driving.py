@@ -203,6 +203,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             run._end_early("error", error.diagnostic.hint or "left running", error)
             run.error = error
         case BaseException() as bug:
+            run._end_early("error", "left running", bug)  # of ours, around the engine
             run._bug = bug
     if run._queue is not None:
         run._queue.put(None)

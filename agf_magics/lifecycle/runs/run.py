@@ -451,7 +451,7 @@ class Run(BaseRun):
             return log
         return remove(log, paths, self.secrets.holds_any)
 
-    def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
+    def _end_early(self, status: str, why: str, error: BaseException | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop
         are ignored."""
         if self.progress.ended is not None:
