@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, final
 
+from ..compat.imports import loaded
 from .value import Value, type_name
 
 LONGEST_BYTES = 60
@@ -191,7 +192,7 @@ def sequence_name(value: Value) -> str:
 
 def is_array(value: Value) -> bool:
     """Whether it is an array of NumPy, perhaps in a file."""
-    numpy: Any = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
 
 

@@ -203,6 +203,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             state.end_early("error", error.diagnostic.hint or "left running", error)
             state.error = error
         case BaseException() as bug:
+            state.end_early("error", "left running", bug)  # of ours, around the engine
             state.bug = bug
     if state.queue is not None:
         state.queue.put(None)

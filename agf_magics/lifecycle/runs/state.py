@@ -150,7 +150,7 @@ class RunState:
         if self.journal is not None and (self.is_interrupted or self.cancel_reason is None):
             self.journal.leave_open()
 
-    def end_early(self, status: str, why: str, error: StepError | None = None) -> None:
+    def end_early(self, status: str, why: str, error: BaseException | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop
         are ignored."""
         if self.progress.ended is not None:
