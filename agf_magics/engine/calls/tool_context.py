@@ -30,7 +30,7 @@ from ..runner import CallSite, clock
 from ..threads.call_threads import running
 from ..threads.prints import printing
 from .failures import failure
-from .permission import ask_person
+from .questions import ask_person
 from .streams import EVERY
 
 EVERY_REMOTE = 1.0

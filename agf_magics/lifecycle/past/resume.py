@@ -25,10 +25,10 @@ from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ...journal.records.records import UNREADABLE
+from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits

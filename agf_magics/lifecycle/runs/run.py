@@ -28,8 +28,8 @@ from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING
 from ...limits.limits import Limits

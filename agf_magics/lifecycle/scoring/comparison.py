@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...journal.calls.objects import NOTHING_CHANGED, edited_parts
+from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts
 from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors

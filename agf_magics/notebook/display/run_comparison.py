@@ -15,7 +15,7 @@ from ...pictures.pages.parts import status
 from ...pictures.plain import duration, line, money, plain
 from ...pictures.values import value_text
 from ..explorer.calls import texts_of
-from ..explorer.protocol import Json, Refused
+from ..explorer.request_types import Json, Refused
 
 MOST_COMPARED = 500
 """Steps of a comparison in the page."""

@@ -20,7 +20,7 @@ from ...pictures.plain import counted, line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
 from ..explorer.open_views import close_explorer
-from ..explorer.protocol import Json, Requests
+from ..explorer.request_types import Json, Requests
 from ..explorer.run_channel import open_run
 from ..output.output import show
 from .run_comparison import compare_runs, placed

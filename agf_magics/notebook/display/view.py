@@ -29,7 +29,7 @@ from ...pictures.plain import duration, html, line
 from ...pictures.row_words import activity, reports, share_of, words
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
-from ..explorer.protocol import Json, Requests
+from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show

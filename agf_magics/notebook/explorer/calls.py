@@ -21,7 +21,7 @@ from ...pictures.plain import duration, line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_json, value_text
 from ...text.diagnostics import AgfError
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .sessions import MOST_CALLS, arriving_json, session_json
 
 if TYPE_CHECKING:

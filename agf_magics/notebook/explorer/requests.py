@@ -44,8 +44,8 @@ from .calls import (
     running_calls,
     texts_of,
 )
-from .on_request import answer_moment, answer_moments, answer_stale
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .forecasts import answer_moment, answer_moments, answer_stale
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
 MOST_UNFOLDED = 80

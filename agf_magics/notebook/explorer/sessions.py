@@ -15,7 +15,7 @@ from ...journal.records.records import Record
 from ...journal.run_calls import RunCalls
 from ...pictures.plain import duration, line, money, plain
 from ...pictures.values import value_json
-from .protocol import AnyRun, Json
+from .request_types import AnyRun, Json
 
 MOST_RECORDS = 400
 """Requests and tool calls of a session."""

@@ -17,7 +17,7 @@ from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
 from ...values.value import Value
 from .calls import natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
     from ...lifecycle.table_runs.table import RowTable

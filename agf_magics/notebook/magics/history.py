@@ -36,8 +36,8 @@ from ...lifecycle.storage.run_names import identify, named_runs
 from ...pictures.plain import counted, line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError
-from ..display.rendering import print_findings
-from ..explorer.opening import ARGUMENTS, open_call
+from ..display.error_display import print_findings
+from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
 
 MOST_NAMED = 3

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
-from ....flow.notes import warn_of_null
+from ....flow.null_warnings import warn_of_null
 from ....flow.protocols import Frame
 from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError

@@ -1,5 +1,5 @@
-"""What the explorer shows on request only: the steps that an edit made stale, and the state of the
-run at each moment.
+"""What the explorer computes on request only: which steps an edit made stale, and the state at each
+moment.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.plain import duration, line, plain
 from ...pictures.values import value_json
 from .calls import journal_of, natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
 """Seconds: after a comparison that took longer, only the button compares."""
