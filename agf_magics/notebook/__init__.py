@@ -158,7 +158,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 
 def _close_workers() -> None:
-    from ..workers.on import started
+    from ..workers.started_backends import started
 
     started.close()
 

@@ -15,6 +15,7 @@ from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
+from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
     at,
@@ -28,7 +29,6 @@ from ..commands.values import (
     scores_of,
     warn_about_names,
     workers_of,
-    write_file,
 )
 from ..commands.words import Token, line_error
 from ..flow.steps import Flow

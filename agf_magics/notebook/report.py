@@ -28,11 +28,12 @@ from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
+from ..pictures.amounts import counted
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
 from ..pictures.pages.parts import chip, header_html
 from ..pictures.pages.updates import Updates, describe_tree
-from ..pictures.plain import counted, html, line, plain
+from ..pictures.plain import html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__

@@ -32,7 +32,7 @@ from ...journal.secrets.masking import Secrets
 from ...limits.grants import Grant, granted
 from ...limits.limits import Limits
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.opaque import source_of
+from ...values.sequences import source_of
 from ...values.value import Value
 
 LONGEST_EVALUATION = 10.0

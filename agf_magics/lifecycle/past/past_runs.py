@@ -11,7 +11,8 @@ from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import RunHead
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused

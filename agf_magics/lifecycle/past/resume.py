@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
+from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights

@@ -33,7 +33,8 @@ from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING
 from ...limits.limits import Limits
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place

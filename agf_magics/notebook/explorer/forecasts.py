@@ -11,9 +11,10 @@ from typing import Any
 from ...catalog import default
 from ...lifecycle.forecasts.moments import Moments, find_moments
 from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
+from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.plain import duration, line, plain
+from ...pictures.plain import line, plain
 from ...pictures.values import value_json
 from .calls import journal_of, natural
 from .request_types import AnyRun, Json, Refused

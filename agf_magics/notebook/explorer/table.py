@@ -1,5 +1,5 @@
-"""The table of a run over data, for the page: sorted, filtered, page by page; and the labels that a
-person gives its rows.
+"""The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
+person.
 
 The order of the rows is made once for each wish and kept for its next pages. Only a wish for a
 column of the input or output reads all rows.

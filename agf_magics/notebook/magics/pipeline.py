@@ -11,7 +11,8 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from ...commands import magics
 from ...commands.line import ParsedLine, check_known
-from ...commands.values import near_file, write_by, write_file
+from ...commands.output_files import write_by, write_file
+from ...commands.values import near_file
 from ...commands.words import line_error
 from ...languages import LANGUAGES
 from ...lifecycle.definitions.file_sets import definition_files, knowing

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from ...commands.line import ParsedLine
-from ...commands.values import at, count, value, workers_of, write_file
+from ...commands.output_files import write_file
+from ...commands.values import at, count, value, workers_of
 from ...commands.words import Token, line_error
 from ...engine.runner import clock
 from ...flow.steps import Flow
