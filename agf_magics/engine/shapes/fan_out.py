@@ -114,8 +114,8 @@ async def branches(site: CallSite[Branches]) -> Value:
         run.mark("ended", keys[i])
 
     done = run.log.order("ended", keys)
-    if run.recording is not None:
-        done = run.recording.order([key.at for key in keys])
+    if run.options.recording is not None:
+        done = run.options.recording.order([key.at for key in keys])
     failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
     starts = StartOrder(len(steps), len(steps), done, failed)
     failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)

@@ -18,6 +18,7 @@ from ...catalog import Registry, default
 from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.linked import Linked, flow_at
+from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import refuse_inside
 from ...flow.graph_steps import Dag, Walk
 from ...flow.progress.events import Event, is_within
@@ -33,7 +34,6 @@ from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.influence import reached
-from ..input.options import DEFAULTS, RunOptions
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
 from ..runs.run import Run

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...catalog import Registry, default
+from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...settings.settings import current
@@ -28,7 +29,6 @@ from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
 from ..definitions.loading import load_definition
 from ..input.fields import read_names, settle_fields
-from ..input.options import RunOptions
 
 FIRST = 20
 """The rows after which a person is asked whether the others shall run."""
