@@ -12,6 +12,15 @@ from .database.file import create_reserve
 from .database.store import ROOM, Store
 from .runs import RunHead, claim
 
+SLICE = 500
+"""Rows that are deleted in one commit."""
+
+PAGES = 1024
+"""Pages that are released in one commit, if the disk has room for its log."""
+
+UNUSED = 60.0
+"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
+
 
 def _forget_parts(store: Store) -> None:
     """Delete the parts that no run names, and no run that is about to be written. Raises
@@ -115,15 +124,3 @@ def sizes(store: Store) -> dict[int, int]:
          WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
     with store.reading() as connection:
         return dict(connection.execute(sql).fetchall())
-
-
-SLICE = 500
-"""Rows that are deleted in one commit."""
-
-
-PAGES = 1024
-"""Pages that are released in one commit, if the disk has room for its log."""
-
-
-UNUSED = 60.0
-"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
