@@ -94,7 +94,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "pyarrow": ("values.tables", "lifecycle.table_runs.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.model",), "anywidget": ("notebook.explorer.model",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
+    "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 
@@ -461,7 +462,7 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.complete", "explorer.requests", "explorer.model", "report")
+        for name in ("completion.complete", "explorer.requests", "explorer.widget_model", "report")
     ),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
@@ -110,30 +110,6 @@ def _is_quoted(word: Token) -> bool:
     """Whether the value of ``key=value`` is in quotes, or the pair."""
     start = word.locate(word.text.find("=") + 1, len(word.text)).start
     return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
-
-
-def write_file(word: Token, text: str) -> None:
-    def write(path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    write_by(word, write)
-
-
-def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
-    """Let ``write`` write the file that a word names, and print the path that it returns on
-    ``out``; None: as `print` does."""
-    try:
-        print(f"wrote {write(Path(word.text))}", file=out)
-    except UNUSABLE as error:
-        raise unwritable(word, error) from None
-
-
-def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return line_error(
-        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
-    )
 
 
 def near_file(text: str) -> str:

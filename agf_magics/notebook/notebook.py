@@ -15,6 +15,7 @@ from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
+from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
     at,
@@ -28,7 +29,6 @@ from ..commands.values import (
     scores_of,
     warn_about_names,
     workers_of,
-    write_file,
 )
 from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
@@ -46,7 +46,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.rendering import print_findings
+from .display.error_display import print_findings
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)

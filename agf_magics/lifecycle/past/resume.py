@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
+from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -27,10 +27,10 @@ from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ...journal.records.records import UNREADABLE
+from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits

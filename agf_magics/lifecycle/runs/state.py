@@ -24,7 +24,7 @@ from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING, Grant
 from ...settings.settings import current

@@ -32,7 +32,7 @@ from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
 from ..output.output import show
-from . import registered
+from . import registry_page
 from .view import show_ended
 
 HOOK = "_render_traceback_"
@@ -128,7 +128,7 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         return Diagram(found)._repr_mimebundle_()
 
     def registry(found: Registry, **_: Any) -> dict[str, str]:
-        return registered.everything(found)
+        return registry_page.everything(found)
 
     def run(found: Run) -> None:
         # `%%capture` would keep an empty output.
