@@ -54,14 +54,13 @@ from .lifecycle.past.resume import resume_run
 from .lifecycle.runs.run import RunInterrupted, state_of
 from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
-from .lifecycle.storage.relink import refused
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
 from .pictures.pages.parts import LiveLine, progress_text
 from .pictures.plain import counted, plain
 from .settings import settings
 from .text.columns import wrapped
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, refused
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason

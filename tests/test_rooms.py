@@ -105,7 +105,6 @@ ONLY_WHERE_USED = {
 
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
-    "languages/pipeline/r1/closures.py": "each node of R1 has its meaning in one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
@@ -124,7 +123,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
     "languages.graph.load.walk": "the parts of the walk stand beside each other",
-    "languages.graph.nodes.functions.build_subgraph": "the mappings in and out of a subgraph belong together",
+    "languages.graph.nodes.subgraph.build_subgraph": "the mappings in and out of a subgraph belong together",
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",

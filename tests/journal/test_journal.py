@@ -35,7 +35,7 @@ from agf_magics.journal.codec.pickles import NotPicklable, pickled
 from agf_magics.journal.codec.signatures import row_crc
 from agf_magics.journal.database.store import ROOM, Store
 from agf_magics.lifecycle.past import past_runs
-from agf_magics.lifecycle.storage.persistence import NEWEST_KEPT, forget_old
+from agf_magics.lifecycle.storage.old_runs import NEWEST_KEPT, forget_old
 from agf_magics.pictures.pages.past_page import past_html, past_text
 from agf_magics.settings import settings
 from agf_magics.text.length import weigh

@@ -117,8 +117,8 @@ async def branches(site: CallSite[Branches]) -> Value:
     if run.options.recording is not None:
         done = run.options.recording.order([key.at for key in keys])
     failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
-    order = StartOrder(len(steps), len(steps), done, failed)
-    failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(order)
+    starts = StartOrder(len(steps), len(steps), done, failed)
+    failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
 

@@ -18,7 +18,7 @@ from .edges import ELSE, IsRoute
 from .expressions.reading import LEAVE_OUT, PEER_KEY, ROOT, Reader, peer_key
 from .expressions.tokens import KEY_NAME
 from .nodes.builder_contract import Built
-from .nodes.functions import Outputs
+from .nodes.passthrough import Outputs
 from .nodes.python_tools import Tools
 from .state import ROUTE, Keys
 from .words import BUILT_IN

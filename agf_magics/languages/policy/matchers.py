@@ -19,7 +19,7 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...values.value import Value
-from .literals import SIGNS, warn_of_path
+from .lookalikes import SIGNS, warn_of_path
 from .path import Path, parse_path
 
 Test = Callable[[Value], bool]

@@ -32,7 +32,7 @@ from ...text.yaml.nodes import Scalar, plain
 from ...values.extent import TooDeep
 from ...values.value import Value, is_json, isolate
 from .action_space import Delegate
-from .literals import input_field, warn_of_braces
+from .lookalikes import input_field, warn_of_braces
 from .path import PARENT
 from .reading import Policy
 from .values import RESULT, Interface

@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
 from ...values.value import Value
 from ..scan import MISSING, descend
-from .literals import input_field, warn_of_braces
+from .lookalikes import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)

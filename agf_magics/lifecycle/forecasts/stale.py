@@ -33,9 +33,9 @@ from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
-from ..storage.lookup import unpickled
-from ..storage.persistence import watch
 from ..storage.reuse import latest_runs
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
 

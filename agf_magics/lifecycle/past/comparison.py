@@ -29,7 +29,8 @@ from ...pictures.difference import (
 from ...pictures.plain import counted, html, line, untypeset
 from ...values.value import Value
 from ..input.fields import fields_of
-from ..runs.trace import Trace, uses
+from ..runs.model_use import uses
+from ..runs.trace import Trace
 from ..storage.manifest import Manifest
 
 MOST_VALUES = 100

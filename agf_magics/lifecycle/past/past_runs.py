@@ -13,13 +13,13 @@ from ...journal.runs import RunHead
 from ...pictures.plain import counted, untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
-from ...text.diagnostics import DefinitionError
+from ...text.diagnostics import DefinitionError, refused
 from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
-from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
-from ..storage.persistence import forget_old
-from ..storage.relink import refused
+from ..storage.lookup import UNFINISHED, find_run, journal
+from ..storage.old_runs import forget_old
+from ..storage.run_notes import describe_lost, describe_resumed
 from .named_run import find_named
 from .past_run import find_past_run
 

@@ -30,14 +30,14 @@ from ...journal.codec.identities import Identities
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
+from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.influence import reached
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
 from ..runs.run import Run
-from ..storage.lookup import unpickled
-from ..storage.relink import refused
+from ..storage.stored_results import unpickled
 from .named_run import find_ended
 from .past_run import PastRun
 from .run_again import find_registered, input_again

@@ -35,7 +35,7 @@ from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic
+from ...text.diagnostics import Diagnostic, refused
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
@@ -43,17 +43,12 @@ from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
-from ..storage.lookup import (
-    check_given,
-    find_resumable,
-    find_run,
-    journal,
-    refused_running,
-    unpickled,
-)
+from ..storage.given_again import check_given
+from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
-from ..storage.persistence import watch
-from ..storage.relink import link_as_it_was, refused
+from ..storage.relink import link_as_it_was
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled
 from .past_run import PastRun
 
 

@@ -24,7 +24,7 @@ from ...journal.codec.json_texts import checker, encode
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, CallKey, Record
-from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
@@ -32,7 +32,6 @@ from ...values.value import Value
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
-from ..storage.relink import refused
 
 RECORDING_FORMAT = 1
 

@@ -1,9 +1,8 @@
-"""What the journal has of a run besides its calls: its manifest and the tree of its steps.
+"""The manifest of a run: everything that is needed to do the run, journaled before its first step.
 
-The manifest has everything that is needed to do the run, and is journaled before its first step:
-the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
-run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
-looked up again.
+It has the texts of the definitions, of the schemas they use and of all definitions they call. A
+resumed run loads these texts, not the edited ones. Tools and agents are functions of the kernel and
+are looked up again.
 """
 
 from __future__ import annotations
