@@ -108,7 +108,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, arguments)
+        await permitted(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema

@@ -38,15 +38,16 @@ def approval(
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
-        # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
-        sees = shown["input"] if keys == "condition" and "alone" in shown else shown
         if (
             when is not None
             and when.evaluate(frame if keys == "condition" else dict(given)) is None
         ):
             return None
-        asked = f"{who} with {_shown(sees)}"
-        return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
+        asked = f"{who} with {_shown(shown)}"
+        # What the call leaves out is not secret.
+        return (
+            f"{_filled(text, frame, {**given, **shown})} ({asked})" if text else f"may {asked} run?"
+        )
 
     return Permit(ask), when
 
