@@ -36,7 +36,7 @@ from ...lifecycle.storage.run_names import identify, named_runs
 from ...pictures.plain import counted, line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError
-from ..display.rendering import print_findings
+from ..display.findings import print_findings
 from ..explorer.opening import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
 

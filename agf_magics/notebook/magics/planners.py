@@ -33,7 +33,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.rendering import print_findings
+from ..display.findings import print_findings
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 

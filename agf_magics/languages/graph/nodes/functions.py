@@ -88,7 +88,18 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         lookup=Lookup(here.tools.files.get(name.text)),
         exchange=Exchange(wants=True),
     )
-    return on_error(given, here, Built(step, write, (key,), writes_any=True))
+    declares = reader.declared is None or key.name in reader.declared or "state_key" in given
+
+    def note_undeclared(value: Value) -> Diagnostic | None:
+        """The result is no object: it is under the name of the node."""
+        if type(value) is Failed or write({}, value).keys() != {key.name}:
+            return None
+        message = f"{key.name!r} is not declared in the state"
+        hint = f"name the key of the result: state_key: KEY; or declare state: {{{key.name}: any}}"
+        return Diagnostic("graph.undeclared-key", message, key.span, hint, "warning")
+
+    note = None if declares or here.inside else note_undeclared
+    return on_error(given, here, Built(step, write, (key,), writes_any=True, note=note))
 
 
 def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
