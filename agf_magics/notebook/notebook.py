@@ -46,7 +46,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.error_display import print_findings
+from .display.findings import print_findings
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)

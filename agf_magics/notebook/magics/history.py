@@ -31,7 +31,7 @@ from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError
-from ..display.error_display import print_findings
+from ..display.findings import print_findings
 from ..display.run_list import list_runs
 from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes

@@ -34,7 +34,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.error_display import print_findings
+from ..display.findings import print_findings
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 
