@@ -38,19 +38,20 @@ from .commands.values import (
 from .commands.words import Token, line_error
 from .compat.imports import for_the_person
 from .engine.host.interrupts import held_interrupts
+from .engine.run_options import RunOptions
 from .engine.runner import clock
 from .flow.progress.events import Question
 from .flow.steps import Flow
 from .languages import detect_language
 from .languages.over import OVER
-from .lifecycle.definitions.define import check_definition, source_of
+from .lifecycle.definitions.checking import check_definition
+from .lifecycle.definitions.definition_source import source_of
 from .lifecycle.definitions.file_sets import definition_files, knowing, places
-from .lifecycle.input.options import RunOptions
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
 from .lifecycle.past.resume import resume_run
-from .lifecycle.runs.run import RunInterrupted
+from .lifecycle.runs.run import RunInterrupted, state_of
 from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
 from .lifecycle.storage.relink import refused
@@ -216,8 +217,8 @@ def _finish(
     )
     with held_interrupts() as held:
         run, line = start(chosen), LiveLine(sys.stderr)
-        if not quiet and run._job is not None:
-            run._job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
+        if not quiet and (job := state_of(run).job) is not None:
+            job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
         with suppress(RunInterrupted):  # its progress, and how to resume it, are printed first
             wait_for(run, held)
     line.clear()
@@ -229,7 +230,7 @@ def _finish(
         _say(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
     for word in parsed.words("--report"):  # also of a failed run
         write_by(word, partial(agf.report, run), sys.stderr)
-    if run._interrupted:
+    if state_of(run).is_interrupted:
         return INTERRUPTED
     if run.error is not None and not quiet:
         return 1  # the progress shows the error

@@ -75,7 +75,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "jinja2": ("languages.graph.prompts",),
     "markupsafe": ("languages.graph.prompts",),
     "pydantic": ("catalog.tools.annotations",),
-    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.settled_types"),
+    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.mapping_keys", "catalog.tools.numpy_types"),
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),
@@ -106,7 +106,6 @@ ONLY_WHERE_USED = {
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
-    "lifecycle/runs/run.py": "the handle of a run: each attribute that a person reads, with its meaning",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
@@ -133,7 +132,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.policy.react.react": "the settings of a session are read in one place",
     "lifecycle.planning.planner.run_planner": "a planner on one page, from its first tick to its end",
     "lifecycle.table_runs.over._check_columns": "all ways in which columns and inputs do not fit",
-    "lifecycle.runs.run.__init__": "the fields of a run's handle, each with its meaning",
     "lifecycle.storage.manifest.read_manifest": "each field of a stranger's manifest is checked where it is read",
     "notebook.load": "what the extension puts into a shell, in order",
     "notebook.notebook.run": "what a cell does with its run, in order",

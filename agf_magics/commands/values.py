@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TextIO, TypeVar
 
-from ..engine.runner import Recording
+from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.retried_rows import chosen_rows
 from ..limits.limits import Limits

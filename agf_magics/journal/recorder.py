@@ -60,6 +60,8 @@ class Journal:
         self.most = most
         """Bytes of one value, at most."""
         self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
+        self.manifest = ""
+        """What is needed to do the run, as JSON."""
         self.part: bytes | None = None
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
@@ -88,14 +90,13 @@ class Journal:
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
 
-    async def start(
-        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
-    ) -> None:
-        """Write the manifest ``work`` before the first step; a resumed run has one."""
+    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
+        """Write the manifest before the first step; a resumed run has one."""
         self.emit = emit
         if self.earlier is not None:
             return
         num, owner, started = self.num, self.store.owner.name, time.time()
+        work = self.manifest
         signature = self.rows.sign("work", work)
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)

@@ -23,8 +23,9 @@ from .database.file import create_reserve
 from .database.locks import alive
 from .database.store import ROOM, Store
 from .records.fields import Count, Moment, Raw, Text, is_stored
+from .records.large_parts import read_stores
+from .records.record_reader import read_records
 from .records.records import RECORDS, Record
-from .records.stored import read_records, read_stores
 
 LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""

@@ -16,7 +16,7 @@ from traitlets.config import Config, Configurable
 
 from ..catalog import default
 from ..settings import settings
-from ..settings.words import TAKES, read_word
+from ..settings.worker_words import TAKES, read_word
 from ..text.diagnostics import Diagnostic
 from ..text.folder import notebook_folder
 from ..text.source import UNUSABLE

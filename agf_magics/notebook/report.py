@@ -22,7 +22,8 @@ from ..flow.steps import Invoke
 from ..journal.secrets.masking import LEAST, Secrets
 from ..lifecycle.past.calls_of_run import calls_of
 from ..lifecycle.past.comparison import Comparison
-from ..lifecycle.past.past_run import PastRun, find_named
+from ..lifecycle.past.named_run import find_named
+from ..lifecycle.past.past_run import PastRun
 from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL

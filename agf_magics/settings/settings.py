@@ -26,7 +26,7 @@ from ..text.source import Source, Span, path_error_reason
 from ..text.suggestions import suggest
 from ..text.yaml.nodes import shorten
 from ..text.yaml.reader import Bounds
-from .words import FOR_PROJECTS, TAKES, read_word
+from .worker_words import FOR_PROJECTS, TAKES, read_word
 
 LARGEST_FILE = 100_000
 """Bytes of a settings file."""

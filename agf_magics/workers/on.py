@@ -20,13 +20,13 @@ from typing import Any, cast
 
 from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
-from ..settings.words import TAKES, WORDS, Word, read_word
+from ..settings.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.suggestions import suggest
 from ..text.yaml.nodes import shorten
 from .backends.backend import WorkerBackend, nothing
 from .backends.executor import Pool
-from .options import WithOptions
+from .chunk_options import BackendWithOptions
 
 NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
 """The packages that a word needs. The extra has the name of the word."""
@@ -169,7 +169,7 @@ def _with_options(wanted: Workers, names: Mapping[str, object] | None) -> Worker
             f"resources must be a mapping of names to numbers above 0, got {wanted.resources!r}"
         )
         raise DefinitionError(Diagnostic("on.resources", message, hint="for example {'gpu': 1}"))
-    options = WithOptions(backend, wanted.setup, wanted.resources, wanted.adaptive)
+    options = BackendWithOptions(backend, wanted.setup, wanted.resources, wanted.adaptive)
     return cast(WorkerBackend, options)
 
 

@@ -28,7 +28,7 @@ from tests.processes import script
 PREAMBLE = """
 import asyncio, os, signal, threading, time, warnings
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.threads.awaiting import StillRunning
+from agf_magics.engine.threads.user_code import StillRunning
 from agf_magics.engine.host.job import Job
 
 def start(main, **options):

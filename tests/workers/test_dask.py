@@ -39,8 +39,7 @@ def client() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
     found = distributed.Client(cluster)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):  # tests end its workers again and again
-        yield found
+    yield found
     found.close()
     cluster.close()
     started.close()
@@ -161,17 +160,25 @@ def test_killed_workers_lose_no_result_and_no_call_is_recorded_twice(
     assert len(recorded) == len(set(recorded)) == len(xs)
 
 
-def test_a_call_that_ends_its_worker_fails_alone(client: Any) -> None:
-    def work(x: int) -> int:
-        import os
+def ends_its_worker(x: int) -> int:
+    if x == 7:
+        os._exit(1)
+    return x
 
-        if x == 7:
-            os._exit(1)
-        return x
 
-    run = run_fan(work, list(range(20)), client)
-    assert run.output == [x for x in range(20) if x != 7]
+@pytest.mark.parametrize("repeats", [0, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_call_that_always_ends_its_worker_fails_alone(
+    repeats: int, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where Dask takes a worker away from its cluster before the nanny has restarted it. It repeats a chunk
+    ``distributed.scheduler.allowed-failures`` times by itself: 3 unless a person sets it, which makes 8 workers."""
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", repeats)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "0s"}):
+        run = run_fan(ends_its_worker, list(range(20)), client)
+    assert run.output == [x for x in range(20) if x != 7], run.error
     assert codes(run) == ["step.worker-lost"]
+    ended = f"{repeats + 1} workers ended" if repeats else "ended during it"
+    assert ended in str(run.progress.failures[0].error)
 
 
 @pytest.mark.slow

@@ -17,8 +17,9 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
 from ...values.extent import TooDeep
+from ..host.remote_calls import OutcomeUnknown
 from ..runner import CallSite
-from ..threads.awaiting import OutcomeUnknown, TimedOut
+from ..threads.user_code import TimedOut
 
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""

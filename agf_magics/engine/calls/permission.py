@@ -20,7 +20,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, settle
 from ..host.host import NoUser
 from ..runner import CallSite, clock
-from ..threads.awaiting import Result
+from ..threads.user_code import Result
 from .answers import checked_approval
 from .failures import failure
 
@@ -86,7 +86,7 @@ def _recorded_answer(
 ) -> list[Value]:
     """The answer that the recording has, if what it approves is recorded too: somebody else's file
     must not approve a call that is really made. Empty: the person is asked."""
-    recording = site.run.recording
+    recording = site.run.options.recording
     if recording is None:
         return []
     text = site.run.secrets.text(question.text)
@@ -159,12 +159,12 @@ async def answer(
 
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
-    run, step, journal, recording = site.run, site.step, site.run.journal, site.run.recording
+    run, journal, recording = site.run, site.run.journal, site.run.options.recording
     # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
         mark = question_mark(question)
-        call = journal.start_call(step, None, site.key, {"text": question.text})
+        call = journal.start_call(site.step, None, site.key, {"text": question.text})
         call = call._replace(digest=mark.encode())
         # A resumed run must not ask again: the answer to this very question is in the journal.
         record = journal.answered(site.key, call.digest)
@@ -194,7 +194,7 @@ async def answer(
             else None
         )
         message = f"an answer is needed: {question.text}"
-        raise ev.Unanswered(Diagnostic("run.waiting", message, step.place, hint))
+        raise ev.Unanswered(Diagnostic("run.waiting", message, site.step.place, hint))
     raise failure(site, None, "question", value)
 
 

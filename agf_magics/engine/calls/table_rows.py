@@ -130,7 +130,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     """
     run, first, journal = site.run, site.step.first, site.run.journal
     paid = run.budget
-    if run.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
+    if run.options.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
         return
     # Only a yes is written, so a record is one.
     if journal is not None and journal.answered(site.key) is not None:

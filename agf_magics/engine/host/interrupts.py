@@ -23,8 +23,8 @@ from types import FrameType
 from typing import Any
 
 from ...compat.browser import IN_BROWSER
-from ..threads.awaiting import cross
 from ..threads.call_threads import NEVER_BEGAN, Call
+from ..threads.user_code import cross
 from .held_interrupt import INTERRUPT, Held
 
 POLL = 0.1

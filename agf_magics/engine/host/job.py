@@ -12,10 +12,10 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 from ...compat.browser import IN_BROWSER
-from ..threads.awaiting import StillRunning
 from ..threads.call_threads import Call
 from ..threads.call_threads import running as on_this_thread
 from ..threads.rights import rights, under
+from ..threads.user_code import StillRunning
 from .held_interrupt import INTERRUPT
 from .host import Host
 from .interrupts import POLL, Waiter, waiters

@@ -18,7 +18,6 @@ from ...schemas.schema import Schema, cycle, resolve
 from ...schemas.violations import lacking
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import join_hints, misspelled_names, suggest
-from .gate import WRAPPERS
 from .linked import accepts_of, interface_of
 
 
@@ -177,3 +176,7 @@ def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostic
         message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
         findings.error("flow.unknown-schema", message, ref.span or name.span, hint)
     return not chain and not missing
+
+
+WRAPPERS = frozenset({"args", "arguments", "kwargs"})
+"""Keys below which other programs write the arguments of a call."""

@@ -39,7 +39,7 @@ from ...values.opaque import (
 from ...values.value import Value, settle, type_name
 from ..calls.failures import describe_masked
 from ..runner import CallSite, clock
-from ..threads.awaiting import Result, TimedOut
+from ..threads.user_code import Result, TimedOut
 
 MOST = 100_000_000
 """The most elements of a sequence: the list of their results alone takes 800 MB."""

@@ -15,9 +15,10 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
-from .expressions.reading import PEER_KEY, ROOT, Reader
+from .expressions.reading import LEAVE_OUT, PEER_KEY, ROOT, Reader, peer_key
 from .expressions.tokens import KEY_NAME
-from .nodes.building import Built, Outputs
+from .nodes.builder_contract import Built
+from .nodes.functions import Outputs
 from .nodes.python_tools import Tools
 from .state import ROUTE, Keys
 from .words import BUILT_IN
@@ -89,9 +90,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     if not names or ref.path[0] != "state":
         return
     if peer := next(filter(PEER_KEY.fullmatch, names), None):
-        message = f"no map writes {peer!r}, the key of YAMLGraph around a result"
-        hint = "leave it out: a map collects the results themselves"
-        reader.warn("graph.peer-key", message, ref.span, hint)
+        reader.warn("graph.peer-key", peer_key(peer), ref.span, LEAVE_OUT)
         return
     if hidden := next((name for name in names[1:] if name.startswith("_")), None):
         message = f"{hidden!r} is read from a mapping only: attributes that begin with _ are hidden"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...catalog import MASK, Context, agent, default, tool
 from ...engine.linking.linked import Linked
 from ...engine.runner import Shape
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.rights import refuse_inside
 from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of

@@ -15,13 +15,13 @@ from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError
 from ...text.names import same_name
-from ..runs.live import live
+from ..runs.live import live, started_at
 from ..runs.run import Run
 from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
 from ..storage.persistence import forget_old
 from ..storage.relink import refused
-from ..storage.run_names import started_at
-from .past_run import find_named, find_past_run
+from .named_run import find_named
+from .past_run import find_past_run
 
 
 class Runs(tuple[RunLine, ...]):

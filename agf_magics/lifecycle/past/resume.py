@@ -15,7 +15,9 @@ from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import Asker
 from ...engine.host.interrupts import held_interrupts, hold_for
-from ...engine.linking.gate import kernel_bound
+from ...engine.linking.background_checks import kernel_bound
+from ...engine.recording import replaying
+from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
@@ -37,10 +39,10 @@ from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
-from ..input.options import DEFAULTS, RunOptions, replaying
 from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
-from ..runs.run import Run
+from ..runs.run import Run, state_of
+from ..runs.state import RunState
 from ..storage.lookup import (
     check_given,
     find_resumable,
@@ -122,7 +124,7 @@ def resume_run(
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
     mine = rights().grant
-    grant = granted.set(resumed.grant.narrow(mine.tools, barred=mine.barred | mine.asked))
+    grant = granted.set(state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.asked))
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
@@ -130,7 +132,7 @@ def resume_run(
     except JournalError as error:
         raise unusable(error) from None
     except BaseException:
-        if not resumed._is_started:  # else its end is journaled
+        if not state_of(resumed).is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
                 leave(resumed.journal.store, head)
         raise
@@ -167,8 +169,8 @@ def prepare_resumed(
                 row, resumed.journal.log if resumed.journal is not None else NO_RECORDS
             )
             answering = Answering(options.answer, otherwise, waits)
-            resumed._options = replace(resumed._options, ask=answering.ask)
-            resumed._notes = answering.notes
+            state = state_of(resumed)
+            state.options = replace(state.options, ask=answering.ask, notes=answering.notes)
     return resumed, row.listed
 
 
@@ -185,14 +187,18 @@ def _resumed(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    resumed = Run(linked, flow_input, options.limits or order.limits, options, problems)
-    resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
-    resumed._workers = workers
+    options = replace(options, limits=options.limits or order.limits)
+    state = RunState(
+        *(linked, flow_input, options, problems),
+        run_id=head.run_id,
+        grant=order.grant,
+        workers=workers,
+    )
     most = current.settings.journal_value
-    watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
+    watch(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
-        resumed.progress.apply(warned)
-    return resumed
+        state.progress.apply(warned)
+    return Run(state)
 
 
 def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:

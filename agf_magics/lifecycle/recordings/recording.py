@@ -29,7 +29,8 @@ from ...text.files import open_file
 from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value
-from ..past.past_run import PastRun, find_ended, find_past_run
+from ..past.named_run import find_ended
+from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
 from ..storage.relink import refused
 

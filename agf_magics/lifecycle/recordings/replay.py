@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from ...catalog import Tool
 from ...compat.imports import installed_only
-from ...engine.runner import AskedCall, CallSite
+from ...engine.recording import AskedCall, replaying
+from ...engine.runner import CallSite
 from ...flow.progress.events import StepPath
 from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
@@ -34,7 +35,6 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
-from ..input.options import replaying
 from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
 
 

@@ -22,7 +22,8 @@ from ...values.tables.rows import ValueRows
 from ...values.value import Value, settle, type_name
 from ..launch import launch
 from ..launch.find_flow import find_flow
-from ..past.past_run import PastRun, find_named
+from ..past.named_run import find_named
+from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..table_runs.over import Over
 from ..table_runs.scores import Known, Outcome, Scores, summarize

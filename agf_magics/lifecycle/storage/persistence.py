@@ -31,31 +31,32 @@ from ...journal.runs import ENDED, RunHead
 from ...journal.secrets.masking import Secrets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
-from ..runs.run import Run
+from ..runs.state import RunState
 from .manifest import write_manifest
 
 
-def start_journal(run: Run, path: Path) -> None:
-    """Journal ``run`` from before its first step on. A run that cannot be journaled has a warning
+def start_journal(state: RunState, path: Path) -> None:
+    """Journal a run from before its first step on. A run that cannot be journaled has a warning
     and continues."""
     try:
         store = Store.at(path)
         _forget_old_runs(store)
         most = current.settings.journal_value
-        watch(run, Journal(store, random.randbits(36) * ROOM, run.run_id, most))
-        run.work = write_manifest(run, rights().grant)
+        journal = Journal(store, random.randbits(36) * ROOM, state.run_id, most)
+        watch(state, journal)
+        journal.manifest = write_manifest(state, journal, rights().grant)
     except JournalError as error:
-        run.journal = None
-        run.progress.apply(Warned(clock(), not_journaled(error)))
+        state.journal = None
+        state.progress.apply(Warned(clock(), not_journaled(error)))
 
 
-def watch(run: Run, journal: Journal) -> None:
+def watch(state: RunState, journal: Journal) -> None:
     """Give a run its journal, which reads the state and the secrets of the run."""
-    run.journal = journal
-    journal.summary = lambda: snapshot_rows(run.progress, run.secrets)
-    journal.used = lambda: _used(run.progress.usage)
-    journal.rows.secret = run.secrets
-    run._find_secrets()
+    state.journal = journal
+    journal.summary = lambda: snapshot_rows(state.progress, state.secrets)
+    journal.used = lambda: _used(state.progress.usage)
+    journal.rows.secret = state.secrets
+    state.find_secrets()
 
 
 def _used(usage: Usage) -> tuple[int | None, str | None]:

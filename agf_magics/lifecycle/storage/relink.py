@@ -13,8 +13,9 @@ from ...engine.linking.linked import Linked
 from ...flow.checks.rules import check
 from ...flow.steps import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ..definitions.define import load, load_definition
+from ..definitions.define import load
 from ..definitions.files import file_opener, in_file
+from ..definitions.loading import load_definition
 from .manifest import Manifest, Text
 
 

@@ -22,7 +22,7 @@ from ...engine.runner import clock
 from ...flow.progress.rows import Row
 from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, state_of
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import duration, html, line
@@ -213,7 +213,7 @@ class Explorer(Page):
     @classmethod
     def shows(cls, run: Run) -> bool:
         """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
-        return run._options.stream and run.run_id not in cls._broken_runs
+        return state_of(run).options.stream and run.run_id not in cls._broken_runs
 
     @classmethod
     def open(

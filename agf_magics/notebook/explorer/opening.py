@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from ...catalog import Registry
 from ...flow.progress.events import format_path
 from ...journal.records.records import Record
-from ...lifecycle.past.past_run import find_call, find_past_run
+from ...lifecycle.past.find_call import find_call
+from ...lifecycle.past.past_run import find_past_run
 from ...pictures.plain import line
 from ...pictures.values import value_text
 from ...text.diagnostics import DefinitionError
@@ -37,7 +38,7 @@ def open_call(
 ) -> Opened:
     """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
     Raises DefinitionError if there is no such call, or no such tool."""
-    found = find_call(find_past_run(run_id), place, "tool")
+    found = find_call(find_past_run(run_id).records(), place, "tool")
     # The name is that of the journal, which may be a stranger's: nothing else may be meant by it.
     if found.name not in registry.tools:
         raise DefinitionError(registry.tools.missing(found.name, None, "flow.unknown-tool"))

@@ -19,9 +19,9 @@ from typing import Any
 from IPython import get_ipython
 
 from ...catalog import default
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.questions import question_mark
-from ...lifecycle.input.options import RunOptions
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run

@@ -23,10 +23,10 @@ from ...commands.values import (
     write_by,
 )
 from ...commands.words import Token, line_error
+from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER
-from ...lifecycle.input.options import RunOptions
-from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past import named_run, past_run, past_runs
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.rerun import failed_step, rerun_from
 from ...lifecycle.past.resume import resume_run
@@ -212,15 +212,15 @@ def _past(word: Token) -> PastRun:
 def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
-    elif run._fired:
-        print(f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}")
+    elif fired := run_module.state_of(run).fired:
+        print(f"cancelling {counted(fired, 'fired call')} of {run.run_id}")
     else:
         print(f"{run.run_id} has ended: {run.status}")
     run.cancel("%runs --cancel")
 
 
 def _named(word: Token) -> run_module.Run | PastRun:
-    named: run_module.Run | PastRun = at(word, lambda: past_run.find_named(word.text))
+    named: run_module.Run | PastRun = at(word, lambda: named_run.find_named(word.text))
     return named
 
 

@@ -13,11 +13,11 @@ from typing import Any
 from ...commands.line import ParsedLine
 from ...commands.values import at, count, value, workers_of, write_file
 from ...commands.words import Token, line_error
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.steps import Flow
 from ...languages.plan.header import Header, load_header
 from ...lifecycle.input.fields import settle_fields
-from ...lifecycle.input.options import RunOptions
 from ...lifecycle.planning.asking import Assignment
 from ...lifecycle.planning.offer import PlanOffer, make_offer
 from ...lifecycle.planning.planner import THINK, named_model, run_model

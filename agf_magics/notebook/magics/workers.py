@@ -28,8 +28,8 @@ class WorkerMagics(NotebookMagics):
     @line_magic
     @takes(magics.WORKERS)
     def workers(self, parsed: ParsedLine) -> Any:
+        from ...workers.backends.backend_status import describe
         from ...workers.on import started
-        from ...workers.options import describe
 
         known = list(started)
         if "--close" in parsed:

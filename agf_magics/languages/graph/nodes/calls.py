@@ -16,10 +16,12 @@ from ....text.suggestions import suggest
 from ....text.yaml.nodes import Scalar
 from ....values.value import Value
 from ...scan import MISSING, Refusal
-from ..expressions.operations import describe, find, format_value
+from ..expressions.lookup import find
 from ..expressions.reading import ROOT, NotBuilt, Reader
+from ..expressions.value_errors import describe
 from ..expressions.values import Evaluated, Expression, Sentence, parse_template
-from ..prompts.slots import no_value, read_text
+from ..expressions.written_text import format_value
+from ..prompts.slots import Slot, no_value, read_text
 from ..state import OF_THE_RUN
 
 Values = tuple[tuple[Name, Expr], ...]
@@ -172,3 +174,17 @@ def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     reads = tuple(state_ref((own.text,), own.span) for own, _ in mapping)
     names = tuple((other.text, other.span) for _, other in mapping)
     return Computed(span, renamed, reads, names=names)
+
+
+def check_slots(reader: Reader, code: str, slots: tuple[Slot, ...], values: Values | None) -> None:
+    """Warn about a slot that names no variable; None: every key of the state is one."""
+    if values is None:
+        return
+    variables = [name.text for name, _ in values]
+    for slot in slots:
+        if slot.certain and not slot.in_state and slot.names[0] not in variables:
+            hint = (
+                suggest(slot.names[0], variables, "variables")
+                or f"write {{state.{'.'.join(slot.names)}}}"
+            )
+            reader.warn(code, f"{slot.text} has no variable {slot.names[0]!r}", slot.span, hint)

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ....flow.expressions import NamedArguments
+from ....flow.expressions import Computed, NamedArguments
 from ....flow.protocols import Frame, Name
 from ....flow.step_options import Exchange, Lookup
 from ....flow.steps import Compute, Invoke
 from ....text.diagnostics import Diagnostic
+from ....text.source import Span
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import shorten
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed, State
-from .building import (
-    Built,
-    Given,
-    Here,
-    Outputs,
-    Written,
-    at,
-    check_slots,
-    common,
-    on_error,
-    state_key,
-)
-from .calls import Values, WithState, complete, passed
+from .builder_contract import Built, Given, Here, Written
+from .calls import Values, WithState, check_slots, complete, passed
+from .on_error import on_error
+from .step_fields import at, common, state_key
 from .writes import write_as_subgraph, write_changed, write_object, write_output
 
 
@@ -152,3 +144,21 @@ def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, St
         return {**frame, "state": {**frame["state"], **shown}}
 
     return show
+
+
+class Outputs(Computed):
+    """The new values of a passthrough."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, span: Span, values: Values) -> None:
+        def evaluate(frame: Frame) -> Value:
+            state, made = frame["state"], NamedArguments(values).build(frame)
+            # A null value leaves an existing key unchanged.
+            return {
+                name: state[name] if value is None and name in state else value
+                for name, value in made.items()
+            }
+
+        super().__init__(span, evaluate, NamedArguments(values).reads())
+        self.values = values

@@ -18,8 +18,9 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
 from ....values.value import Value, is_json
-from ..expressions.operations import check_length, describe
-from ..expressions.reading import PEER_KEY, Reader
+from ..expressions.reading import LEAVE_OUT, PEER_KEY, Reader, peer_key
+from ..expressions.value_errors import describe
+from ..expressions.written_text import check_length
 from .jinja_process import RENDERER, Killed, NoProcess
 from .slots import Slot
 
@@ -194,8 +195,11 @@ class _Template:
             case nodes.Getattr() if node.attr.startswith("_"):
                 hint = "keys of mappings that begin with _ are read as name['_key']"
                 if PEER_KEY.fullmatch(node.attr):
-                    hint = "leave it out: a map collects the results themselves"
+                    hint = LEAVE_OUT
                 self.refuse(node, f"a template cannot read {node.attr!r}", node.attr, hint)
+            case nodes.Getitem(arg=nodes.Const(value=str(key))) if PEER_KEY.fullmatch(key):
+                place = self.lines.place(node.lineno, key)
+                self.reader.warn("graph.peer-key", peer_key(key), place, LEAVE_OUT)
             case nodes.Include() | nodes.Import() | nodes.FromImport() | nodes.Extends():
                 self.refuse(node, "a prompt has no other files to read", "", "write the text here")
 

@@ -76,13 +76,15 @@ class Dask:
         and the connection."""
         self.name, self.lanes, self.kills, self._close = name, lanes, kills, close
         self.grow: Callable[[], object] = nothing
-        """Starts the workers of our own cluster that are missing: it gives up a worker that ends
+        """Starts the missing workers of a cluster in this process: Dask gives up a worker that ends
         again and again."""
+        self.planned: Callable[[], int] = lambda: lanes
+        """How many workers such a cluster should have."""
         self.end_worker: Callable[[str], object] = nothing
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self.patience = PATIENCE
         """Seconds without a worker, after the first one, after which the run ends."""
-        self._own, self._warned = lanes, weakref.WeakSet[Dispatcher]()
+        self._warned = weakref.WeakSet[Dispatcher]()
         self.ahead = AHEAD
         self.client: Any = None
         self.is_local = kills
@@ -316,7 +318,7 @@ class Dask:
             had_workers = had_workers or bool(self._threads)
             if self._threads or not had_workers:
                 seen, has_warned = loop.time(), False
-            if len(self._threads) < self._own:
+            if len(self._threads) < self.planned():
                 self.grow()
             elif loop.time() - seen > self.patience / 12 and not has_warned:
                 has_warned = True

@@ -83,8 +83,11 @@ def _started(kind: Callable[..., Any], **options: Any) -> Any:
 
 
 def _grow(cluster: Any, count: int) -> None:
-    """Start the workers that are missing. The cluster keeps the nanny of a worker that died while
-    it started, and opens no other one in its place."""
+    """Start the workers that are missing.
+
+    Dask takes away a worker that is not back after ``distributed.deploy.lost-worker-timeout``. The
+    cluster keeps the nanny of a worker that died while it started, and opens no other one in its
+    place."""
     for name, nanny in list(cluster.workers.items()):
         if nanny.status.name in ("failed", "closed"):
             cluster.workers.pop(name, None)
@@ -157,7 +160,12 @@ def connect_client(client: Any) -> Dask:
     from distributed import LocalCluster
 
     backend = Dask(f"dask {address}")
-    backend.is_local = isinstance(client.cluster, LocalCluster)
+    if isinstance(cluster := client.cluster, LocalCluster):
+        backend.is_local = True
+        # It would lose all of them to one call that always ends its worker. Other clusters open
+        # machines or jobs, which is not for us to decide.
+        backend.planned = lambda: len(cluster.plan)
+        backend.grow = lambda: _grow(cluster, len(cluster.plan))
     return _opened(backend, client)
 
 

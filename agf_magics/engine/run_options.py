@@ -1,25 +1,21 @@
-"""The options of a run as one record: what `run`, `arun`, `start`, `resume` and the notebook pass
-on.
-"""
+"""The options of one run as one frozen value, which the run, its engine and its manifest read."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from ...catalog import Registry
-from ...engine.host.host import Asker
-from ...engine.runner import Recording
-from ...flow.progress.events import Event
-from ...limits.budgets import Budget
-from ...limits.limits import Limits
-from ...text.diagnostics import Diagnostic
-from ...values.value import Value, type_name
-from .fields import fields_of
+from ..catalog import Registry
+from ..flow.progress.events import Event
+from ..limits.budgets import Budget
+from ..limits.limits import Limits
+from ..text.diagnostics import Diagnostic
+from ..values.value import Value, type_name
+from .host.host import Asker
+from .recording import Recording
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +66,8 @@ class RunOptions:
     """Warnings about its input."""
     recording: Recording | None = None
     """The calls that the run replays; None: those of the `replay` around it."""
+    notes: Callable[[], Iterable[Diagnostic]] = tuple
+    """What the run warns about at its end."""
     trust: bool = False
     """Of a resumed run: whether to unpickle values that are not signed by the user."""
 
@@ -79,7 +77,7 @@ class RunOptions:
             raise TypeError(f"ask takes a function of the question{why}: {hint}")
         limits: object = self.limits
         if not isinstance(limits, Limits | None):
-            pairs = fields_of(limits).items()
+            pairs = limits.items() if isinstance(limits, Mapping) else ()
             write = ", ".join(f"{name}={most!r}" for name, most in pairs) or "timeout=…"
             raise TypeError(f"limits takes an agf.Limits: write limits=agf.Limits({write})")
 
@@ -97,6 +95,3 @@ def _no_asker(ask: object) -> str:
 
 
 DEFAULTS = RunOptions()
-
-replaying: ContextVar[Recording | None] = ContextVar("replaying", default=None)
-"""The recording that runs replay here, also those that a tool of such a run starts."""

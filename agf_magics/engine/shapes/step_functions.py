@@ -1,4 +1,4 @@
-"""Which function runs which shape."""
+"""The function that runs each kind of step, as one table."""
 
 from __future__ import annotations
 

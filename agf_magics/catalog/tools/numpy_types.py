@@ -1,8 +1,7 @@
-"""What an annotation means for a value of a flow, which is not always what a caller in Python has.
+"""Classes of numpy in an annotation: they accept the value of Python that a flow makes of such a
+scalar.
 
-A scalar of numpy is the Python value that a flow makes of it (decision A1″), so ``np.float64`` is a
-number. The keys of a mapping are texts, so ``dict[int, str]`` takes the texts of whole numbers: no
-definition and no model can write another key.
+A value of a flow is never a scalar of numpy (decision A1″), so ``np.float64`` is a number.
 """
 
 from __future__ import annotations
@@ -10,10 +9,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from pydantic_core import PydanticCustomError, core_schema
+from pydantic_core import core_schema
 
 
-def settled_schema(node: Any) -> Any:
+def numpy_schema(node: Any) -> Any:
     """The core schema of a class of numpy whose values become Python's; None for any other."""
     name = _python_type(node.get("cls")) if node.get("type") == "is-instance" else None
     if name is None:
@@ -30,7 +29,7 @@ def settled_schema(node: Any) -> Any:
     return core_schema.union_schema([core_schema.int_schema(strict=True), plain])
 
 
-def settled_json_type(kind: type) -> dict[str, Any] | None:
+def numpy_json_type(kind: type) -> dict[str, Any] | None:
     """The JSON Schema of a class of numpy whose values become Python's; None for any other."""
     name = _python_type(kind)
     return {"type": name} if name is not None else None
@@ -49,26 +48,3 @@ def _python_type(kind: Any) -> str | None:
     if issubclass(kind, numpy.timedelta64 | numpy.complexfloating):
         return None  # a duration is a signed integer of numpy
     return next((name for name, of in kinds.items() if issubclass(kind, of)), None)
-
-
-def keys_schema(node: Any) -> Any:
-    """The core schema of the keys of a mapping: a text that is a number is that number where the
-    annotation wants one."""
-    kind = node.get("type")
-    if kind not in ("int", "float"):
-        return node
-
-    def number(key: Any) -> Any:
-        if type(key) is not str:
-            return key
-        try:
-            read = int(key) if kind == "int" else float(key)
-        except ValueError:
-            read = None
-        # The text of a number is one text: "01" beside "1" would be the same key.
-        if read is None or str(read) not in (key, f"{key}.0"):
-            wanted = "a whole number" if kind == "int" else "a number"
-            raise PydanticCustomError("key", "a key is {wanted}", {"wanted": wanted})
-        return read
-
-    return core_schema.no_info_before_validator_function(number, node)

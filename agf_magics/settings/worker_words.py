@@ -1,4 +1,4 @@
-"""The words of ``on=`` and ``--on``: which workers, and how many.
+"""The words of ``on=`` and ``--on``: which workers a run uses, and how many.
 
 They are read here, because the settings must not import the workers.
 """
@@ -60,18 +60,3 @@ def read_word(text: str) -> Word | None:
         if address is not None and 0 < int(address[1]) < 65_536
         else None
     )
-
-
-def is_private(address: str) -> bool:
-    """Whether nothing between here and this address can read the data: it stays on this machine, or
-    is encrypted.
-
-    >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
-    (True, True, False)
-    """
-    scheme, _, rest = address.partition("://")
-    host = rest.rpartition(":")[0].strip("[]")
-    return scheme in ("tls", "inproc") or _THIS_MACHINE.fullmatch(host) is not None
-
-
-_THIS_MACHINE = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")

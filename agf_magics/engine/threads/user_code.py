@@ -1,7 +1,7 @@
-"""The only place that calls user code and awaits what it returns.
+"""User code is called and awaited here and nowhere else, and its exceptions become values.
 
-Exceptions of user code become values: a StopIteration set on a future would hang it, and a
-SystemExit that passes a TaskGroup or a loop would end the engine's thread.
+A StopIteration set on a future would hang it, and a SystemExit that passes a TaskGroup or a loop
+would end the engine's thread.
 """
 
 from __future__ import annotations
@@ -34,12 +34,6 @@ class TimedOut(TimeoutError):
             f"took longer than {seconds:g} s{f' ({left_running})' if left_running else ''}"
         )
         self.seconds = seconds
-
-
-class OutcomeUnknown(Exception):
-    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
-
-    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""
 
 
 class StillRunning(asyncio.CancelledError):

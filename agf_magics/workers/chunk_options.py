@@ -1,4 +1,4 @@
-"""The options of a worker backend: `agf.Workers`."""
+"""The options of `agf.Workers` in each chunk of calls: a setup that runs once, and needed resources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from .backends.backend import Cancel, WorkerBackend, options_of
 from .backends.chunk_size import AIM
 from .backends.dispatcher import AHEAD
 from .backends.requirements import Need, find_problems
-from .backends.status import BackendStatus, WorkerStatus
 from .chunk import run_after_setup
 from .sending.functions import Program, loadable
 from .sending.tracebacks import RemoteTraceback
@@ -21,7 +20,7 @@ SEEN = 10.0
 """Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""
 
 
-class WithOptions:
+class BackendWithOptions:
     """Sends each chunk to ``backend``, with a setup and with the resources that it needs."""
 
     def __init__(
@@ -88,13 +87,3 @@ def _checked(outcome: Any) -> Any:
         error.__cause__ = RemoteTraceback(text)
         return error
     return outcome
-
-
-def describe(backend: WorkerBackend) -> BackendStatus:
-    """The state of a backend; of one that does not report it, its name and its lanes."""
-    own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
-    if own is not None:
-        return own()
-    return BackendStatus(
-        backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),)
-    )

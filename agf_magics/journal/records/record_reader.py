@@ -1,11 +1,10 @@
-"""The records of a run read from its rows, with their large parts."""
+"""The reader of a run's records: each row of the journal is checked and becomes a `Record`."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from ..codec.json_texts import checker
@@ -14,9 +13,8 @@ from ..database.errors import JournalError
 from ..database.store import ROOM
 from .failures import error_from
 from .fields import Identifier, Moment, Raw, Text, is_at, is_stored
+from .large_parts import large_parts
 from .records import UNREADABLE, Record, RecordedArguments, StoredValue, check_tries
-
-NO_LARGE: Mapping[str, str] = {}
 
 Row = tuple[Any, ...]
 """The cells of `COLUMNS`, and their checksum."""
@@ -40,46 +38,6 @@ def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record
             yield record
     except (*UNREADABLE, sqlite3.OperationalError) as error:
         raise _damage(row, error) from None
-
-
-def large_parts(
-    connection: sqlite3.Connection, num: int, given: Text, before: Mapping[str, str] = NO_LARGE
-) -> dict[str, str]:
-    """The large parts of arguments that are a list of pieces. ``before``: those that were just read.
-    Raises ValueError if one is not in the file."""
-    digests = json.loads(given or "")[1::2]
-    return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
-
-
-def read_stores(
-    connection: sqlite3.Connection, num: int, text: str | None
-) -> tuple[str | None, tuple[str, ...]]:
-    """The stores of a run as JSON, from what `CallRows.stores` returned, and the names of those that
-    are previews. Raises JournalError."""
-    if text is None or not text.startswith("["):
-        return text, ()
-    try:
-        pieces = json.loads(text)
-        previews = pieces.pop(0) if isinstance(pieces[0], list) else []
-        if not _are_names(previews):
-            raise ValueError
-        pieces[1::2] = [_large(connection, num, digest) for digest in pieces[1::2]]
-        return "".join(pieces), tuple(previews)
-    except UNREADABLE:
-        raise JournalError("journal.damaged", "a store of the run cannot be read") from None
-
-
-_are_names = checker(list[str])
-
-
-def _large(connection: sqlite3.Connection, num: int, digest: str) -> str:
-    """A large part of the arguments of a run as JSON. Raises ValueError unless it is what was
-    written."""
-    sql = "SELECT text FROM large WHERE num=? AND digest=?"
-    (text,) = connection.execute(sql, (num, digest)).fetchone() or (None,)
-    if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
-        raise ValueError
-    return text
 
 
 def _damage(row: Row | None, error: Exception) -> Exception:
