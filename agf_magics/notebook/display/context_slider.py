@@ -14,6 +14,7 @@ from ...languages.plan import Log
 from ...languages.scan import MISSING as UNSET
 from ...lifecycle.forecasts.moments import MOST_DIFFERENCES
 from ...pictures.difference import MISSING, find_differences
+from ...pictures.pages.wire import StoreRow
 from ...pictures.plain import details, html, line
 from ...pictures.values import value_json
 from ...text.diagnostics import AgfError
@@ -45,7 +46,7 @@ def moment_json(log: Log, at: int, since: int) -> Json:
         "label": writer(log[at - 1]) if at else NO_MESSAGE,
         "took": "",
         "values": [
-            [name, value_json(now[name]), name in changed]
+            StoreRow(name, value_json(now[name]), is_new=name in changed)
             for name in sorted(now, key=lambda name: name not in changed)
         ],
         "more": 0,

@@ -14,6 +14,7 @@ from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
 from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
+from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
 from ...pictures.plain import line, plain
 from ...pictures.values import value_json
 from .calls import journal_of, natural
@@ -47,7 +48,14 @@ def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
         return {"skipped": "it reads results that are not JSON, as --reuse does"}
     _took[run.run_id] = time.monotonic() - started
     marks = [
-        [number, row["state"], line(row["why"], 200), row["calls"], row["reused"], row["change"]]
+        StaleRow(
+            number=number,
+            state=row["state"],
+            why=line(row["why"], 200),
+            calls=row["calls"],
+            reused=row["reused"],
+            change=row["change"],
+        )
         for number, one in enumerate(run.progress.rows.values())
         if (row := found.rows_of_run.get(one.id)) is not None
         and (row["state"] not in ("", "reused") or row["change"])
@@ -102,7 +110,7 @@ def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "step": line(next(iter(moments[at].steps), ""), 200),
         "next": line(moments.step_after(at), 200),
         "values": [
-            [line(name, 60), value_json(state[name]), name in changed]
+            StoreRow(line(name, 60), value_json(state[name]), is_new=name in changed)
             for name in names[:MOST_STORES]
         ],
         "more": max(0, len(names) - MOST_STORES),
@@ -111,7 +119,9 @@ def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
 
 
-def describe_difference(path: str, first: Any, other: Any) -> list[str]:
+def describe_difference(path: str, first: Any, other: Any) -> DifferenceRow:
     """A part that differs, as a row of a table."""
     texts = zip((first, other), shorten_pair(first, other), strict=True)
-    return [line(path, 120), *("" if value is MISSING else text for value, text in texts)]
+    return DifferenceRow(
+        line(path, 120), *("" if value is MISSING else text for value, text in texts)
+    )

@@ -26,6 +26,7 @@ from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, status
 from ...pictures.pages.run_page import MOST_STORES
+from ...pictures.pages.wire import DroppedRow, EdgeRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.row_words import activity, spent, tallies, times, words
@@ -95,7 +96,7 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "folded": folded,
         "down": arranged.layout.is_down,
         "edges": [
-            [way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, arranged)
+            EdgeRow(way, round(at.x, 1), round(at.y, 1)) for way, at in edge_places(drawn, arranged)
         ],
     }
 
@@ -124,7 +125,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             for one in list(run.warnings)[:MOST_FINDINGS]
         ],
         "dropped": [
-            [line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES]]
+            DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
             for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
         "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
