@@ -37,17 +37,18 @@ def approval(
     if template := fields.scalar("message_template"):
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
         if (
             when is not None
             and when.evaluate(frame if keys == "condition" else dict(given)) is None
         ):
             return None
         asked = f"{who} with {_shown(shown)}"
+        if not text:
+            return f"may {asked} run?"
+        told = shown if isinstance(shown, dict) else {"input": shown}
         # What the call leaves out is not secret.
-        return (
-            f"{_filled(text, frame, {**given, **shown})} ({asked})" if text else f"may {asked} run?"
-        )
+        return f"{_filled(text, frame, {**given, **told})} ({asked})"
 
     return Permit(ask), when
 
