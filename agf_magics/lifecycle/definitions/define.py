@@ -40,6 +40,11 @@ class Defined(NamedTuple):
     """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
     error of a run (decision A5)."""
 
+    @property
+    def replacements(self) -> tuple[Diagnostic, ...]:
+        """The notes about what another cell or file had defined under its names."""
+        return tuple(found for found in self.findings if found.code.endswith(".replaced"))
+
 
 TEXT = "<text>"
 """The name of a text that comes from neither a cell nor a file, until its flow is known."""
@@ -395,7 +400,7 @@ def source_of(text: str | Path | Source) -> Source:
             return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             message = f"{text} cannot be read: {path_error_reason(error)}"
-            hint = "define its files: %define reads a folder" if os.path.isdir(text) else None
+            hint = current.words.define_folder if os.path.isdir(text) else None
             raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
     if not isinstance(text, str):
         raise TypeError(

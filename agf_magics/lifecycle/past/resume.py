@@ -200,7 +200,8 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
     resumed."""
     head = row.listed
     if head.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
+        hint = current.words.show_run.format(run_id)
+        raise refused("journal.finished", f"run {run_id!r} is complete", hint)
     if head.status == "running":
         raise refused_running(run_id)
     try:

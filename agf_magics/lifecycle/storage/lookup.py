@@ -103,7 +103,9 @@ def _none_resumable(
     running = [each for each in runs if each.status in ("running", "pending")]
     if name is not None and running:
         return refused_running(running[0].run_id)
-    hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
+    hint = current.words.list_runs
+    if others:
+        hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"
     whose = "this notebook" if name is None else repr(name)
     ended = (each for each in runs if each.status == "ok")
     has_ended = name is not None or any(_is_of_this_notebook(store, each) for each in ended)
