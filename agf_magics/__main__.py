@@ -209,7 +209,11 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, values, over = (parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None, FOR_SCORES))
+    file, values, over = (
+        parsed.words("FILE")[0],
+        inputs(parsed, None),
+        rows_of(parsed, None, FOR_SCORES),
+    )
     limits = limits_of(parsed, settings.current.settings.limits)
     return _finish(
         parsed,

@@ -161,4 +161,6 @@ def test_a_file_in_another_encoding_is_told_in_the_authors_words(folder: Path) -
     told = " ".join(shell(folder, "agf check one.yaml").stderr.split())
     assert "one.yaml cannot be read: it is not UTF-8: save it in that encoding [define.file]" in told
     (folder / "input.json").write_text('{"a": 1}', encoding="utf-16")
-    assert "'input.json' cannot be read: it is not UTF-8" in shell(folder, "agf run a/same.yaml --input input.json").stderr
+    assert (
+        "'input.json' cannot be read: it is not UTF-8" in shell(folder, "agf run a/same.yaml --input input.json").stderr
+    )
