@@ -202,7 +202,8 @@ def _resumed(
 def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
     """The manifest of a run. Raises DefinitionError if it cannot be resumed."""
     if row.listed.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
+        hint = current.words.show_run.format(run_id)
+        raise refused("journal.finished", f"run {run_id!r} is complete", hint)
     if row.listed.status == "running":
         raise refused_running(run_id)
     return _manifest(row, trust)
