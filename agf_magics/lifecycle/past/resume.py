@@ -48,6 +48,7 @@ from ..storage.lookup import (
     journal,
     refused_running,
     unpickled,
+    without_foreign_outcomes,
 )
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.persistence import watch
@@ -206,10 +207,9 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
     try:
         order = _manifest(row, trust)
         identities = Identities()
-        calls = (
-            unpickled(call, head.run_id, trust, identities)
-            for call in records(store, head.num, is_shown=False)
-        )
+        written = records(store, head.num, is_shown=False)
+        believed = written if trust else without_foreign_outcomes(written, head.run_id)
+        calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
         earlier = ReplayLog(calls, head.status in ("error", "cancelled"), identities)
     except DecodeError as error:
         hint = (

@@ -4,14 +4,14 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
-from ...journal.records.records import Record, StoredValue
+from ...journal.records.records import CallKey, Record, StoredValue
 from ...journal.runs import RunRow, read_run
 from ...pictures.plain import counted
 from ...settings.folders import journal_file, this_notebook
@@ -144,6 +144,20 @@ def unpickled(
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:
         raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
+
+
+def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator[Record]:
+    """The records of that run, where an outcome of a call with an effect that the run has not written
+    is none: a person is asked whether the call was made (decision D7)."""
+    begun = set[CallKey]()
+    for record in records:
+        if record.what == "begun":
+            begun.add(record.key)
+        elif record.what in ("finished", "failed") and record.key in begun:
+            if not record.is_believed(run_id):
+                result = StoredValue("again")
+                record = record._replace(what="finished", result=result, error=None)
+        yield record
 
 
 def describe_lost(calls: int) -> str:
