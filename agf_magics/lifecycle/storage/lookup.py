@@ -153,10 +153,10 @@ def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator
     for record in records:
         if record.what == "begun":
             begun.add(record.key)
-        elif record.what in ("finished", "failed") and record.key in begun:
-            if not record.is_believed(run_id):
-                result = StoredValue("again")
-                record = record._replace(what="finished", result=result, error=None)
+        is_end = record.what in ("finished", "failed") and record.key in begun
+        if is_end and not record.is_believed(run_id):
+            result = StoredValue("again")
+            record = record._replace(what="finished", result=result, error=None)
         yield record
 
 
