@@ -48,7 +48,7 @@ from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
 from ..storage.start_journal import watch
-from ..storage.stored_results import unpickled
+from ..storage.stored_results import unpickled, without_foreign_outcomes
 from .past_run import PastRun
 
 
@@ -214,10 +214,9 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLo
     have them. Raises DecodeError."""
     identities = Identities()
     identities.know(input)
-    calls = (
-        unpickled(call, head.run_id, trust, identities)
-        for call in records(store, head.num, is_shown=False)
-    )
+    written = records(store, head.num, is_shown=False)
+    believed = written if trust else without_foreign_outcomes(written, head.run_id)
+    calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
     return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
 
 
