@@ -199,11 +199,14 @@ def _cut(most: int, truncate: bool, span: Span) -> Cut:
                 "graph.truncated",
                 message,
                 span,
-                f"max_items: {most + left_out} uses all",
+                f"write max_items: {most + left_out} to use all",
                 "warning",
             )
         message = f"the map has {most + left_out} items; the limit is {most}"
-        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
+        hint = (
+            f"write max_items: {most + left_out} to use all; on_overflow: truncate uses the "
+            f"first {most}"
+        )
         return Diagnostic("graph.too-many-items", message, span, hint)
 
     return Cut(most, finding)
@@ -266,10 +269,11 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         return None
     is_bare = "type" not in node.fields and "prompt" not in node.fields
     for key, place in node.keys.items() if is_bare else ():
-        fitting = [name for name in allowed if key in NODES[name].keys]
+        fitting = [name for name in allowed if node.fields.keys() <= NODES[name].keys.keys()]
+        fitting = fitting or [name for name in allowed if key in NODES[name].keys]
         if fitting and "llm" not in fitting:
             message = f"a node without type is an llm, which has no {key!r}"
-            hint = f"add type: {' or '.join(fitting)}"
+            hint = f"add {', or '.join(f'type: {name}' for name in fitting)}"
             reader.error("graph.missing-key", message, place.span, hint)
             return None
     before = reader.error_count

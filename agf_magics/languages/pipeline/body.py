@@ -264,7 +264,7 @@ class Reader(documents.Reader):
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
         hint = (
-            "it is an expression already"
+            "remove !expr: it is an expression already"
             if key.takes.word == "expression"
             else f"it must be {key.takes.says}"
         )
@@ -384,7 +384,7 @@ def check_name(reader: Reader, name: Name | Scalar, what: str, root: str) -> Non
     in Reyn."""
     if name.text in ROOTS:
         message = f"{name.text!r} alone never reads {what}: {ROOTS[name.text]}"
-        hint = f"choose another name; {root}.{name.text} reads this one"
+        hint = f"write {root}.{name.text} to read this one, or choose another name"
         reader.warn("pipeline.store-name", message, name.span, hint)
 
 
