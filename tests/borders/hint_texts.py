@@ -76,8 +76,9 @@ CHOICES = re.compile(r"(?:^|; |\? )(?!a parameter)[\w' ]+? are (?P<text>\S+?(?:,
 
 class Piece(NamedTuple):
     do: str
-    """``write`` (in its place), ``remove``, ``before`` (a line to run first), ``show`` (a line that shows something),
-    ``close`` (what is open), ``rename`` (everywhere), ``choose`` (one of several, see `choices`), ``install``."""
+    """``write`` (in its place), ``fill`` (the same with a value that only a person has), ``remove``, ``close`` (what is
+    open), ``rename`` (everywhere), ``before`` (a line to run first), ``show`` (a line that shows something), ``choose``
+    (one of several, see `choices`), ``install``."""
     text: str
 
     @property
@@ -95,11 +96,12 @@ def _written(hint: str) -> Iterator[Piece]:
     yield from (Piece("write", found["text"]) for found in MEANT.finditer(hint))
     bare = BARE.match(hint)
     for found in (*WRITE.finditer(hint), *PYTHON.finditer(hint), *((bare,) if bare else ())):
-        text = found["text"].strip()
-        for form, filled in FILLED:
-            text = form.sub(filled, text)
-        if not _is_prose(text):
-            yield from (Piece("write", one) for one in _alternatives(text) if not _is_form(one))
+        for text in _alternatives(found["text"].strip()):
+            filled = text
+            for form, value in FILLED:
+                filled = form.sub(value, filled)
+            if not (_is_prose(text) or _is_form(filled)):
+                yield Piece("write" if filled == text else "fill", filled)
 
 
 def _done(hint: str) -> Iterator[Piece]:

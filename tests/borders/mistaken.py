@@ -242,7 +242,7 @@ LATER = (
 def is_cured(one: Said, piece: Piece, before: list[Said], after: list[Said]) -> bool:
     """Whether there is one fewer of it, and no new mistake."""
     old, now = codes(before), codes(after)
-    if piece.do == "choose":  # another value may need more: the mistake is gone
+    if piece.do in ("choose", "fill"):  # another value may need more: the mistake is gone
         return not any(each.code == one.code and each.message == one.message for each in after)
     new = codes(each for each in after if not each.is_note) - old
     if one.code.startswith("yaml."):  # a language reads what is YAML

@@ -30,6 +30,7 @@ LEADS_ON = {
     "a schema in a step": "a document declares it",
     "--set with an unquoted object": "the flow takes a list",
     "%draw --dir": "a direction is LR or TB",
+    "%%plan --tools without a planner": "a planner has a task",
     "graph.prompt-key": "a schema has fields",
     "graph.subgraph-mapping": "two keys are missing",
     "model.key": "the provider is asked then",

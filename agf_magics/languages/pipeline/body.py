@@ -384,7 +384,7 @@ def check_name(reader: Reader, name: Name | Scalar, what: str, root: str) -> Non
     in Reyn."""
     if name.text in ROOTS:
         message = f"{name.text!r} alone never reads {what}: {ROOTS[name.text]}"
-        hint = f"write {root}.{name.text} to read this one, or choose another name"
+        hint = f"choose another name; {root}.{name.text} reads this one"
         reader.warn("pipeline.store-name", message, name.span, hint)
 
 
