@@ -96,11 +96,12 @@ def _written(hint: str) -> Iterator[Piece]:
     yield from (Piece("write", found["text"]) for found in MEANT.finditer(hint))
     bare = BARE.match(hint)
     for found in (*WRITE.finditer(hint), *PYTHON.finditer(hint), *((bare,) if bare else ())):
-        for text in _alternatives(found["text"].strip()):
+        whole = found["text"].strip()
+        for text in () if _is_prose(whole) else _alternatives(whole):
             filled = text
             for form, value in FILLED:
                 filled = form.sub(value, filled)
-            if not (_is_prose(text) or _is_form(filled)):
+            if not _is_form(filled):
                 yield Piece("write" if filled == text else "fill", filled)
 
 

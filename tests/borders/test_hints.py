@@ -31,6 +31,8 @@ LEADS_ON = {
     "--set with an unquoted object": "the flow takes a list",
     "%draw --dir": "a direction is LR or TB",
     "%%plan --tools without a planner": "a planner has a task",
+    "magic.needs-planner": "a planner has a task",
+    "graph.prompt-shape": "the state has no text",
     "graph.prompt-key": "a schema has fields",
     "graph.subgraph-mapping": "two keys are missing",
     "model.key": "the provider is asked then",
