@@ -193,7 +193,13 @@ def new_name(word: Token | None) -> str | None:
         return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
-        raise line_error("name", message, word, "use letters, digits and _")
+        fitting = re.sub(r"\W", "_", word.text)
+        hint = (
+            f"write {fitting}"
+            if fitting.isidentifier() and not keyword.iskeyword(fitting)
+            else "use letters, digits and _"
+        )
+        raise line_error("name", message, word, hint)
     return same_name(word.text)
 
 

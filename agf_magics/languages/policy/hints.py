@@ -86,7 +86,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 """Fields that are written instead of another."""
 
 
-OUTPUT_FROM = "output_from: last, first or an alias, or merge for the outputs of all by alias"
+OUTPUT_FROM = "write output_from: merge to get all by alias; else last, first or an alias"
 
 FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
