@@ -24,20 +24,11 @@ from .catalog import default
 from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
 from .commands.line import ParsedLine, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
-from .commands.values import (
-    amount,
-    count,
-    inputs,
-    limits_of,
-    recording_of,
-    rows_of,
-    unwritable,
-    workers_of,
-    write_by,
-)
+from .commands.output_files import unwritable, write_by
+from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
 from .compat.imports import for_the_person
-from .engine.host.interrupts import held_interrupts
+from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
 from .flow.progress.events import Question
@@ -54,14 +45,14 @@ from .lifecycle.past.resume import resume_run
 from .lifecycle.runs.run import RunInterrupted, state_of
 from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
-from .lifecycle.storage.relink import refused
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
+from .pictures.amounts import counted
 from .pictures.pages.parts import LiveLine, progress_text
-from .pictures.plain import counted, plain
+from .pictures.plain import plain
 from .settings import settings
 from .text.columns import wrapped
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, refused
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason

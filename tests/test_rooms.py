@@ -94,7 +94,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "pyarrow": ("values.tables", "lifecycle.table_runs.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.model",), "anywidget": ("notebook.explorer.model",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
+    "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 
@@ -123,7 +124,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
     "languages.graph.load.walk": "the parts of the walk stand beside each other",
-    "languages.graph.nodes.functions.build_subgraph": "the mappings in and out of a subgraph belong together",
+    "languages.graph.nodes.subgraph.build_subgraph": "the mappings in and out of a subgraph belong together",
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
@@ -461,7 +462,7 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.complete", "explorer.requests", "explorer.model", "report")
+        for name in ("completion.complete", "explorer.requests", "explorer.widget_model", "report")
     ),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agf_magics.notebook.explorer.model import script
+from agf_magics.notebook.explorer.widget_model import script
 from agf_magics.pictures.pages.wire import StepRow
 from tests.notebook.conftest import Cell, Kernel, started
 

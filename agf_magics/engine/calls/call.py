@@ -26,8 +26,8 @@ from ...flow.progress import events as ev
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
@@ -47,7 +47,7 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
-from .permission import ATTEMPTS, ask_person, permitted
+from .questions import ATTEMPTS, ask_person, permitted
 from .streams import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 

@@ -39,7 +39,7 @@ from . import dry_run as dry
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
-from .permission import answer, permitted
+from .questions import answer, permitted
 from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 
@@ -108,7 +108,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, arguments)
+        await permitted(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema

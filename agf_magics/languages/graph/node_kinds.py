@@ -12,9 +12,11 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, shown
 from .expressions.reading import NotBuilt, Reader
 from .nodes.builder_contract import Built, Given, Here
-from .nodes.functions import build_passthrough, build_python, build_subgraph, build_tool
+from .nodes.function_nodes import build_python, build_tool
 from .nodes.maps import build_map
+from .nodes.passthrough import build_passthrough
 from .nodes.sessions import build_interrupt, build_router, build_session
+from .nodes.subgraph import build_subgraph
 from .nodes.tool_call import build_tool_call
 from .words import IN_A_MAP, NODES
 

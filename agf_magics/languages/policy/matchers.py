@@ -18,7 +18,7 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...values.value import Value
-from .literals import warn_of_path
+from .lookalikes import warn_of_path
 from .operators import OPERATORS, Test, is_number, never
 from .path import Path, parse_path
 

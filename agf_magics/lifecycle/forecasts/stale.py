@@ -22,7 +22,8 @@ from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
-from ...pictures.plain import counted, html, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import html, untypeset
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
@@ -33,9 +34,9 @@ from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
-from ..storage.lookup import unpickled
-from ..storage.persistence import watch
 from ..storage.reuse import latest_runs
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
 

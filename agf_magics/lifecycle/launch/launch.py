@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.linking.gate import gate
 from ...engine.recording import replaying
@@ -41,8 +41,8 @@ from ..input.plan_context import plan_context
 from ..input.workers import find_workers, prepare_workers
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
-from ..storage.persistence import start_journal
 from ..storage.reuse import reuse_results
+from ..storage.start_journal import start_journal
 from .driving import run_here, start_on_engine, wait_for
 from .find_flow import find_flow
 

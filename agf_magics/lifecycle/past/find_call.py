@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ...flow.progress.events import format_path
 from ...flow.progress.rows import key_of
 from ...journal.records.records import Record
-from ..storage.relink import refused
+from ...text.diagnostics import refused
 
 
 def find_call(records: Iterable[Record], place: str, kind: str = "") -> Record:

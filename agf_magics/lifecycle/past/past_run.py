@@ -30,20 +30,17 @@ from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
 from ...languages.over import OVER
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import Diagnostic, StepError, refused
 from ...text.source import Source
 from ...values.value import Value
+from ..runs.model_use import uses
 from ..runs.run import BaseRun, NamedValues, Run, fails_again
-from ..runs.trace import CallTable, Trace, restore_calls, trace_rows, uses
-from ..storage.lookup import (
-    describe_lost,
-    describe_resumed,
-    find_run,
-    journal,
-)
+from ..runs.trace import CallTable, Trace, trace_rows
+from ..storage.lookup import find_run, journal
 from ..storage.manifest import Manifest, Text, read_manifest
-from ..storage.persistence import restore_rows
-from ..storage.relink import load_texts, refused
+from ..storage.relink import load_texts
+from ..storage.run_notes import describe_lost, describe_resumed
+from ..storage.saved_progress import restore_calls, restore_rows
 from .comparison import ComparedRun, Comparison, compare
 from .find_call import find_call
 

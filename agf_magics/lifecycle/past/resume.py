@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
+from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -27,15 +27,15 @@ from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ...journal.records.records import UNREADABLE
+from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic
+from ...text.diagnostics import Diagnostic, refused
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
@@ -43,17 +43,12 @@ from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
-from ..storage.lookup import (
-    check_given,
-    find_resumable,
-    find_run,
-    journal,
-    refused_running,
-    unpickled,
-)
+from ..storage.given_again import check_given
+from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
-from ..storage.persistence import watch
-from ..storage.relink import link_as_it_was, refused
+from ..storage.relink import link_as_it_was
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled
 from .past_run import PastRun
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 from ...catalog import Registry
 from ...flow.steps import Flow
+from ...text.diagnostics import refused
 from ...values.value import Value
 from ..runs.run import Run
-from ..storage.lookup import check_given
-from ..storage.relink import refused
+from ..storage.given_again import check_given
 from .past_run import PastRun
 
 

@@ -18,11 +18,12 @@ from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...limits.limits import Limits
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError

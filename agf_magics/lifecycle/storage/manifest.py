@@ -1,9 +1,8 @@
-"""What the journal has of a run besides its calls: its manifest and the tree of its steps.
+"""The manifest of a run: everything that is needed to do the run, journaled before its first step.
 
-The manifest has everything that is needed to do the run, and is journaled before its first step:
-the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
-run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
-looked up again.
+It has the texts of the definitions, of the schemas they use and of all definitions they call. A
+resumed run loads these texts, not the edited ones. Tools and agents are functions of the kernel and
+are looked up again.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...engine.linking.sessions import asked_model
-from ...journal.calls.objects import parts_of
+from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
-from ...journal.recorder import Journal
 from ...journal.records.records import decoded
+from ...journal.run_journal import Journal
 from ...journal.runs import RunRow, keep_parts
 from ...languages import LANGUAGES
 from ...limits.grants import Grant

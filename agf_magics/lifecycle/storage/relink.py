@@ -12,7 +12,7 @@ from ...engine.linking.link import link
 from ...engine.linking.linked import Linked
 from ...flow.checks.rules import check
 from ...flow.steps import Flow
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ...text.diagnostics import Diagnostics, refused
 from ..definitions.define import load
 from ..definitions.files import file_opener, in_file
 from ..definitions.loading import load_definition
@@ -60,7 +60,3 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
         problems.extend(findings)
     problems.refuse()
     return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
-
-
-def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(code, message, hint=hint))

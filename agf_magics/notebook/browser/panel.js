@@ -64,7 +64,7 @@ class Panel {
     if (run.output) part("Output", this.copy({}), valueElement(run.output));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
-    if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, count, places }) => failureElement(why, count, places)));
+    if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, times, places }) => failureElement(why, times, places)));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
     if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
     this.node.replaceChildren(...children);

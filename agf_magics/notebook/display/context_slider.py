@@ -19,10 +19,10 @@ from ...pictures.plain import details, html, line
 from ...pictures.values import value_json
 from ...text.diagnostics import AgfError
 from ...values.value import Value
-from ..explorer.on_request import describe_difference
-from ..explorer.protocol import Json, Refused
+from ..explorer.forecasts import describe_difference
+from ..explorer.request_types import Json, Refused
 from ..output.output import Bundle
-from .timeline import NO_MESSAGE, messages, references, state, writer
+from .context_timeline import NO_MESSAGE, messages, references, state, writer
 
 
 def static(name: str, log: Log) -> Bundle:

@@ -10,13 +10,14 @@ from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_run, past_runs
 from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND
 from ...lifecycle.runs import run as launch
+from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
 from ...pictures.pages.parts import status
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
-from ...pictures.plain import duration, line, money, plain
+from ...pictures.plain import line, plain
 from ...pictures.values import value_text
 from ..explorer.calls import texts_of
-from ..explorer.protocol import Json, Refused
+from ..explorer.request_types import Json, Refused
 
 MOST_COMPARED = 500
 """Steps of a comparison in the page."""

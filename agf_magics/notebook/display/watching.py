@@ -12,7 +12,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 
 from ...compat.browser import IN_BROWSER
-from ...engine.host.interrupts import held_interrupts
+from ...engine.host.hold_interrupts import held_interrupts
 from ...lifecycle.launch.driving import wait_for
 from ...lifecycle.runs.run import Run, state_of
 from ..output.output import accompany

@@ -17,12 +17,13 @@ from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ...lifecycle.past.calls_of_run import calls_of, elements_of
 from ...lifecycle.runs.run import Run
+from ...pictures.amounts import duration
 from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, EvaluationRow, SessionRow
-from ...pictures.plain import duration, line, plain
+from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_json, value_text
 from ...text.diagnostics import AgfError
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .sessions import MOST_CALLS, arriving_json, session_json
 
 if TYPE_CHECKING:

@@ -21,12 +21,13 @@ from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
+from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, status
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow
-from ...pictures.plain import duration, line, plain
+from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.row_words import activity, spent, tallies, times, words
 from ...pictures.scene.builder import scene
@@ -45,8 +46,8 @@ from .calls import (
     running_calls,
     texts_of,
 )
-from .on_request import answer_moment, answer_moments, answer_stale
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .forecasts import answer_moment, answer_moments, answer_stale
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
 MOST_UNFOLDED = 80

@@ -1,5 +1,5 @@
-"""The table of a run over data, for the page: sorted, filtered, page by page; and the labels that a
-person gives its rows.
+"""The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
+person.
 
 The order of the rows is made once for each wish and kept for its next pages. Only a wish for a
 column of the input or output reads all rows.
@@ -18,7 +18,7 @@ from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
 from ...values.value import Value
 from .calls import natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
     from ...lifecycle.table_runs.table import RowTable

@@ -77,7 +77,7 @@ class DroppedRow(NamedTuple):
     """Failures of dropped elements with one message."""
 
     why: str
-    count: int
+    times: int
     places: list[str]
 
 

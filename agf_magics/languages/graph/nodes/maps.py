@@ -18,7 +18,7 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Items, Node, is_text, plain
-from ....values.opaque import Numbered, is_sequence, why_no_sequence
+from ....values.sequences import Numbered, is_sequence, why_no_sequence
 from ....values.value import Value
 from ...documents import Key
 from ...scan import MISSING

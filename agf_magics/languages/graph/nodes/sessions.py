@@ -29,7 +29,7 @@ from ..prompts.prompts import Prompts, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
 from .builder_contract import Built, Given, Here, Written
-from .calls import (
+from .call_arguments import (
     Values,
     Wanted,
     check_required,

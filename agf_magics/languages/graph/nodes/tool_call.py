@@ -18,7 +18,7 @@ from ..expressions.values import Expression
 from ..expressions.written_text import format_value
 from ..state import Failed, State
 from .builder_contract import Built, Given, Here, Written
-from .calls import complete, whole
+from .call_arguments import complete, whole
 from .step_fields import common
 
 

@@ -11,9 +11,9 @@ from .calls import Call, Template, expressions, reads
 from .document import Document
 from .log.destinations import Destination, overlap
 from .log.reference import Reference, as_written, is_mixed, references
+from .lookalikes import KINDS, Suspect
 from .scheduling.dependencies import Dependencies, exists
 from .scheduling.storing_order import Place, above, places
-from .suspects import KINDS, Suspect
 
 _SUGGESTED = 20
 """The most unwritten references for which a similar name is searched."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
@@ -17,6 +17,7 @@ from ...flow.steps import Invoke
 from ...journal.records.records import value_of
 from ...journal.secrets.masking import hide
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.suggestions import suggest
 from ...values.value import Value, settle
 from ..host.host import NoUser
 from ..runner import CallSite, clock
@@ -39,21 +40,21 @@ class Approved(NamedTuple):
     """Whether a recording approves it: then the call must be taken from the recording, too."""
 
 
-async def permitted(
-    site: CallSite[Invoke], arguments: Mapping[str, Value], tool: Tool | None = None
-) -> Approved:
+async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = None) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
-    StepError if the call is denied."""
+    StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
+    flow."""
     run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
     assert step.permit is not None
-    instead = step.permit.instead
+    instead, arguments = step.permit.instead, as_arguments(given)
     # A run that masks everything would ask about nothing but masks: the person must see something.
     shown = hide(arguments, hides)
     shown = shown if run.secrets.blind else run.secrets.shown(shown)
-    text = step.permit.ask(site.frame, arguments, shown)
+    defaults = tool.arguments.defaults if tool is not None else {}
+    text = step.permit.ask(site.frame, {**defaults, **arguments}, shown)
     if text is None:
         return Approved()
-    offered = _call_of(shown, step)
+    offered = {name: value for name, value in shown.items() if name not in step.exchange.offers}
     replaces = instead.result if instead is not None else ""
     where = ev.format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
@@ -107,13 +108,9 @@ def _recorded_answer(
     return []
 
 
-def _call_of(shown: Any, step: Invoke) -> Mapping[str, Value]:
-    """The arguments that a question is about: those of a tool, or the input of an agent or a flow."""
-    if type(shown) is not dict:
-        return {"input": shown}
-    if "alone" in shown and step.kind == "agent":
-        return {"input": shown["input"]}
-    return {name: value for name, value in shown.items() if name not in step.exchange.offers}
+def as_arguments(given: Value) -> Mapping[str, Value]:
+    """What a question and its condition name: the arguments of a tool, or the fields of an input."""
+    return given if isinstance(given, dict) else {"input": given}
 
 
 def _replace_call(
@@ -131,8 +128,15 @@ def _replace_call(
             f"give either other arguments or {instead.result!r}: with a result there is no call"
         )
         raise StepError(Diagnostic("step.instead", message))
-    if tool is not None and not replaces:
-        tool.check({**arguments, **reply})
+    if not replaces:
+        # A flow ignores a name that it does not read: a misspelt one would change nothing.
+        for name in () if tool is not None else reply.keys() - arguments.keys():
+            hint = suggest(name, arguments, "its arguments") or "the call has no arguments"
+            raise StepError(
+                Diagnostic("step.instead", f"the call has no argument {name!r}", hint=hint)
+            )
+        if tool is not None:
+            tool.check({**arguments, **reply})
     # Last: the language records what it is given.
     instead.take(frame, hide(reply, hides))
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)

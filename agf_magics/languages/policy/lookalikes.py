@@ -1,4 +1,6 @@
-"""Warnings about text that looks like a path and is not replaced (decision P21)."""
+"""Text in a policy that looks like a path and is not replaced: the warnings about it (decision
+P21).
+"""
 
 from __future__ import annotations
 

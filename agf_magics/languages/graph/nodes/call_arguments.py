@@ -1,5 +1,5 @@
-"""The arguments of calls: of a tool, of a function that gets the state, of an agent, of a person,
-of another flow.
+"""The arguments of a node's call: of a tool, of a function that gets the state, of an agent, a
+person or another flow.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What the explorer shows on request only: the steps that an edit made stale, and the state of the
-run at each moment.
+"""What the explorer computes on request only: which steps an edit made stale, and the state at each
+moment.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ from typing import Any
 from ...catalog import default
 from ...lifecycle.forecasts.moments import Moments, find_moments
 from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
+from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
-from ...pictures.plain import duration, line, plain
+from ...pictures.plain import line, plain
 from ...pictures.values import value_json
 from .calls import journal_of, natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
 """Seconds: after a comparison that took longer, only the button compares."""

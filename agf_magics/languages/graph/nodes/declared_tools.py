@@ -23,7 +23,7 @@ from ...documents import named, said
 from ..expressions.reading import Reader
 from ..prompts.slots import Prompt, Slot, split_slots
 from ..words import TOOL
-from .calls import Values, Wanted, state_ref
+from .call_arguments import Values, Wanted, state_ref
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Texts in a plan that look like a reference and are none: what to write instead (decision P21)."""
+"""Text in a plan that looks like a reference and is none: what to write instead (decision P21)."""
 
 from __future__ import annotations
 

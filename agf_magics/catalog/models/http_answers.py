@@ -1,8 +1,9 @@
-"""What a server answers, before the library reads it.
+"""The HTTP answers of a model's server, checked before the library reads them.
 
-It is bounded, an error is an error also under status 200, and what servers of the common protocols
-get wrong in the form of a reply that is paid for (numbers of tokens, a call without a name, calls
-with one index) does not refuse it. The library's HTTP client calls `hear` with each response.
+An answer is bounded, an error is an error also under status 200, and what servers of the common
+protocols get wrong in the form of a reply that is paid for (numbers of tokens, a call without a
+name, calls with one index) does not refuse it. The library's HTTP client calls `hear` with each
+response.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from .http_repairs import CallNumbers, error_status, is_reply, repair_reply
 from .reasoning import TAGS
-from .wire_repairs import CallNumbers, error_status, is_reply, repair_reply
 
 MOST_ANSWER = 64_000_000
 """Bytes of a server's answer, unpacked."""
