@@ -22,6 +22,7 @@ from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
 from ..settings.words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.giving_up import giving_up
 from ..text.suggestions import suggest
 from ..text.yaml.nodes import shorten
 from .backends.backend import WorkerBackend, nothing
@@ -218,7 +219,7 @@ class Started:
         # registered first.
         atexit.unregister(self.close)
         for backend in known:
-            with contextlib.suppress(Exception):
+            with giving_up(__name__, "workers could not be closed"):
                 getattr(backend, "close", nothing)()
 
 
