@@ -161,7 +161,7 @@ def _changes(node: ast.stmt | ast.expr, condition: bool) -> Iterator[tuple[str, 
             yield "constant", repr(value + 1)
         case ast.Call() | ast.Name() | ast.Attribute() if condition:
             yield "condition", f"(not {ast.unparse(node)})"
-        case ast.Return(value=value) if value is not None and not _is_none(value):
+        case ast.Return(value=value) if value is not None and not _is_empty(value):
             yield "return None", "return None"
         case ast.Expr(value=ast.Call() | ast.Await() as value):
             yield "statement removed", "pass"
@@ -187,8 +187,11 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_empty(node: ast.expr) -> bool:
+    """Whether it is None, False, 0 or an empty text or container, for which None would mostly do as well."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return not node.elts
+    return (isinstance(node, ast.Constant) and not node.value) or (isinstance(node, ast.Dict) and not node.keys)
 
 
 def draw(number: int, seed: int, under: Sequence[str] = (PACKAGE,)) -> list[Mutant]:
