@@ -24,43 +24,35 @@ from .catalog import default
 from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
 from .commands.line import ParsedLine, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
-from .commands.values import (
-    amount,
-    count,
-    inputs,
-    limits_of,
-    recording_of,
-    rows_of,
-    unwritable,
-    workers_of,
-    write_by,
-)
+from .commands.output_files import unwritable, write_by
+from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
 from .compat.imports import for_the_person
-from .engine.host.interrupts import held_interrupts
+from .engine.host.hold_interrupts import held_interrupts
+from .engine.run_options import RunOptions
 from .engine.runner import clock
 from .flow.progress.events import Question
 from .flow.steps import Flow
 from .languages import detect_language
 from .languages.over import OVER
-from .lifecycle.definitions.define import check_definition, source_of
+from .lifecycle.definitions.checking import check_definition
+from .lifecycle.definitions.definition_source import source_of
 from .lifecycle.definitions.file_sets import definition_files, knowing, places
-from .lifecycle.input.options import RunOptions
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
 from .lifecycle.past.resume import resume_run
-from .lifecycle.runs.run import RunInterrupted
+from .lifecycle.runs.run import RunInterrupted, state_of
 from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
-from .lifecycle.storage.relink import refused
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
+from .pictures.amounts import counted
 from .pictures.pages.parts import LiveLine, progress_text
-from .pictures.plain import counted, plain
+from .pictures.plain import plain
 from .settings import settings
 from .text.columns import wrapped
-from .text.diagnostics import AgfError, DefinitionError, Diagnostic
+from .text.diagnostics import AgfError, DefinitionError, Diagnostic, refused
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, unwritable_reason
@@ -216,8 +208,8 @@ def _finish(
     )
     with held_interrupts() as held:
         run, line = start(chosen), LiveLine(sys.stderr)
-        if not quiet and run._job is not None:
-            run._job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
+        if not quiet and (job := state_of(run).job) is not None:
+            job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
         with suppress(RunInterrupted):  # its progress, and how to resume it, are printed first
             wait_for(run, held)
     line.clear()
@@ -229,7 +221,7 @@ def _finish(
         _say(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
     for word in parsed.words("--report"):  # also of a failed run
         write_by(word, partial(agf.report, run), sys.stderr)
-    if run._interrupted:
+    if state_of(run).is_interrupted:
         return INTERRUPTED
     if run.error is not None and not quiet:
         return 1  # the progress shows the error

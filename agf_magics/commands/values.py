@@ -14,12 +14,12 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
-from ..engine.runner import Recording
+from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.retried_rows import chosen_rows
-from ..limits.limits import Limits
+from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
@@ -110,30 +110,6 @@ def _is_quoted(word: Token) -> bool:
     """Whether the value of ``key=value`` is in quotes, or the pair."""
     start = word.locate(word.text.find("=") + 1, len(word.text)).start
     return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
-
-
-def write_file(word: Token, text: str) -> None:
-    def write(path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    write_by(word, write)
-
-
-def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
-    """Let ``write`` write the file that a word names, and print the path that it returns on
-    ``out``; None: as `print` does."""
-    try:
-        print(f"wrote {write(Path(word.text))}", file=out)
-    except UNUSABLE as error:
-        raise unwritable(word, error) from None
-
-
-def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return line_error(
-        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
-    )
 
 
 def near_file(text: str) -> str:
@@ -252,12 +228,14 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     """``limits`` with those of the line."""
-    return replace(
-        limits,
-        timeout=amount(parsed, "--timeout", limits.timeout),
-        max_tokens=count(parsed, "--max-tokens", limits.max_tokens),
-        max_cost=amount(parsed, "--max-cost", limits.max_cost),
-    )
+    on_line: dict[str, Any] = {
+        row.name: count(parsed, row.flag, None, least=1)
+        if type(row.default) is int
+        else amount(parsed, row.flag, None)
+        for row in LIMITS
+        if row.flag in parsed
+    }
+    return replace(limits, **on_line)
 
 
 def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:

@@ -15,6 +15,7 @@ from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
+from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
     at,
@@ -28,14 +29,14 @@ from ..commands.values import (
     scores_of,
     warn_about_names,
     workers_of,
-    write_file,
 )
 from ..commands.words import Token, line_error
+from ..engine.run_options import RunOptions
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
-from ..lifecycle.definitions.define import Defined, findings_before_run, register
+from ..lifecycle.definitions.checking import Defined, findings_before_run
+from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
-from ..lifecycle.input.options import RunOptions
 from ..lifecycle.launch import launch
 from ..lifecycle.runs import run as run_module
 from ..limits.limits import Limits
@@ -45,7 +46,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.rendering import print_findings
+from .display.findings import print_findings
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
@@ -343,7 +344,7 @@ class Notebook:
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True
     ) -> None:
         """Note a run that was just started: it is the last run even if it is interrupted."""
-        run.origin = self.cell
+        run_module.state_of(run).origin = self.cell
         if is_last:
             self.last = run
         if out:

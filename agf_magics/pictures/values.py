@@ -26,7 +26,8 @@ from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.value import Value
-from .plain import counted, details, duration, html, line, padded, plain
+from .amounts import counted, duration
+from .plain import details, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20

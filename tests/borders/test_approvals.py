@@ -374,6 +374,29 @@ def test_a_recording_of_everything_needs_no_person(tmp_path: Path) -> None:
     assert (shop.paid, shop.asked) == ([], [])
 
 
+RECORDED_ANSWERS: dict[str, tuple[Any, str, Any]] = {
+    # the answer; how the run ends, also from the recording; what it pays
+    "yes": (True, "ok", [5]),
+    "other arguments": ({"amount": 3}, "ok", [3]),
+    "a result": ({"_output": "by hand"}, "ok", []),
+    "no": (False, "error", []),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDED_ANSWERS)
+def test_a_recording_of_an_approved_run_is_replayed(tmp_path: Path, kind: str) -> None:
+    shop, (reply, status, paid) = Shop(RECORDED_ANSWERS[kind][0]), RECORDED_ANSWERS[kind]
+    flow = agf.load(CONFIRMED, "plan", name="p", registry=shop.registry)
+    with kept.journal_in(tmp_path):
+        run = agf.run(flow, registry=shop.registry, ask=shop.ask, raises=False)
+        agf.record(run, tmp_path / "x.agf")
+    assert (run.status, shop.paid, len(shop.asked)) == (status, paid, 1), reply
+    with agf.replay(tmp_path / "x.agf", strict=True):
+        again = agf.run(flow, registry=shop.registry, ask=None, raises=False)
+    assert (again.status, again.error and again.error.code) == (run.status, run.error and run.error.code)
+    assert (again.output if status == "ok" else None, shop.paid) == (run.output if status == "ok" else None, paid)
+
+
 # --- below a plan that confirms ---
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import default
-from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.text.source import Source
 from agf_magics.text.yaml.nodes import Fields, Node, every_node, is_text
 from tests.doc_pages import ERRORS, blocks, entries

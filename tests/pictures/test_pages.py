@@ -19,7 +19,7 @@ from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
-from agf_magics.notebook.display import registered
+from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.pages.parts import (
@@ -315,7 +315,7 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has its own background, or the color of the page, perhaps faded."""
     runs = [Run(), Run(error=MISSING)]
     shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
-    shown += [error_html(MISSING), registered.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
+    shown += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
     for style in re.findall('style="([^"]*)"', "".join(shown)):
         found = dict(part.split(":", 1) for part in style.split(";"))
@@ -383,7 +383,7 @@ def registry(flows: list[agf.Flow], tools: list[Any]) -> agf.Registry:
 
 
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:
-    listed = registered.flows(registry([load(REVIEW), load(DIGEST)], []))
+    listed = registry_page.flows(registry([load(REVIEW), load(DIGEST)], []))
     rows = [squeezed(row) for row in listed["text/plain"].split("\n")]
     assert rows[0] == "name language steps inputs description"
     assert rows[1] == "digest pipeline 5 url, path Every kind of frame, one in another."
@@ -391,7 +391,7 @@ def test_flows_are_listed_with_language_steps_and_inputs() -> None:
 
 
 def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
-    listed = registered.tools(registry([], [Tool()]))
+    listed = registry_page.tools(registry([], [Tool()]))
     row = squeezed(listed["text/plain"].split("\n")[1])
     assert row == "fetch<b> name (text), token (text) Looks a <name> up. Second line. worker token"
     assert "fetch<b>" in Sanitized(listed["text/html"]).text
@@ -399,7 +399,7 @@ def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
 
 @pytest.mark.parametrize(
     "listed",
-    [*registered.flows(agf.Registry()).values(), *registered.tools(agf.Registry()).values()],
+    [*registry_page.flows(agf.Registry()).values(), *registry_page.tools(agf.Registry()).values()],
 )
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed

@@ -13,11 +13,11 @@ import pytest
 
 from agf_magics.pictures.values import value_text
 from agf_magics.text.giving_up import giving_up
-from agf_magics.workers.on import Started
+from agf_magics.workers.started_backends import Started
 
 PACKAGE = Path(__file__).parents[2] / "agf_magics"
 
-ROOM = "agf_magics.workers.on"
+ROOM = "agf_magics.workers.started_backends"
 
 
 def test_a_failure_is_logged_with_its_traceback_and_the_caller_goes_on(caplog: pytest.LogCaptureFixture) -> None:

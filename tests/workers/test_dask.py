@@ -25,7 +25,8 @@ from agf_magics.pictures.row_words import on_workers
 from agf_magics.settings.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backends.dask.start import start_cluster
-from agf_magics.workers.on import Workers, find_backend, started
+from agf_magics.workers.on import Workers, find_backend
+from agf_magics.workers.started_backends import started
 from tests.workers import fans
 from tests.workers.fans import FAN
 

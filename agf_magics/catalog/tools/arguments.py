@@ -13,7 +13,7 @@ from ...schemas.patterns import unusable
 from ...text.diagnostics import Diagnostic
 from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
-from ...values.value import Value
+from ...values.value import Value, is_json
 from .callables import names_around, options_of, routine_of, signature_of
 from .context import is_context
 
@@ -108,6 +108,15 @@ class Arguments:
         from .argument_errors import takes
 
         return takes(self.schema)
+
+    @property
+    def defaults(self) -> dict[str, Value]:
+        """The JSON that the function gets for arguments that a call leaves out, without secrets."""
+        return {
+            name: each.default
+            for name, each in self.parameters.items()
+            if name not in self.secret and is_json(each.default)
+        }
 
     @cached_property
     def gives(self) -> dict[str, Any] | None:

@@ -12,15 +12,15 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 from ...compat.browser import IN_BROWSER
-from ..threads.awaiting import StillRunning
 from ..threads.call_threads import Call
 from ..threads.call_threads import running as on_this_thread
 from ..threads.rights import rights, under
+from ..threads.user_code import StillRunning
 from .held_interrupt import INTERRUPT
 from .host import Host
-from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
 from .page_loop import OwnLoop, can_suspend, suspend
+from .waiting_thread import POLL, Waiter, waiters
 from .watchdog import Watchdog
 
 T = TypeVar("T")

@@ -26,8 +26,8 @@ from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
 from ..secrets.masking import NOTHING, Received, Secrets, hide
+from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall
-from .objects import CALL, Watched
 
 Cells = tuple[Any, ...]
 

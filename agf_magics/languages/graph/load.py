@@ -27,8 +27,8 @@ from .edges import Edges
 from .expressions.reading import PEER_KEY, ROOT, Reader
 from .lint import Graph, lint
 from .node_kinds import build
-from .nodes.building import Built, Here
-from .nodes.python_tools import Tools, read_tools
+from .nodes.builder_contract import Built, Here
+from .nodes.declared_tools import Tools, read_tools
 from .prompts.prompts import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES

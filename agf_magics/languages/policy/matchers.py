@@ -19,7 +19,7 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...values.value import Value
-from .literals import SIGNS, warn_of_path
+from .lookalikes import SIGNS, warn_of_path
 from .path import Path, parse_path
 
 Test = Callable[[Value], bool]
@@ -85,8 +85,12 @@ class Condition:
         return tuple(m.key for group in self.groups for m in group if isinstance(m.key, Path))
 
     def reads(self) -> tuple[Ref, ...]:
+        """The first group is always read, and an absent field of it is an error."""
         return tuple(
-            ref for group in self.groups for matcher in group for ref in matcher.key.reads()
+            ref._replace(certain=number == 0)
+            for number, group in enumerate(self.groups)
+            for matcher in group
+            for ref in matcher.key.reads()
         )
 
     def mismatch(self, frame: Frame) -> str | None:

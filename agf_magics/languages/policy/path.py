@@ -18,7 +18,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import shorten
-from ...values.opaque import is_sequence, why_no_sequence
+from ...values.sequences import is_sequence, why_no_sequence
 from ...values.value import Value
 from ..scan import Refusal, parse_at
 

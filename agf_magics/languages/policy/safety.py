@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
 from ...values.value import Value
 from ..scan import MISSING, descend
-from .literals import input_field, warn_of_braces
+from .lookalikes import input_field, warn_of_braces
 from .matchers import Condition, Keys, condition
 
 _PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
@@ -38,15 +38,16 @@ def approval(
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
     def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
-        # An agent's arguments are {"input": …, "alone": …}; the question shows the input.
-        sees = shown["input"] if keys == "condition" and "alone" in shown else shown
         if (
             when is not None
             and when.evaluate(frame if keys == "condition" else dict(given)) is None
         ):
             return None
-        asked = f"{who} with {_shown(sees)}"
-        return f"{_filled(text, frame, sees)} ({asked})" if text else f"may {asked} run?"
+        asked = f"{who} with {_shown(shown)}"
+        # What the call leaves out is not secret.
+        return (
+            f"{_filled(text, frame, {**given, **shown})} ({asked})" if text else f"may {asked} run?"
+        )
 
     return Permit(ask), when
 

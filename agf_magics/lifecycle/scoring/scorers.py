@@ -8,12 +8,12 @@ is a model is paid for once.
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from ...catalog import Registry, default
+from ...compat.imports import loaded
 from ...flow.steps import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
@@ -22,7 +22,8 @@ from ...values.tables.rows import ValueRows
 from ...values.value import Value, settle, type_name
 from ..launch import launch
 from ..launch.find_flow import find_flow
-from ..past.past_run import PastRun, find_named
+from ..past.named_run import find_named
+from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..table_runs.over import Over
 from ..table_runs.scores import Known, Outcome, Scores, summarize
@@ -110,7 +111,7 @@ def _name(score: object) -> str:
 
 
 def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
-    evals: Any = sys.modules.get("pydantic_evals.evaluators")
+    evals = loaded("pydantic_evals.evaluators")
     if evals is not None and isinstance(score, evals.Evaluator):
         return lambda rows: [_of_row(row, lambda r: _evaluated(evals, score, r)) for row in rows]
     if isinstance(score, str | Flow):

@@ -14,10 +14,11 @@ from ...journal.codec.identities import Identities
 from ...journal.database.errors import as_definition_errors
 from ...journal.database.store import Store
 from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
+from ...text.diagnostics import refused
 from ..runs.run import Run
-from .lookup import find_run, journal, unpickled
-from .relink import refused
+from .lookup import find_run, journal
 from .run_names import identify, named_runs, word_of
+from .stored_results import unpickled
 
 MAX_RUNS = 20
 """The number of runs that are searched for results."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...catalog import Registry, default
+from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...settings.settings import current
@@ -26,9 +27,8 @@ from ...text.suggestions import join_hints, misspelled_names, suggest
 from ...values.tables.rows import ListRows, Rows, ValueRows
 from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
-from ..definitions.define import load_definition
+from ..definitions.loading import load_definition
 from ..input.fields import read_names, settle_fields
-from ..input.options import RunOptions
 
 FIRST = 20
 """The rows after which a person is asked whether the others shall run."""

@@ -21,19 +21,21 @@ from ...engine.runner import clock
 from ...flow.progress.rows import Row
 from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, state_of
+from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
-from ...pictures.plain import duration, html, line
+from ...pictures.plain import html, line
 from ...pictures.row_words import activity, reports, share_of, words
 from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
-from ..explorer.protocol import Json, Requests
+from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
 from ..output.pending_questions import PendingQuestion
+from .findings import print_findings
 
 if TYPE_CHECKING:
     from ..explorer.run_channel import Channel
@@ -214,7 +216,7 @@ class Explorer(Page):
     @classmethod
     def shows(cls, run: Run) -> bool:
         """Whether an explorer shows ``run``, or soon will, if runs are shown as explorers."""
-        return run._options.stream and run.run_id not in cls._broken_runs
+        return state_of(run).options.stream and run.run_id not in cls._broken_runs
 
     @classmethod
     def open(
@@ -308,6 +310,8 @@ class Text(View):
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
+        if run.error is None:  # else the error counts, which the cell raises
+            print_findings(run.progress.warnings)
         for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 

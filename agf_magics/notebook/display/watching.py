@@ -13,9 +13,9 @@ from logging import DEBUG
 from queue import Empty, SimpleQueue
 
 from ...compat.browser import IN_BROWSER
-from ...engine.host.interrupts import held_interrupts
+from ...engine.host.hold_interrupts import held_interrupts
 from ...lifecycle.launch.driving import wait_for
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, state_of
 from ...text.giving_up import giving_up
 from ..output.output import accompany
 from .view import View
@@ -39,8 +39,9 @@ def watch(start: Start, view: View, hz: float) -> Run:
                 _tick(view, run)
 
         if IN_BROWSER:
-            assert run._job is not None
-            run._job.every(1 / hz, partial(_tick, view, run), lambda: None)
+            job = state_of(run).job
+            assert job is not None
+            job.every(1 / hz, partial(_tick, view, run), lambda: None)
             try:
                 run.wait()
             finally:

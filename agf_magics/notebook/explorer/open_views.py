@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from ...text.giving_up import giving_up
 from .calls import reply_to
-from .protocol import Json, Requests
+from .request_types import Json, Requests
 
 MOST_OPEN = 10
 
@@ -26,7 +26,7 @@ class Answers:
         self._begin, self._answers = begin, requests
         self.mark = mark or new_mark()
         """The class of the element over which the page draws."""
-        from .model import Model  # here: the widgets take half of the time of %load_ext
+        from .widget_model import Model
 
         self.model = Model.of(self, alone)
 
@@ -63,7 +63,7 @@ class Answers:
 
 
 def _later(_: Json) -> Json:
-    from .model import later_script  # here: the widgets take half of the time of %load_ext
+    from .widget_model import later_script
 
     return {"code": later_script()}
 

@@ -1,5 +1,6 @@
-"""The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they
-share.
+"""The cells ``%%policy``, ``%%graph`` and ``%%plan``, and ``%context`` for the contexts of plans.
+
+`Notebook.definition` does what the cells share.
 """
 
 from __future__ import annotations

@@ -11,13 +11,14 @@ from functools import partial
 from typing import Any
 
 from ...commands.line import ParsedLine
-from ...commands.values import at, count, value, workers_of, write_file
+from ...commands.output_files import write_file
+from ...commands.values import at, count, value, workers_of
 from ...commands.words import Token, line_error
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.steps import Flow
 from ...languages.plan.header import Header, load_header
 from ...lifecycle.input.fields import settle_fields
-from ...lifecycle.input.options import RunOptions
 from ...lifecycle.planning.asking import Assignment
 from ...lifecycle.planning.offer import PlanOffer, make_offer
 from ...lifecycle.planning.planner import THINK, named_model, run_model
@@ -33,7 +34,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.rendering import print_findings
+from ..display.findings import print_findings
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 

@@ -37,6 +37,13 @@ _NO_BRACES = str.maketrans("", "", "{}")
 PEER_KEY = re.compile(r"_map_\w+_sub")
 """The key of YAMLGraph around each result of a map, which a moved graph may read (decision
 Y16)."""
+LEAVE_OUT = "leave it out: a map collects the results themselves"
+
+
+def peer_key(key: str) -> str:
+    """What is wrong with a reading of that key."""
+    return f"no map writes {key!r}, the key of YAMLGraph around a result"
+
 
 ROOT = ("state",)
 """The place of the state in a frame."""

@@ -7,18 +7,20 @@ author's own words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ....text.suggestions import suggest
-from .nodes import COMBINATORS, EACH, FORMS, concatenation
+from .functions import EACH_NAMES, FUNCTIONS
+from .nodes import concatenation
+from .row import Function
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
-_GET = "write: get(base, 'a.b', default)"
+_GET = f"write: {FUNCTIONS['get'].form}"
 _QUOTES = "texts are quoted with ' or \""
 _NAME = "a name is written as it is: ctx.name"
 _LAMBDA = "a lambda is written: x -> expression"
@@ -47,7 +49,7 @@ _OPERATORS = {
     "`": _QUOTES,
     **dict.fromkeys("‘’“”", _QUOTES),
     "is": "to compare write: ==",
-    "lambda": f"a lambda is written: {FORMS['map']}",
+    "lambda": f"a lambda is written: {FUNCTIONS['map'].form}",
     "mod": f"there is no remainder; {USE_A_TOOL}",
     "div": "write: /",
     "xor": "write: a != b",
@@ -64,15 +66,12 @@ _CHOICES = {
 _CAPITALS = ("AND", "And", "OR", "Or", "NOT", "Not")
 _WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in", *_CAPITALS}
 
-FUNCTIONS = {
-    "len": "write: count(list)",
-    "length": "write: count(list)",
-    "size": "write: count(list)",
+ELSEWHERE = {
+    **{name: f"write: {row.form}" for row in FUNCTIONS.values() for name in row.foreign},
     "reduce": "write: sum(list), join(list, separator), or a fold step",
     "some": "write: any(list, x -> condition)",
     "every": "write: all(list, x -> condition)",
     "concat": "write: a + b",
-    "default": "write: get(base, 'a.b', default)",
     "if": "write: condition and 'yes' or 'no'",
     "not": "write: not x",
     "print": "write the expression alone: its value is the step's result, and the run shows it",
@@ -87,12 +86,9 @@ FUNCTIONS = {
         "give the agent's step a schema with one",
     ),
     "range": "write the list: [0, 1, 2]; of a length that varies, let a tool return it",
-    "str": "write: text(value)",
     "json": "write: parse_json(text), or text(value)",
 }
 """Functions of other languages; what to write here."""
-
-_ELEMENT = ("count", "sum", "length", "size", "len")
 
 
 class Finding(NamedTuple):
@@ -105,18 +101,17 @@ class Finding(NamedTuple):
     end: int
 
 
-def unknown_function(name: str) -> tuple[str, str]:
-    """The message and the hint for ``name(``."""
+def unknown_function(name: str, functions: Mapping[str, Function]) -> tuple[str, str]:
+    """The message and the hint for ``name(``, which none of ``functions`` has."""
     base, dot, method = (part.strip() for part in name.rpartition("."))
-    known = f"functions are {', '.join(COMBINATORS)}"
+    known = f"functions are {', '.join(functions)}"
     if dot:
-        return f"values have no methods: there is no {name!r}", method_hint(
-            base, method
-        ) or f"{USE_A_TOOL}; {known}"
+        message = f"values have no methods: there is no {name!r}"
+        return message, method_hint(base, method) or f"{USE_A_TOOL}; {known}"
     message = f"there is no function {name!r}"
-    if name in FUNCTIONS:
-        return message, FUNCTIONS[name]
-    near = suggest(name, COMBINATORS)
+    if name in ELSEWHERE:
+        return message, ELSEWHERE[name]
+    near = suggest(name, functions)
     return (
         message,
         f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: "
@@ -126,24 +121,20 @@ def unknown_function(name: str) -> tuple[str, str]:
 
 def method_hint(base: str, method: str) -> str | None:
     """The hint for a function that is written as a method or a field."""
-    name = "count" if method in _ELEMENT and method != "sum" else method
-    return (
-        f"write: {FORMS[name].replace('list', base).replace('base', base)}"
-        if name in FORMS
-        else None
-    )
+    names = (row for row in FUNCTIONS.values() if method in (row.name, *row.foreign))
+    return next((f"write: {row.form_of(base)}" for row in names), None)
 
 
-def lambda_expected(name: str, first: str, found: str, after: str) -> tuple[str, str]:
-    """The message and the hint where the second argument of ``name`` must be a lambda. ``first``:
+def lambda_expected(function: Function, first: str, found: str, after: str) -> tuple[str, str]:
+    """The message and the hint where the second argument of ``function`` must be a lambda. ``first``:
     the text of its first argument; ``found``, ``after``: the tokens at the second."""
     what = f", not {found!r}" if found else ""
     tool = (
         f"; a tool is called by a step: for_each with do: {{tool: {{name: {found}, args: {{…}}}}}}"
     )
     return (
-        f"the second argument of {name}() is a lambda with one parameter{what}",
-        f"write: {FORMS[name].replace('list', first)}" + tool * (after == ")"),
+        f"the second argument of {function.name}() is a lambda with one parameter{what}",
+        f"write: {function.form_of(first)}" + tool * (after == ")"),
     )
 
 
@@ -214,19 +205,20 @@ def _unexpected(
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
         return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
-    if text == "[" and before not in FORMS:
+    if text == "[" and before not in FUNCTIONS:
         return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":
         store = (
             f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
         )
-        return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}; {store}"
+        return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
     if text == "->" and (items := _items_before(tokens, index, source)):
         hint = f"write: [{items}], {before} -> expression"
         return "r1.unclosed", "the list before this lambda is never closed", hint
     if text == "->":
-        form = f"write: {FORMS['map']}"
-        return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
+        form = f"write: {FUNCTIONS['map'].form}"
+        message = f"a lambda can only be the second argument of {', '.join(EACH_NAMES)}"
+        return "r1.lambda", message, form
     if text == ".":
         name = re.match(r"\w*", source[at + 1 : at + 97])
         return _dot(before, name[0] if name else "")
@@ -267,7 +259,7 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     name, _, rest = rest.partition(" in ")
     base, _, condition = rest.partition(" if ")
     if not (name.strip().isidentifier() and base.strip()):
-        return f"write: {FORMS['map']} or filter(list, x -> condition)"
+        return f"write: {FUNCTIONS['map'].form} or filter(list, x -> condition)"
     items = (
         f"filter({base.strip()}, {name.strip()} -> {condition.strip()})"
         if condition
