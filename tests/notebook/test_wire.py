@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics
-from agf_magics.notebook.explorer.model import LATER_SCRIPTS, SCRIPTS, script
+from agf_magics.notebook.explorer.widget_model import LATER_SCRIPTS, SCRIPTS, script
 from agf_magics.pictures.pages.wire import WIRE, fields_of, wire_script
 
 BROWSER = Path(agf_magics.__file__).parent / "notebook" / "browser"

@@ -175,6 +175,11 @@ class Run(BaseRun):
         return self._state.options.background
 
     @property
+    def origin(self) -> str:
+        """The cell that started it and shows its result: ``In[6]``; empty: no cell did."""
+        return self._state.origin
+
+    @property
     def error(self) -> StepError | None:
         """What it failed with, or was cancelled by; None: it did not fail, or has not ended."""
         return self._state.error

@@ -31,7 +31,7 @@ def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
     if live is None:
         return listed
-    return listed._replace(status=status(live.progress), place=launch.state_of(live).origin)
+    return listed._replace(status=status(live.progress), place=live.origin)
 
 
 def compare_runs(given: Json) -> Json:

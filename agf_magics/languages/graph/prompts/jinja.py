@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....flow.notes import warn_of_null
+from ....flow.null_warnings import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import TEXT
 from ....text.source import Span, Text
