@@ -7,10 +7,10 @@ They are also closed when the extension is unloaded.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
+from ..text.giving_up import giving_up
 from .backends.backend import WorkerBackend, nothing
 
 
@@ -45,7 +45,7 @@ class Started:
         # registered first.
         atexit.unregister(self.close)
         for backend in known:
-            with contextlib.suppress(Exception):
+            with giving_up(__name__, "workers could not be closed"):
                 getattr(backend, "close", nothing)()
 
 

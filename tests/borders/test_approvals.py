@@ -17,7 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Question
-from agf_magics.flow.questions import question_mark
+from agf_magics.flow.questions import MOST_NAMED, call_line, question_mark
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept
@@ -483,3 +483,13 @@ def test_a_planner_that_confirms_a_tool_asks_no_flow_to_call_it() -> None:
             registry=shop.registry, raises=False,
         )  # fmt: skip
     assert (shop.paid, shop.asked) == ([], [])
+
+
+@pytest.mark.parametrize("more", [0, 1, 12])
+def test_a_question_counts_the_arguments_that_it_has_no_room_for(more: int) -> None:
+    line = call_line({f"a{number}": number for number in range(MOST_NAMED + more)})
+    assert f"a{MOST_NAMED - 1}={MOST_NAMED - 1}" in line
+    assert f"a{MOST_NAMED}=" not in line
+    assert line.endswith(f"={more} more") is (more > 0)
+    longest = call_line({"text": "x" * 1000, "to": "ann"})
+    assert longest.endswith(', to="ann"'), "nothing is left out, so nothing is counted"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -21,6 +23,7 @@ from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.pages.parts import (
+    LiveLine,
     headline,
     live_line,
     progress_text,
@@ -536,3 +539,27 @@ def test_a_running_fan_out_says_how_fast_it_is_and_how_long_it_takes(ended: int,
     progress.apply(ev.StepFinished(("steps[0]",), now, None))
     progress.apply(ev.RunEnded(now, "ok", None, {}))
     assert " left" not in progress_text(progress, now=now)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_live_line_is_written_into_a_terminal_when_it_changes_and_leaves_nothing() -> None:
+    empty, file, progress = "\r\x1b[2K", Terminal(), fan_out(200, 1000)
+    line = LiveLine(file)
+    line.show(progress, 1.0)
+    line.show(progress, 1.0)
+    first = live_line(progress, 1.0)[: shutil.get_terminal_size().columns - 1]
+    assert file.getvalue() == f"{empty}{first}"
+    progress.apply(ev.RunEnded(2.0, "ok", None, {}))
+    line.show(progress, 2.0)
+    line.show(progress, 2.0)
+    assert file.getvalue() == f"{empty}{first}{empty}"
+
+
+def test_the_live_line_is_not_written_into_a_file() -> None:
+    file = io.StringIO()
+    LiveLine(file).show(fan_out(200, 1000), 1.0)
+    assert file.getvalue() == ""

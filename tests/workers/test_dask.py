@@ -25,6 +25,7 @@ from agf_magics.pictures.row_words import on_workers
 from agf_magics.settings.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backends.dask.start import start_cluster
+from agf_magics.workers.backends.dask.tasks import process_token
 from agf_magics.workers.on import Workers, find_backend
 from agf_magics.workers.started_backends import started
 from tests.workers import fans
@@ -180,6 +181,15 @@ def test_a_call_that_always_ends_its_worker_fails_alone(
     assert codes(run) == ["step.worker-lost"]
     ended = f"{repeats + 1} workers ended" if repeats else "ended during it"
     assert ended in str(run.progress.failures[0].error)
+
+
+def test_each_process_has_one_token_of_its_own() -> None:
+    """A worker that has restarted at the same address must not make the call that its predecessor has begun."""
+    code = "from agf_magics.workers.backends.dask.tasks import process_token as t; print(t(), t())"
+    other, again = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert other == again != process_token() == process_token() != ""
 
 
 @pytest.mark.slow

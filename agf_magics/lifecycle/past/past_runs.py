@@ -16,6 +16,7 @@ from ...pictures.plain import untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
+from ...text.giving_up import note_given_up
 from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
@@ -141,6 +142,7 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard
+        note_given_up(__name__, "the journal cannot be listed", error)
         return ([], f"the journal cannot be read: {type(error).__name__} [journal.damaged]")
     damaged = sum(head.status == "damaged" for head in heads)
     problem = (

@@ -8,7 +8,6 @@ changed.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -28,6 +27,7 @@ from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
 from ...pictures.row_words import activity, reports, share_of, words
+from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
 from ..explorer.request_types import Json, Requests
@@ -203,7 +203,8 @@ class Explorer(Page):
         """A failure of the explorer must not print into the cell, nor end the view."""
         try:
             do(run)
-        except Exception:
+        except Exception as error:
+            note_given_up(__name__, "no explorer could be shown; the page of the run is", error)
             self._broken, self._channel = True, None
             Explorer._broken_runs.append(run.run_id)
             for question in list(run.progress.asked.values()):
@@ -254,7 +255,8 @@ def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None
     if is_watched(shell) and not in_frames():
         from ..explorer.open_views import Answers
 
-        with contextlib.suppress(Exception):  # the widgets of this environment do not work
+        # The widgets of this environment do not work.
+        with giving_up(__name__, "a page has no explorer over it"):
             page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)
     show(page)
 
@@ -265,9 +267,8 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     page, slot = dict(run._repr_mimebundle_()), OutputSlot()
     if not is_watched(shell):
         return show(page)
-    with contextlib.suppress(
-        Exception
-    ):  # a run whose definitions can no longer be loaded has its page only
+    # A run whose definitions can no longer be loaded has its page only.
+    with giving_up(__name__, "the page of a run that has ended has no explorer over it"):
         channel = Explorer.open(
             run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id))
         )

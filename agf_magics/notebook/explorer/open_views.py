@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
+from ...text.giving_up import giving_up
 from .calls import reply_to
 from .request_types import Json, Requests
 
@@ -93,7 +93,7 @@ def open_explorer(make: Callable[[], E]) -> E:
 def tell_edited(result: object) -> None:
     """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
     failure must not print into the cell."""
-    with contextlib.suppress(Exception):
+    with giving_up(__name__, "an open explorer was not told that a cell ran"):
         for model in {one.model for one in list(_open) if one.can_rerun}:
             model.send({"type": "edited"})
 
