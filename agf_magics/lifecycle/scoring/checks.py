@@ -226,10 +226,8 @@ def check_over(
 
 def _refuse_no_numbers(at_least: object) -> None:
     """Before the run, so that nothing was paid for. Raises ValueError."""
-    is_mapping = isinstance(at_least, Mapping)
-    if not is_mapping or not all(
-        isinstance(least, int | float) and math.isfinite(least) for least in at_least.values()
-    ):
+    numbers = at_least.values() if isinstance(at_least, Mapping) else (None,)
+    if not all(isinstance(least, int | float) and math.isfinite(least) for least in numbers):
         raise ValueError(
             f"at_least is a mapping of scores to numbers, such as {{'ok': 0.9}}, not {at_least!r}"
         )

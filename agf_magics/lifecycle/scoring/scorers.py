@@ -152,12 +152,9 @@ def _takes_both(score: Callable[..., Value]) -> bool:
         signature = inspect.signature(score)
     except (TypeError, ValueError):  # a function of C whose signature is not known
         return False
-    _, *others = [each for each in signature.parameters.values() if each.kind in _BY_PLACE] or [
-        None
-    ]
-    is_option = (
-        bool(others) and others[0].default is not others[0].empty and others[0].name != "row"
-    )
+    others = [each for each in signature.parameters.values() if each.kind in _BY_PLACE][1:]
+    is_option = bool(others) and others[0].default is not others[0].empty
+    is_option = is_option and others[0].name != "row"
     takes = [count for count in (1, 2) if _can_bind(signature, count)]
     if not takes:
         raise _no_score(
