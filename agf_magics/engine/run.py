@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
+from ..flow.progress.questions import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
@@ -100,14 +101,14 @@ async def run(
     # Outside of `except`: an error below must not have the failure as its context.
     if failure is not None:
         stores = _stores(runner, linked)
-        for note in options.notes() if isinstance(failure, ev.Unanswered) else ():
+        for note in options.notes() if isinstance(failure, Unanswered) else ():
             emit(ev.Warned(clock(), note))
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = stores
         _end(
             runner,
-            "waiting" if isinstance(failure, ev.Unanswered) else "error",
+            "waiting" if isinstance(failure, Unanswered) else "error",
             None,
             stores,
             failure,

@@ -35,6 +35,7 @@ COUNTS = (
 
 
 OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+"""The attributes of a row that are stored beside its counts."""
 
 
 _counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
