@@ -177,6 +177,8 @@ class PathFault(NamedTuple):
     """The number of names after it in the path."""
     within: Shape
     """The shape without the field."""
+    alone: str = ""
+    """How the same name is read where it is visible by itself; empty: it is not."""
 
     def told(self, span: Span, certain: bool) -> Diagnostic:
         """``span``: the whole path; ``certain``: whether every evaluation reads it."""
@@ -190,7 +192,9 @@ class PathFault(NamedTuple):
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
         message, near = (
             f"unknown field {self.name!r}",
-            suggest(self.name, self.within.fields, "its fields"),
+            f"{self.name!r} is a name of its own here; write: {self.alone}"
+            if self.alone
+            else suggest(self.name, self.within.fields, "its fields"),
         )
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"

@@ -52,7 +52,12 @@ class Outcomes:
 
         def look(path: tuple[str, ...]) -> Found:
             read = reads.get(path)
-            return self._read(read) if read else (None, None)
+            if read is None:
+                return None, None
+            shape, fault = self._read(read)
+            if fault is not None and (fault.name,) in read.visible:
+                fault = fault._replace(alone=".".join(path[-1 - fault.left :]))
+            return shape, fault
 
         self._expressions[id(expr)] = shape = infer(
             expr, look, self.found, step.id in self._repeated

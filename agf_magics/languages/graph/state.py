@@ -16,7 +16,8 @@ from ...flow.steps import named_values
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value
-from .expressions.operations import combine, describe
+from .expressions.operators import combine
+from .expressions.value_errors import describe
 from .takes import TYPES
 
 State = Mapping[str, Value]
@@ -182,8 +183,8 @@ class Joining:
             after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
         made = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
         notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
-        if noted := list(filter(None, notes)):
-            made["notes"] = (*frame.get("notes", ()), *noted)
+        if noted := list(filter(None, notes)):  # a node of a loop says the same each time
+            made["notes"] = tuple(dict.fromkeys((*frame.get("notes", ()), *noted)))
         return made
 
 

@@ -38,7 +38,7 @@ from .r1 import R1, parse
 from .r1.nodes import Lit, Path, literal, nested
 from .scope import ROOTS, Scope
 from .template import Template, parse_template
-from .values import Command
+from .values import BRANCH_ERRORS, Command
 
 RETRY = (
     r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
@@ -264,7 +264,7 @@ class Reader(documents.Reader):
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
         hint = (
-            "it is an expression already"
+            "remove !expr: it is an expression already"
             if key.takes.word == "expression"
             else f"it must be {key.takes.says}"
         )
@@ -537,6 +537,9 @@ def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
         if not name.text.strip():
             message = "a branch has a blank name"
             reader.error("pipeline.blank-name", message, name.span, "give it a name")
+        if name.text == BRANCH_ERRORS:  # an error as in Reyn: collect would not see one of the two
+            message = f"a branch is not called {name.text!r}: collect finds the errors under it"
+            reader.error("pipeline.store-name", message, name.span, "choose another name")
         check_name(reader, name, "this branch", "pipe")
         step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
         if step is not None:

@@ -255,7 +255,13 @@ def _route(span: Span, routes: Mapping[str, Condition], has_default: bool) -> Co
             )
         return _OTHERWISE
 
-    return Computed(span, first, tuple(ref for when in routes.values() for ref in when.reads()))
+    # The condition of the first route is always read, that of another if no earlier one matches.
+    reads = (
+        ref if number == 0 else ref._replace(certain=False)
+        for number, when in enumerate(routes.values())
+        for ref in when.reads()
+    )
+    return Computed(span, first, tuple(reads))
 
 
 POLICIES: Mapping[str, Callable[[Policy], tuple[Step, ...]]] = {

@@ -28,7 +28,7 @@ class Explorer {
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
-      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][ID] }),
+      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][Step.id] }),
         { title: "A new run: the results on which the selected step depends are reused" }),
     };
     this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
@@ -158,7 +158,7 @@ class Explorer {
 
   sayFailure(rows) {
     const i = rows.find(row => this.state.look(row).name === "failed");
-    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][WORD]} ${this.state.tree[i][LABEL]} failed`);
+    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][Step.word]} ${this.state.tree[i][Step.label]} failed`);
   }
 
   header() {

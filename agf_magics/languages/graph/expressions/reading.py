@@ -14,7 +14,7 @@ from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.source import Span, Text
 from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
 from ... import documents
-from ...documents import Key, is_nothing
+from ...documents import Key, Kind, is_nothing
 from ...scan import Refusal, parse_at
 from .tokens import Bare
 from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
@@ -37,6 +37,13 @@ _NO_BRACES = str.maketrans("", "", "{}")
 PEER_KEY = re.compile(r"_map_\w+_sub")
 """The key of YAMLGraph around each result of a map, which a moved graph may read (decision
 Y16)."""
+LEAVE_OUT = "leave it out: a map collects the results themselves"
+
+
+def peer_key(key: str) -> str:
+    """What is wrong with a reading of that key."""
+    return f"no map writes {key!r}, the key of YAMLGraph around a result"
+
 
 ROOT = ("state",)
 """The place of the state in a frame."""
@@ -104,6 +111,16 @@ class Reader(documents.Reader):
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
+
+        self.chain: tuple[str, ...] = ()
+        """The nodes of the graph, in order."""
+
+    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+        if key.name == "edges" and self.chain:
+            ends = zip(("START", *self.chain), (*self.chain, "END"), strict=True)
+            edges = ", ".join(f"{{from: {start}, to: {end}}}" for start, end in ends)
+            key = key._replace(takes=key.takes._replace(example=f"[{edges}]"))
+        super().missing(kind, key, span)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if braces := _unquoted_braces(node):
