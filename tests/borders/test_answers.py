@@ -4,6 +4,7 @@ denial, and a denial is a failure that nothing repeats."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.settings.settings import current
+from tests.engine.kept import journal_in
 
 YES = (True, "yes", "Yes", " y ", "true", "TRUE", numpy.bool_(True))
 NO = (False, "no", "No", "n", "false", numpy.bool_(False))
@@ -278,3 +280,30 @@ def test_a_misspelt_argument_of_a_flow_is_asked_for_again(answers: list[Any], pa
     agf.run("q", registry=shop.registry, ask=ask, raises=False)
     assert (shop.paid, left) == (paid, [])
     assert all("the call has no argument 'ammount'" in text for text in questions[1:]), questions
+
+
+def test_an_answer_that_no_question_took_is_told_also_if_the_run_fails(tmp_path: Path) -> None:
+    shop = Shop()
+
+    @agf.tool(registry=shop.registry)
+    async def decide(call: agf.ToolContext) -> str:
+        return str(await call.ask("Sure?", choices=["a", "b"]))
+
+    text = "{pipeline: q, steps: [{tool: {name: decide}}]}"
+    with journal_in(tmp_path):
+        run = agf.run(text, registry=shop.registry, ask=None, raises=False)
+        again = agf.resume(run.run_id, answer="b", registry=shop.registry, raises=False)
+    assert [warning.code for warning in again.warnings] == ["run.unused-answer"]
+
+
+def test_a_run_takes_no_negative_time_if_the_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, now = Shop(), time.time
+
+    def set_back() -> int:
+        monkeypatch.setattr(time, "time", lambda: now() - 3600)
+        return 1
+
+    agf.tool(set_back, registry=shop.registry)
+    with journal_in(tmp_path):
+        run = agf.run("{pipeline: q, steps: [{tool: {name: set_back}}]}", registry=shop.registry)
+        assert agf.runs(run.run_id).seconds == 0

@@ -154,13 +154,12 @@ def find_unfinished() -> tuple[list[RunHead], str]:
 
 
 def _line(head: RunHead) -> RunLine:
-    seconds = head.ended - head.started if head.ended is not None else None
     note = "; ".join(filter(None, (describe_resumed(head.taken), describe_lost(head.lost))))
     if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
     return RunLine(
-        head.run_id, head.name, head.status, head.started, seconds, note, head.tokens, cost
+        head.run_id, head.name, head.status, head.started, head.seconds, note, head.tokens, cost
     )
 
 
