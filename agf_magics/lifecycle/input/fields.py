@@ -99,6 +99,8 @@ def missing_of_callees(linked: Linked, given: Mapping[str, Value]) -> Iterator[D
         callee = linked.callees.get(read.step.id)
         needs, known = _required(callee), (accepts_of(callee) or {}).get("properties", {})
         if read.key == flow.dialect.stores:  # all of it
+            if read.step.args.names is not None and not read.ref.into:
+                continue  # as the value of one argument, which is there
             among = needs if unwritten is None else needs & unwritten.keys()
             lacks = [name for name in known or needs if name in among]
         elif read.ref.into and read.store:
