@@ -94,6 +94,9 @@ def journaled_runs() -> list[RunHead]:
         return queries.list_runs(store)
 
 
+CANCEL = "cancel it in the kernel where it runs: %runs --cancel {}"
+
+
 def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
@@ -105,7 +108,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                 raise refused(
                     "journal.running",
                     f"run {head.run_id!r} is running",
-                    f"%runs --cancel {head.run_id}",
+                    CANCEL.format(head.run_id),
                 )
         queries.forget(store, heads)
         queries.shrink(store)
@@ -113,7 +116,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     for head in heads:
         if head.run_id in left:
             message = f"run {head.run_id!r} was resumed by another kernel just now"
-            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+            raise refused("journal.running", message, CANCEL.format(head.run_id))
     return [head.run_id for head in heads]
 
 
