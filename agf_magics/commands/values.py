@@ -218,7 +218,10 @@ def new_name(word: Token | None) -> str | None:
         return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
-        raise line_error("name", message, word, "use letters, digits and _")
+        hint = "use letters, digits and _"
+        if keyword.iskeyword(word.text):
+            hint = f"it is a word of Python: write {word.text}_"
+        raise line_error("name", message, word, hint)
     return same_name(word.text)
 
 
@@ -403,7 +406,7 @@ def recording_of(word: Token | None) -> Recording | None:
     # Here: most runs replay nothing.
     from ..lifecycle.recordings.replay import Replay
 
-    return Replay(Path(word.text), of_run=True)
+    return at(word, lambda: Replay(Path(word.text), of_run=True))
 
 
 def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:

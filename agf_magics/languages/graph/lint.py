@@ -27,6 +27,8 @@ MOST_STEPS = 1_000_000
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
+_OPERATOR = re.compile(r"\S +(?:or|and|if|else|in|is|not) +\S| +(?:if|or|and)\Z|\Anot +")
+"""Words of other languages that are operators there."""
 
 
 class Graph(NamedTuple):
@@ -84,6 +86,10 @@ def read_keys(reader: Reader, graph: Graph) -> None:
         _read(reader, ref, known, graph.declares)
 
 
+def _is_ordinary(name: str) -> bool:
+    return _ORDINARY.fullmatch(name) is not None and _OPERATOR.search(name) is None
+
+
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
@@ -98,7 +104,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    odd = next(filterfalse(_ORDINARY.fullmatch, names), None)
+    odd = next(filterfalse(_is_ordinary, names), None)
     if odd is not None:
         hint = (
             "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "

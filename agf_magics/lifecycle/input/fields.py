@@ -68,6 +68,11 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         for warning in reversed(flow.warnings)
         if warning.span is not None
     }
+    at_place = {
+        (warning.span.start, warning.span.end): warning.hint
+        for warning in reversed(flow.warnings)
+        if warning.span is not None
+    }
     written = [write.store for write in follow(flow).writes]
     for ref in absent:
         name = ref.path[-1]
@@ -75,7 +80,8 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         bare = ref.span if flow.dialect.reads_are_complete else None
         otherwise = filter(None, (suggest(name, written), _give(name, bare)))
         hint = (
-            hints.get(name)
+            (at_place.get((ref.span.start, ref.span.end)) if ref.span else None)
+            or hints.get(name)
             or suggest(name, given)
             or (LATER if name in written else " else ".join(otherwise))
         )
