@@ -97,6 +97,9 @@ def journaled_runs() -> list[RunHead]:
         return queries.list_runs(store)
 
 
+CANCEL = "cancel it in the kernel where it runs: %runs --cancel {}"
+
+
 def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
@@ -108,7 +111,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                 raise refused(
                     "journal.running",
                     f"run {head.run_id!r} is running",
-                    f"%runs --cancel {head.run_id}",
+                    CANCEL.format(head.run_id),
                 )
         deletion.forget(store, heads)
         deletion.shrink(store)
@@ -116,7 +119,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     for head in heads:
         if head.run_id in left:
             message = f"run {head.run_id!r} was resumed by another kernel just now"
-            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+            raise refused("journal.running", message, CANCEL.format(head.run_id))
     return [head.run_id for head in heads]
 
 
