@@ -198,7 +198,7 @@ PAGES_LEAD_ON = {
 """The same for the examples of error pages."""
 
 
-@pytest.mark.parametrize(("before", "cell"), cells())
+@pytest.mark.parametrize(("before", "cell"), list(cells()))
 def test_a_text_that_a_hint_says_to_write_cures(before: tuple[str, ...], cell: Cell, shell: Shell) -> None:
     for setup in before:
         shell.run(setup)
