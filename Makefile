@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors newest clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors newest clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,12 +47,16 @@ slow: $(VENV)/.has-test  ## the tests that take seconds each: killed clusters, i
 laws: $(VENV)/.has-test  ## the property tests with new random examples for MINUTES (10), in rounds
 	@$(PY) -m tests.laws $(MINUTES) $(ARGS)
 
+mutants: $(VENV)/.has-test  ## break random places and run the tests that should notice: make mutants ARGS="60 SEED"
+	@$(PY) -m tests.mutants $(ARGS)
+
 coverage: $(VENV)/.has-test  ## the same, with a coverage report (pages in build/coverage)
 	@$(PY) -m pytest --cov --cov-report=term --cov-report=html $(ARGS)
 
-lint: $(VENV)/.has-test  ## ruff: rules and format
+lint: $(VENV)/.has-test  ## ruff: rules and format; spelling
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
+	@$(PY) -m codespell_lib
 
 size:  ## how large the package is: decisions, lines, files
 	@$(PYTHON) -m tests.size

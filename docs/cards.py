@@ -9,6 +9,7 @@ from agf_magics.languages.documents import Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES as STATE_TYPES
 from agf_magics.languages.pipeline import words
+from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.plan import words as plan_words
 from agf_magics.languages.policy import SCHEMA
@@ -39,7 +40,7 @@ def _marked(names: Iterable[str], required: Iterable[str]) -> str:
 
 def _pipeline() -> str:
     types = ", ".join(f"`{name}`" for name in TYPES)
-    functions = " · ".join(f"`{form}`" for form in words.FUNCTIONS.values())
+    functions = " · ".join(f"`{function.form}`" for function in FUNCTIONS.values())
     documents = words.DOCUMENTS.values()
     return "\n\n".join(
         [_kinds("document", documents), _kinds("step", words.STEPS.values()), f"**Types of a schema.** {types}",

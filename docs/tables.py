@@ -13,6 +13,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
@@ -25,6 +26,8 @@ from agf_magics.flow.progress import events
 from agf_magics.languages.documents import Key, Kind
 from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.pipeline import takes, words
+from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
+from agf_magics.languages.pipeline.r1.row import Function
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.plan import words as plan_words
 from agf_magics.notebook.config import SHARED, AgfMagics
@@ -83,25 +86,8 @@ def field_types() -> str:
     return _table(("type", "what conforms", "its keys in addition to `type` and `required`"), rows)
 
 
-def functions() -> str:
-    return _table(
-        ("function", "result"), ((f"`{form}`", FUNCTION_RESULTS[name]) for name, form in words.FUNCTIONS.items())
-    )
-
-
-FUNCTION_RESULTS: Mapping[str, str] = {
-    "map": "the value of the lambda for each element, in order",
-    "filter": "the elements for which the lambda is true",
-    "all": "`true` if the lambda is true for every element, also if the list is empty",
-    "any": "`true` if the lambda is true for at least one element",
-    "find": "the first element for which the lambda is true, or `null`",
-    "count": "the number of elements",
-    "sum": "the sum of a list of numbers; `0` for an empty list",
-    "join": "the texts of a list as one text, with the separator between them",
-    "parse_json": "the value of the JSON in a text",
-    "text": "the value as text: compact JSON, and a text as it is",
-    "get": "the value at the path, or the default (`null` if it is left out) if there is none; never an error",
-}
+def functions(rows: Mapping[str, Function] = FUNCTIONS) -> str:
+    return _table(("function", "result"), ((f"`{row.form}`", row.doc) for row in rows.values()))
 
 
 def magics() -> str:
@@ -141,7 +127,7 @@ def _wrapped(usage: str, width: int = 88) -> str:
 
 def shared_settings() -> str:
     defaults = settings.Settings()
-    docs = field_docs(settings, "Settings")
+    docs = {each.name: each.metadata["about"] for each in fields(settings.Settings)}
     rows = [(f"`{name}`", _in_project(name), f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED]
     return _table(("`%config AgfMagics.…`", "in pyproject.toml", "default", "what it sets"), rows)
 

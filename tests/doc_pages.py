@@ -38,7 +38,7 @@ from traitlets.config import Config
 import agf_magics as agf
 from agf_magics import CheckFailed
 from agf_magics.catalog import default
-from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.text.source import Source
 from tests.processes import command_line
 

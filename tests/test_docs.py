@@ -20,7 +20,7 @@ from agf_magics.languages.graph import words as graph_words
 from agf_magics.languages.graph.takes import TYPES
 from agf_magics.languages.pipeline import takes
 from agf_magics.languages.pipeline import words as words_module
-from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
+from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.policy import SCHEMA
 from agf_magics.notebook.config import AgfMagics
 from agf_magics.settings.settings import OPENING, Settings
@@ -224,7 +224,7 @@ def test_targets_and_reserved_keys_are_described() -> None:
 
 def test_types_of_fields_and_functions_are_described() -> None:
     assert all(f"| `{name}` |" in SITE["reference/schemas.md"] for name in words_module.FIELD_TYPES)
-    assert all(f"| `{name}(" in SITE["reference/r1.md"] for name in COMBINATORS)
+    assert all(f"| `{name}(" in SITE["reference/r1.md"] for name in FUNCTIONS)
 
 
 def test_every_kind_of_a_graph_has_its_table_and_every_node_an_example() -> None:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from docs import news
 from lite import site
+from tests.test_rooms import MAY
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -105,6 +107,61 @@ def test_make_installs_extras_that_exist() -> None:
     named = {name for found in re.findall(r"\.has-([\w,]+)", makefile) for name in found.split(",")}
     assert named
     assert named <= EXTRAS
+
+
+@in_checkout
+def test_the_weekly_workflow_runs_targets_that_exist_and_mutants_with_another_seed_each_time() -> None:
+    jobs = read(".github/workflows/weekly.yml")["jobs"]
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert {one["target"] for one in jobs["targets"]["strategy"]["matrix"]["include"]} <= targets
+    reached, command = (step["run"] for step in jobs["mutants"]["steps"] if "run" in step)
+    assert "mutants" in targets
+    assert reached.startswith('make mutants ARGS="map ')
+    assert command.startswith('make mutants ARGS="60 ${{ github.run_number }} ')
+
+
+@in_checkout
+@pytest.mark.parametrize("workflow", sorted(path.name for path in GITHUB.glob("workflows/*.yml")))
+def test_an_action_is_named_by_the_hash_of_a_commit(workflow: str) -> None:
+    """A tag can be moved by whoever takes over its repository."""
+    uses = re.findall(r"uses: (.*)", (GITHUB / "workflows" / workflow).read_text(encoding="utf-8"))
+    assert uses
+    assert [use for use in uses if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}  # v[\d.]+", use)] == []
+
+
+def test_the_news_of_a_release_go_into_the_sections_of_its_version(tmp_path: Path) -> None:
+    (tmp_path / "runs.a-b.md").write_text("A run\nends.\n", encoding="utf-8")
+    found = news.fragments(tmp_path)
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    parts = news.released(changelog, found, PROJECT["version"], "2030-01-01").split("\n### ")
+    assert f"## {PROJECT['version']} (2030-01-01)\n" in parts[0]
+    assert [part.partition("\n")[0] for part in parts if "- A run ends.\n" in part] == ["Runs"]
+    later = news.released("# Changes\n\n## 1.0 (2030)\n\nOld.\n", found, "1.1", "2031")
+    assert later == "# Changes\n\n## 1.1 (2031)\n\n### Runs\n\n- A run ends.\n\n## 1.0 (2030)\n\nOld.\n"
+
+
+@pytest.mark.parametrize(("name", "text"), [("walks.a.md", "A."), ("runs.md", "A."), ("runs.a.md", "A")])
+def test_a_file_of_news_without_a_section_or_a_sentence_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(name)):
+        news.fragments(tmp_path)
+
+
+def test_the_news_are_well_formed_and_the_changelog_compares_with_nothing_that_nobody_had() -> None:
+    texts = [text for section in news.fragments().values() for text in section]
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert {f"### {title}\n" for title in news.SECTIONS.values()} >= set(re.findall(r"### .*\n", changelog))
+    if changelog.count("\n## ") == 1:  # the first version
+        compared = r"\d \w+ instead of|instead of (?:\d|a second)|no longer|used to \w+ed|faster|anymore"
+        assert [text for text in (*texts, changelog) if re.search(compared, text)] == []
+
+
+def test_a_subject_may_begin_with_each_room() -> None:
+    hooks = {hook["id"]: hook for repo in read(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]}
+    pattern = re.compile(hooks["subject"]["entry"].replace(r"\A", "^"))
+    rooms = [*MAY, "labextension", "docs", "tests", "notebooks", "lite", "conda", "binder", "ci", "project"]
+    assert [room for room in rooms if not pattern.match(f"{room}: what changes")] == []
+    assert not pattern.match("What changes")
 
 
 @in_checkout

@@ -75,7 +75,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "jinja2": ("languages.graph.prompts",),
     "markupsafe": ("languages.graph.prompts",),
     "pydantic": ("catalog.tools.annotations",),
-    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.settled_types"),
+    "pydantic_core": ("catalog.tools.annotations", "catalog.tools.mapping_keys", "catalog.tools.numpy_types"),
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),
@@ -94,7 +94,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "pyarrow": ("values.tables", "lifecycle.table_runs.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.model",), "anywidget": ("notebook.explorer.model",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
+    "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 
@@ -105,9 +106,7 @@ ONLY_WHERE_USED = {
 
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
-    "languages/pipeline/r1/closures.py": "each node of R1 has its meaning in one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
-    "lifecycle/runs/run.py": "the handle of a run: each attribute that a person reads, with its meaning",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
@@ -125,7 +124,7 @@ LONG_FUNCTIONS: dict[str, str] = {
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
     "languages.graph.load.walk": "the parts of the walk stand beside each other",
-    "languages.graph.nodes.functions.build_subgraph": "the mappings in and out of a subgraph belong together",
+    "languages.graph.nodes.subgraph.build_subgraph": "the mappings in and out of a subgraph belong together",
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
@@ -134,7 +133,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.policy.react.react": "the settings of a session are read in one place",
     "lifecycle.planning.planner.run_planner": "a planner on one page, from its first tick to its end",
     "lifecycle.table_runs.over._check_columns": "all ways in which columns and inputs do not fit",
-    "lifecycle.runs.run.__init__": "the fields of a run's handle, each with its meaning",
     "lifecycle.storage.manifest.read_manifest": "each field of a stranger's manifest is checked where it is read",
     "notebook.load": "what the extension puts into a shell, in order",
     "notebook.notebook.run": "what a cell does with its run, in order",
@@ -464,7 +462,7 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.complete", "explorer.requests", "explorer.model", "report")
+        for name in ("completion.complete", "explorer.requests", "explorer.widget_model", "report")
     ),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )

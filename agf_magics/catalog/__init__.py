@@ -6,9 +6,9 @@ from .contexts import Context
 from .decorators import agent, model_agent, policy, tool, transform
 from .model_agents import ANYBODY, ModelAgent
 from .models.errors import timeout_fault
-from .models.failed import ModelFault
 from .models.messages import Delta, Offered, Part, Reply, Request, Tokens
 from .models.model import Model, model_of
+from .models.model_fault import ModelFault
 from .policies import Policy
 from .registry import Registry, default
 from .shelf import Shelf

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from ..flow.notes import told
+from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
-from ..journal.recorder import Journal
+from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
-from ..limits.budgets import Budget, LimitReached, Meter
+from ..limits.budgets import LimitReached, Meter
 from ..limits.grants import granted, inside
-from ..limits.limits import Limits
+from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
 from ..values.value import Value
 from .host.deadline import Deadline, OutOfTime, within
 from .host.host import Host
 from .linking.linked import Linked
-from .runner import Recording, Runner, Scope, Shape, clock
+from .run_options import RunOptions
+from .runner import Runner, Scope, Shape, clock
 from .threads.prints import printing
 from .threads.rights import rights, watch_threads
 
@@ -39,38 +40,29 @@ class Done(NamedTuple):
 async def run(
     linked: Linked,
     flow_input: FlowInput,
+    options: RunOptions,
     *,
     host: Host,
     emit: Callable[[ev.Event], None],
-    limits: Limits,
-    dry: bool = False,
     journal: Journal | None = None,
-    work: str = "",
     secrets: Secrets | None = None,
-    stream: bool = False,
-    budget: Budget | None = None,
     progress: Progress | None = None,
     on_frame: Callable[[Frame], None] | None = None,
-    recording: Recording | None = None,
-    notes: Callable[[], Iterable[Diagnostic]] = tuple,
     shapes: Mapping[type[Step], Shape],
 ) -> Done:
     """Run ``linked`` to its end and emit everything that happens; RunEnded is always the last
     event.
 
     A run that a tool or an agent starts has the rights of that tool or agent. With a ``journal``
-    the run is journaled under its manifest ``work``, and calls that earlier sessions made are not
-    repeated. ``secrets`` collects the values of secret arguments. ``stream``: whether the text of
-    models is emitted while it arrives. A ``budget`` has what earlier runs have used of the limits.
-    ``progress``: the one whose ``apply`` is ``emit``, if nothing else listens. ``on_frame``: called
-    with each frame that the outermost flow reaches. ``recording``: the calls that are replayed.
-    ``notes``: what else the run warns about at its end. ``shapes``: how each kind of step runs.
+    the run is journaled under its manifest, and calls that earlier sessions made are not repeated.
+    ``secrets`` collects the values of secret arguments. ``progress``: the one whose ``apply`` is
+    ``emit``, if nothing else listens. ``on_frame``: called with each frame that the outermost flow
+    reaches. ``shapes``: how each kind of step runs.
 
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
-    budget = Budget(limits) if budget is None else budget
-    runner = Runner(shapes, host, emit, budget, dry, journal, secrets, stream, progress)
-    runner.on_frame, runner.recording = on_frame, recording
+    runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
+    limits = runner.budget.limits
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -78,14 +70,14 @@ async def run(
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
     outer_told = told.set(lambda warning: runner.warn_once(warning, warning.message))
-    outer_prints = printing.set(None) if stream else None
+    outer_prints = printing.set(None) if options.stream else None
     outer_extents = extents.set(runner.extents)
     try:
         async with Deadline(limits.timeout, host):
             if journal is not None:
                 # Inside the time limit: a journal on a slow disk, or one that another process
                 # holds, may wait.
-                await journal.start(emit, linked.flow.name, linked.flow.language, work)
+                await journal.start(emit, linked.flow.name, linked.flow.language)
             grant = grant.narrow(linked.uses, asked=linked.asked)
             scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
@@ -108,7 +100,7 @@ async def run(
     # Outside of `except`: an error below must not have the failure as its context.
     if failure is not None:
         stores = _stores(runner, linked)
-        for note in notes() if isinstance(failure, ev.Unanswered) else ():
+        for note in options.notes() if isinstance(failure, ev.Unanswered) else ():
             emit(ev.Warned(clock(), note))
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
@@ -121,10 +113,10 @@ async def run(
             failure,
         )
         raise failure
-    for note in (*ended.notes, *notes()):
+    for note in (*ended.notes, *options.notes()):
         emit(ev.Warned(clock(), note))
     _end(runner, "ok", ended.output, ended.stores)
-    return Done(ended, runner.calls, budget.spawned)
+    return Done(ended, runner.calls, runner.budget.spawned)
 
 
 def _end(
@@ -150,11 +142,8 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
     """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
-    hint = (
-        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
-        "timeout of a run"
-    )
-    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
+    hint = left_running or TIMEOUT.how_to_set
+    return StepError(Diagnostic("limit.timeout", message, None, hint))
 
 
 def _too_deep(linked: Linked) -> StepError:

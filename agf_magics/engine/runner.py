@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, NamedTuple, Protocol, TypeGuard, TypeVar
+from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
-from ..flow.steps import Invoke
-from ..journal.recorder import Journal
-from ..journal.records.recorded_outcomes import NO_RECORDS, RecordedOutcome, ReplayLog
+from ..journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ..journal.records.records import CallKey
+from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import ANYTHING, Grant
+from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
 from ..values.value import Value
 from .host.host import TURN, Host
 from .linking.linked import Linked
-from .threads.awaiting import StillRunning
+from .run_options import RunOptions
+from .threads.user_code import StillRunning
 
 clock = time.monotonic
 
@@ -121,63 +122,6 @@ Shape = Callable[[CallSite[Any]], Awaitable[Value]]
 """Runs a kind of step: returns a value or a ShapeResult, or raises StepError."""
 
 
-class AskedCall(NamedTuple):
-    """A call as a recording knows it: what is called, and with what."""
-
-    what: str
-    """``tool``, ``agent``, ``model``, ``transform``, ``policy`` or ``question``."""
-    kind: str
-    """The kind of its step."""
-    name: str
-    given: str
-    """The arguments as JSON, without secrets."""
-    site: CallSite[Invoke]
-
-
-class Recording(Protocol):
-    """The recorded calls that a run takes instead of making them: see lifecycle/recordings/replay.py."""
-
-    name: str
-    """The name of its file."""
-
-    @property
-    def replays_tools(self) -> bool:
-        """Whether the calls of tools are taken from it."""
-        ...
-
-    @property
-    def makes_no_call(self) -> bool:
-        """Whether every call is taken from it, and none is made."""
-        ...
-
-    def ask(self, site: CallSite[Invoke], what: str, callee: object, given: Value) -> AskedCall: ...
-
-    def is_made(self, asked: AskedCall) -> bool:
-        """Whether the call will be made, because the recording leaves it to the run."""
-        ...
-
-    def absent(self, asked: AskedCall) -> StepError:
-        """The error of a call that is not recorded and must not be made."""
-        ...
-
-    def take(self, asked: AskedCall) -> RecordedOutcome | None:
-        """The recorded outcome, once; None: the call is made. Raises StepError if it may not be."""
-        ...
-
-    def keep(self, asked: AskedCall, value: Value, error: StepError | None = None) -> None:
-        """Record the outcome of a call that was made."""
-        ...
-
-    def order(self, paths: Sequence[ev.StepPath]) -> list[int]:
-        """The positions of the concurrent parts at these paths whose ends are recorded, in the
-        order of their ends."""
-        ...
-
-    def notes(self) -> Sequence[Diagnostic]:
-        """What the run warns about at its end."""
-        ...
-
-
 @dataclass(slots=True, eq=False)
 class Models:
     files: dict[str, bytes] = field(default_factory=dict)
@@ -192,23 +136,22 @@ class Runner:
     def __init__(
         self,
         shapes: Mapping[type[Step], Shape],
+        options: RunOptions,
         host: Host,
         emit: Callable[[ev.Event], None],
-        budget: Budget,
-        dry: bool = False,
         journal: Journal | None = None,
         secrets: Secrets | None = None,
-        stream: bool = False,
         progress: Progress | None = None,
+        on_frame: Callable[[Frame], None] | None = None,
     ) -> None:
         self.shapes = shapes
+        self.options = options
         self.host = host
         self.emit = emit
-        self.budget = budget
-        self.dry = dry
-        """Whether values made from schemas replace the calls of tools and agents."""
+        self.budget = options.budget or Budget(options.limits or Limits())
+        """What is used of the limits; each row of a table has its own."""
         self.journal = journal
-        self.stream = stream
+        self.stream = options.stream
         """Whether the run is watched: replies and prints are emitted while they arrive."""
         self.secrets = secrets if secrets is not None else Secrets()
         self.progress = progress
@@ -216,7 +159,7 @@ class Runner:
         instead of events."""
         self.reached: Frame | None = None
         """The frame after the last completed step of the outermost flow."""
-        self.on_frame: Callable[[Frame], None] | None = None
+        self.on_frame = on_frame
         """Called with each frame that the outermost flow reaches."""
         self.watched: dict[ev.StepPath, Frame] = {}
         """The same for called flows whose stores a definition shows while they wait, by the path of
@@ -226,8 +169,6 @@ class Runner:
         self.extents = Extents()
         if journal is not None:
             journal.rows.large = self.large
-        self.recording: Recording | None = None
-        """None: the run replays nothing."""
         self.warned: set[object] = set()
         """What `warn_once` has warned about."""
         self.calls = 0

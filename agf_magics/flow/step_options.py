@@ -124,9 +124,9 @@ class Instead(NamedTuple):
 class Permit(NamedTuple):
     """The question to a person before a call."""
 
-    ask: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
-    """Given the frame, the arguments, and these without secrets: the question; None: the call needs
-    none."""
+    ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
+    """Given the frame, the arguments with the defaults of those that are left out, and the given ones
+    without secrets: the question; None: the call needs none."""
     instead: Instead | None = None
     """How the person's answer can replace the call; None: only yes or no."""
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from .codec.json_texts import checker, encode
 from .database.store import ROOM, Store
+from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded
-from .records.stored import read_records
 from .run_calls import OfRun
 
 # --- the rows of a run over data ---

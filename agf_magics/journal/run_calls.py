@@ -20,8 +20,9 @@ from ..flow.progress.rows import Key, Row, key_of
 from .calls.call_rows import IN_PIECES, StartedCall
 from .codec.json_texts import checker, encode
 from .database.store import ROOM, Store
+from .records.large_parts import large_parts
+from .records.record_reader import read_records
 from .records.records import RECORDS, Record, RecordedArguments
-from .records.stored import large_parts, read_records
 
 CALLS_OF_RUN = "line>? AND line<? AND kind NOT IN ('', 'row')"
 """The calls of a run; marks have no kind, and a row of a table is not a call."""

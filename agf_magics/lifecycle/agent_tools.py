@@ -14,7 +14,8 @@ from contextlib import suppress
 from typing import Any
 
 from ..catalog import USER, Registry, default
-from ..engine.host.interrupts import held_interrupts
+from ..engine.host.hold_interrupts import held_interrupts
+from ..engine.run_options import RunOptions
 from ..engine.threads.rights import refuse_inside
 from ..flow.steps import Flow
 from ..languages.pipeline.grammar import grammar
@@ -25,12 +26,11 @@ from ..text.diagnostics import DefinitionError, StepError
 from ..text.source import Source
 from ..values.value import Value, is_json, type_name
 from .definitions.define import load
-from .input.options import RunOptions
 from .launch.driving import wait_for
 from .launch.launch import start_run
 from .past.past_run import PastRun
 from .past.past_runs import runs
-from .runs.run import Run
+from .runs.run import Run, state_of
 
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
@@ -172,7 +172,7 @@ class _Launcher:
             return True
         with suppress(DefinitionError):
             run = runs(run_id)
-            grant = run.grant if isinstance(run, Run) else run.order.grant
+            grant = state_of(run).grant if isinstance(run, Run) else run.order.grant
             return grant.identity == self.grant.identity
         return False
 

@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row
-from .plain import counted, duration, line, money, plain
+from .amounts import counted, duration, money
+from .plain import line, plain
 from .theme import STATES, State, state
 
 MOST_NUMBERS = 4

@@ -235,3 +235,7 @@ def _places(spans: Collection[Span]) -> str:
         return f"{len(spans):,} more places"
     *lines, last = dict.fromkeys(str(span.place[0]) for span in spans)
     return f"lines {', '.join(lines)} and {last}" if lines else f"line {last}"
+
+
+def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from ..compat.imports import for_the_person
-from ..engine.host.remote_calls import Placement, Terms
-from ..engine.threads.awaiting import OutcomeUnknown, Result, TimedOut
+from ..engine.host.remote_calls import OutcomeUnknown, Placement, Terms
 from ..engine.threads.call_threads import Call, name_of
+from ..engine.threads.user_code import Result, TimedOut
 from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import describe_exception

@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
+from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.settings.settings import current
 from tests.engine import kept
 from tests.slow import slow_but
@@ -502,3 +503,8 @@ def test_what_a_partial_gives_for_a_token_is_masked() -> None:
     flow = agf.load("pipeline: p\nsteps:\n- tool: {name: search, args: {q: pear}}\n")
     failed = agf.run(flow, registry=registry, raises=False)
     assert f"401 with {MASK}" in str(failed.error)
+
+
+@pytest.mark.parametrize("value", [0, "a text", {"a": [1, None]}, [True]])
+def test_without_secrets_each_value_is_shown_as_it_is(value: Any) -> None:
+    assert Secrets().shown(value) is value

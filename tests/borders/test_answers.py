@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy
 import pytest
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.settings.settings import current
@@ -174,3 +176,105 @@ def test_what_cannot_be_asked_is_refused_before_the_run(ask: Any) -> None:
         with pytest.raises(TypeError, match="ask takes a function of the question"):
             way("q", registry=shop.registry, ask=ask)
     assert shop.paid == []
+
+
+# --- what a question is about ---
+
+ASKS = """\
+execution_policy: {id: agf.react, config: {instructions: Pay., provider: openai, model: m}}
+action_space:
+  local_tools:
+  - {alias: send, approval: TOOL}
+  local_agents:
+  - {alias: clerk, source: clerk, source_type: kernel, approval: AGENT}
+"""
+SHOWN = "message_template: '{{parent.input.who}} asks for {{tool_args.amount}} {{tool_args.unit}}'"
+QUESTIONS = {
+    # the approval; what is called, with which arguments; the question, or none
+    "a field of the input": (f"{{{SHOWN}}}", {"amount": 5, "unit": "EUR"}, "ann asks for 5 EUR"),
+    "an argument that is left out": (f"{{{SHOWN}}}", {"amount": 5}, "ann asks for 5 USD"),
+    "a condition that the default meets": ("{condition: {args_match: {unit: USD}}}", {"amount": 5}, '{"amount":5}'),
+    "a condition that it does not meet": ("{condition: {args_match: {unit: EUR}}}", {"amount": 5}, None),
+}
+OF_AGENTS = {
+    "always": ("true", 'may agent \'clerk\' with {"prompt":"x","amount":5,"unit":"USD"} run?'),
+    "a field of the input": (f"{{{SHOWN}}}", "ann asks for 5 USD"),
+    "a condition on the input": ("{condition: {args_match: {parent.input.who: ann}}}", "may agent 'clerk'"),
+    "a condition that it does not meet": ("{condition: {args_match: {parent.input.who: bob}}}", None),
+}
+
+
+def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[list[str], list[Any], list[Any]]:
+    """The questions of a run whose model calls ``name``, what they are about, and what was called."""
+    registry, made, asked, about = agf.Registry(), list[Any](), list[str](), list[Any]()
+
+    @agf.tool(registry=registry)
+    def send(amount: int, unit: str = "USD") -> str:
+        made.append((amount, unit))
+        return "sent"
+
+    @agf.agent(registry=registry)
+    def clerk(prompt: str, amount: int, unit: str) -> str:
+        made.append((amount, unit))
+        return "sent"
+
+    def model(messages: list[Any], info: Any) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart(name, arguments)])
+        return ModelResponse(parts=[TextPart(str(messages[-1].parts[0].content))])
+
+    def ask(question: Any) -> bool:
+        asked.append(question.text)
+        about.append(question.arguments)
+        return True
+
+    registry.choose(FunctionModel(model))
+    agf.define(text, "policy", name="p", registry=registry)
+    run = agf.run("p", {"who": "ann"}, registry=registry, ask=ask)
+    assert run.output == "sent", run.output
+    return asked, about, made
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_a_question_about_a_tool_of_a_model_knows_the_input_and_the_defaults(kind: str) -> None:
+    approval, arguments, wanted = QUESTIONS[kind]
+    text = ASKS.replace("TOOL", approval).replace("AGENT", "false")
+    asked, about, made = asked_by_model(text, "send", arguments)
+    assert made == [(5, arguments.get("unit", "USD"))]
+    assert about == [arguments] * len(asked)
+    assert [wanted in each for each in asked] == ([True] if wanted else []), asked
+
+
+@pytest.mark.parametrize("kind", OF_AGENTS)
+def test_a_question_about_an_agent_of_a_model_knows_the_input(kind: str) -> None:
+    approval, wanted = OF_AGENTS[kind]
+    given = {"prompt": "x", "amount": 5, "unit": "USD"}
+    text = ASKS.replace("TOOL", "false").replace("AGENT", approval)
+    asked, about, made = asked_by_model(text, "clerk", given)
+    assert made == [(5, "USD")]
+    assert about == [given] * len(asked)
+    assert [wanted in each for each in asked] == ([True] if wanted else []), asked
+
+
+DELEGATED = "{confirm: true, calls: [{_tool: pays, amount: 500, _outputPath: $state.a}], output: $state.a}"
+INNER = "{pipeline: pays, steps: [{tool: {name: pay, args: {amount: !expr ctx.amount}}}]}"
+
+
+@pytest.mark.parametrize(
+    ("answers", "paid"),
+    [([{"ammount": 5}, {"amount": 5}], [5]), ([{"ammount": 5}, False], []), ([{"amount": 5}], [5])],
+    ids=str,
+)
+def test_a_misspelt_argument_of_a_flow_is_asked_for_again(answers: list[Any], paid: list[int]) -> None:
+    shop, left = Shop(), list(answers)
+    agf.define(INNER, registry=shop.registry)
+    agf.define(DELEGATED, "plan", name="q", registry=shop.registry)
+    questions: list[str] = []
+
+    def ask(question: Any) -> Any:
+        questions.append(question.text)
+        return left.pop(0)
+
+    agf.run("q", registry=shop.registry, ask=ask, raises=False)
+    assert (shop.paid, left) == (paid, [])
+    assert all("the call has no argument 'ammount'" in text for text in questions[1:]), questions

@@ -17,7 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Question
-from agf_magics.flow.questions import question_mark
+from agf_magics.flow.questions import MOST_NAMED, call_line, question_mark
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept
@@ -374,6 +374,29 @@ def test_a_recording_of_everything_needs_no_person(tmp_path: Path) -> None:
     assert (shop.paid, shop.asked) == ([], [])
 
 
+RECORDED_ANSWERS: dict[str, tuple[Any, str, Any]] = {
+    # the answer; how the run ends, also from the recording; what it pays
+    "yes": (True, "ok", [5]),
+    "other arguments": ({"amount": 3}, "ok", [3]),
+    "a result": ({"_output": "by hand"}, "ok", []),
+    "no": (False, "error", []),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDED_ANSWERS)
+def test_a_recording_of_an_approved_run_is_replayed(tmp_path: Path, kind: str) -> None:
+    shop, (reply, status, paid) = Shop(RECORDED_ANSWERS[kind][0]), RECORDED_ANSWERS[kind]
+    flow = agf.load(CONFIRMED, "plan", name="p", registry=shop.registry)
+    with kept.journal_in(tmp_path):
+        run = agf.run(flow, registry=shop.registry, ask=shop.ask, raises=False)
+        agf.record(run, tmp_path / "x.agf")
+    assert (run.status, shop.paid, len(shop.asked)) == (status, paid, 1), reply
+    with agf.replay(tmp_path / "x.agf", strict=True):
+        again = agf.run(flow, registry=shop.registry, ask=None, raises=False)
+    assert (again.status, again.error and again.error.code) == (run.status, run.error and run.error.code)
+    assert (again.output if status == "ok" else None, shop.paid) == (run.output if status == "ok" else None, paid)
+
+
 # --- below a plan that confirms ---
 
 
@@ -460,3 +483,13 @@ def test_a_planner_that_confirms_a_tool_asks_no_flow_to_call_it() -> None:
             registry=shop.registry, raises=False,
         )  # fmt: skip
     assert (shop.paid, shop.asked) == ([], [])
+
+
+@pytest.mark.parametrize("more", [0, 1, 12])
+def test_a_question_counts_the_arguments_that_it_has_no_room_for(more: int) -> None:
+    line = call_line({f"a{number}": number for number in range(MOST_NAMED + more)})
+    assert f"a{MOST_NAMED - 1}={MOST_NAMED - 1}" in line
+    assert f"a{MOST_NAMED}=" not in line
+    assert line.endswith(f"={more} more") is (more > 0)
+    longest = call_line({"text": "x" * 1000, "to": "ann"})
+    assert longest.endswith(', to="ann"'), "nothing is left out, so nothing is counted"

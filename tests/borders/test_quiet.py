@@ -14,7 +14,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.catalog import default
 from agf_magics.flow.checks.rules import check
-from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.text.source import Source
 from tests.doc_pages import blocks, pages
 from tests.engine.pipeline_case import Tools

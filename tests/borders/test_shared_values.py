@@ -23,8 +23,8 @@ from agf_magics.journal.codec.encoding import encode_value, json_text, preview, 
 from agf_magics.journal.records.failures import _cause_json
 from agf_magics.journal.secrets.forms import parts_of
 from agf_magics.journal.secrets.masking import Secrets
-from agf_magics.languages.graph.expressions.operations import format_value
-from agf_magics.languages.pipeline.r1.closures import text_form
+from agf_magics.languages.graph.expressions.written_text import format_value
+from agf_magics.languages.pipeline.r1.functions import text_form
 from agf_magics.languages.pipeline.values import labels
 from agf_magics.languages.plan.log.lines import format_lines
 from agf_magics.languages.policy.safety import _shown as shown_to_person

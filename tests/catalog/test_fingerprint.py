@@ -94,6 +94,8 @@ def test_a_partial_and_a_bound_method_are_what_they_hold() -> None:
 
     first, same, other = Counter(1), Counter(1), Counter(2)
     assert digest_function(first.count) == digest_function(same.count) != digest_function(other.count)
+    first_get, same_get, other_get = {"a": 1}.get, {"a": 1}.get, {"a": 2}.get
+    assert digest_function(first_get) == digest_function(same_get) != digest_function(other_get)
     assert digest_function(functools.partial(pow, exp=2)) == digest_function(functools.partial(pow, exp=2))
     assert digest_function(functools.partial(pow, exp=2)) != digest_function(functools.partial(pow, exp=3))
 
@@ -241,3 +243,13 @@ def test_a_module_belongs_to_each_package_that_lists_a_file_of_it(
         "owned_f": "third-3.0",
         "owned-g": "third-3.0",
     }
+
+
+def test_a_function_of_python_counts_by_the_version_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest_function(math.floor)
+    monkeypatch.setattr(sys, "version", "4.0 of a test")
+    version_of.cache_clear()
+    try:
+        assert digest_function(math.floor) != before
+    finally:
+        version_of.cache_clear()

@@ -26,12 +26,12 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine.host.host import Host
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.engine.shapes import worker_fan_out as threaded_module
 from agf_magics.engine.threads import call_threads as threads
 from agf_magics.engine.threads.rights import Rights, rights
 from agf_magics.flow.progress import events as ev
 from agf_magics.journal.database.store import ROOM
-from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.launch import start_run
 from tests.engine import counted, kept
 from tests.engine.jobs import no_call_is_away

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.lifecycle.agent_tools import launch_tools
-from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.launch import prepare_run
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.limits.grants import Grant, granted

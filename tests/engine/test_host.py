@@ -20,7 +20,7 @@ from agf_magics.engine.host import loop as loops
 from agf_magics.engine.host.host import Host
 from agf_magics.engine.host.loop import EngineLoop, here
 from agf_magics.engine.threads import call_threads as threads
-from agf_magics.engine.threads.awaiting import StillRunning
+from agf_magics.engine.threads.user_code import StillRunning
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual
 

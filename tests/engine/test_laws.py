@@ -15,8 +15,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
-from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.driving import run_here
 from agf_magics.lifecycle.launch.launch import prepare_run
 from tests.engine import kept

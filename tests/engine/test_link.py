@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 
 import agf_magics as agf
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.languages import detect_language
-from agf_magics.lifecycle.definitions.define import check_definition, link_flow, register
-from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.lifecycle.definitions.checking import check_definition
+from agf_magics.lifecycle.definitions.define import register
+from agf_magics.lifecycle.definitions.linking import link_flow
 from agf_magics.lifecycle.launch.launch import prepare_run
 from agf_magics.schemas.schema import Field, Schema
 from agf_magics.text.source import Source

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import pytest
 
 import agf_magics as agf
-from agf_magics.lifecycle.definitions.define import check_definition
+from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.text.source import Source
 from tests.engine.policy_case import definition, echo, failure, registry_of, run, sequential
 from tests.engine.virtual_time import run_virtual

@@ -19,9 +19,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.engine.linking.sessions import model_binding
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.protocols import Name
-from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.driving import start_on_engine
 from agf_magics.lifecycle.launch.launch import prepare_run
 from agf_magics.lifecycle.past.past_run import find_past_run

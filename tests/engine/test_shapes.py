@@ -12,7 +12,8 @@ import agf_magics as agf
 from agf_magics.engine.host.host import Host
 from agf_magics.engine.linking.link import link
 from agf_magics.engine.run import run as run_linked
-from agf_magics.engine.shapes.table import SHAPES
+from agf_magics.engine.run_options import RunOptions
+from agf_magics.engine.shapes.step_functions import SHAPES
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
 from agf_magics.flow.protocols import FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.step import Step
@@ -183,6 +184,6 @@ def test_the_engine_calls_tools_unless_it_is_told_to_run_dry() -> None:
     tools = Tools(one=lambda: 1)
     linked, _ = link(flow(call("s", "one", lambda frame: {}, target=Put("out"))), tools.registry)
     done = asyncio.run(
-        run_linked(linked, FlowInput({}), host=Host(), emit=lambda event: None, limits=agf.Limits(), shapes=SHAPES)
+        run_linked(linked, FlowInput({}), RunOptions(), host=Host(), emit=lambda event: None, shapes=SHAPES)
     )
     assert (done.ended.output, len(tools.calls)) == (1, 1)

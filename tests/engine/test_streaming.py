@@ -14,10 +14,10 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart
 from pydantic_ai.models.function import AgentInfo, DeltaThinkingPart, DeltaToolCall, FunctionModel
 
 import agf_magics as agf
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.journal.secrets.masking import Secrets
-from agf_magics.lifecycle.input.options import RunOptions
 from agf_magics.lifecycle.launch.launch import prepare_run
 from agf_magics.pictures.pages.parts import progress_text
 from notebooks.scripted_server import Answer, Raw, ScriptedServer, Stream, calls, failing

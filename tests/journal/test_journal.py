@@ -29,13 +29,14 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Warned
+from agf_magics.journal import deletion
 from agf_magics.journal import runs as queries
 from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show
 from agf_magics.journal.codec.pickles import NotPicklable, pickled
 from agf_magics.journal.codec.signatures import row_crc
 from agf_magics.journal.database.store import ROOM, Store
 from agf_magics.lifecycle.past import past_runs
-from agf_magics.lifecycle.storage.persistence import NEWEST_KEPT, forget_old
+from agf_magics.lifecycle.storage.old_runs import NEWEST_KEPT, forget_old
 from agf_magics.pictures.pages.past_page import past_html, past_text
 from agf_magics.settings import settings
 from agf_magics.text.length import weigh
@@ -706,9 +707,9 @@ def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Pat
         fails.clear()
         assert agf.resume(broken.run_id, registry=registry).status == "ok"
         kept.flush(path)
-        assert queries.forget(Store.at(path), listed) == 0
+        assert deletion.forget(Store.at(path), listed) == 0
         assert agf.runs(broken.run_id).status == "ok"
-        assert queries.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
+        assert deletion.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
         assert list(agf.runs()) == []
 
 

@@ -15,8 +15,8 @@ from agf_magics.journal.codec.signatures import row_crc
 from agf_magics.journal.database.errors import JournalError
 from agf_magics.journal.database.file import TABLES
 from agf_magics.journal.records.fields import is_at
+from agf_magics.journal.records.record_reader import Row, read_records
 from agf_magics.journal.records.records import COLUMNS, Record
-from agf_magics.journal.records.stored import Row, read_records
 
 NAMES = COLUMNS.split(", ")
 

@@ -27,7 +27,7 @@ from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
 from agf_magics.languages.pipeline import document_schema, takes
 from agf_magics.languages.pipeline.r1 import R1
-from agf_magics.languages.pipeline.r1.nodes import COMBINATORS
+from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.schema_documents import TYPES
 from agf_magics.languages.pipeline.template import Template
 from agf_magics.languages.pipeline.values import Command, Named, labels
@@ -191,7 +191,7 @@ def test_every_kind_of_value_has_a_phrase_an_example_and_a_json_schema() -> None
     assert [name for name, row in rows.items() if not any(row is each for each in taken)] == []
     assert set(FIELD_TYPES) == set(TYPES)
     assert all(row.says and row.example and row.word for row in taken)
-    assert set(LANGUAGES["pipeline"].functions) == set(COMBINATORS)
+    assert set(LANGUAGES["pipeline"].functions) == set(FUNCTIONS)
 
 
 # --- what a frame becomes ---

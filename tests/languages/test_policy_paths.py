@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.protocols import Frame
 from agf_magics.languages.policy import parse_path
-from agf_magics.languages.policy.delivery import Delivery
+from agf_magics.languages.policy.input_mapping import Delivery
 from agf_magics.languages.policy.path import (
     DIRECTIONS,
     ELEMENT,

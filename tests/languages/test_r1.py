@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
-from agf_magics.languages.pipeline.r1.closures import LONGEST, MOST_WORK
+from agf_magics.languages.pipeline.r1.account import LONGEST, MOST_WORK
+from agf_magics.languages.pipeline.r1.functions import EACH_NAMES
 from agf_magics.languages.pipeline.r1.nodes import (
     COMPARING,
     NOT,
@@ -140,7 +141,7 @@ LITERALS = st.one_of(
     TEXTS.map(lambda text: show(nodes.Lit(0, text))),
 )
 OPERATORS = st.sampled_from(["+", "-", "*", "/", "==", "!=", "<", ">", "<=", ">=", "and", "or"])
-EACH = st.sampled_from(nodes.EACH)
+EACH = st.sampled_from(EACH_NAMES)
 
 
 def larger(part: st.SearchStrategy[str]) -> st.SearchStrategy[str]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.languages.pipeline.r1 import Names
-from agf_magics.languages.pipeline.r1.closures import LONGEST_WRITTEN
+from agf_magics.languages.pipeline.r1.functions import LONGEST_WRITTEN
 from agf_magics.languages.pipeline.scope import Scope
 from agf_magics.languages.pipeline.template import Template, parse_template
 from agf_magics.text.source import Source

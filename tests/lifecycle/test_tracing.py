@@ -16,6 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import agf_magics as agf
 from agf_magics.catalog import Registry
 from agf_magics.lifecycle.launch import tracing
+from agf_magics.lifecycle.runs.run import state_of
 from tests.engine.test_react import Script, call
 from tests.engine.test_react import text as reply
 from tests.fans import fan_out
@@ -197,7 +198,7 @@ def test_off_there_is_no_listener(exported: Exported, registry: Registry) -> Non
     agf.trace_to(False)
     run = agf.run("inner", {"fruit": "fig"}, registry=registry)
     assert exported.spans == ()
-    assert run._emit == run.progress.apply
+    assert state_of(run).emit == run.progress.apply
 
 
 def test_an_exporter_that_fails_does_not_fail_the_run(registry: Registry) -> None:

@@ -9,6 +9,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.flow.progress.events import Question
 from agf_magics.lifecycle.runs.live import live
+from agf_magics.lifecycle.runs.run import state_of
 from agf_magics.notebook.display.view import Page
 from agf_magics.notebook.display.watching import join_views
 from tests.notebook.conftest import Cell, Kernel, Shell, code
@@ -176,14 +177,14 @@ def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, w
     )
     shell.good("%%plan --run --out r\nname: fires\ncalls:\n- {_tool: doze}")
     run = shell.names["r"]
-    assert (run.status, run._fired) == ("ok", 1)
+    assert (run.status, state_of(run).fired) == ("ok", 1)
     said = shell.good(way.format(run=run.run_id)).out
     assert shell.names["ended"].wait(60)
     if "--cancel" in way:
         assert f"cancelling 1 fired call of {run.run_id}" in said
     else:
         shell.good("%load_ext agf_magics")
-    while run._fired:  # its end is told right after it
+    while state_of(run).fired:  # its end is told right after it
         threading.Event().wait(0.001)
     (warning,) = run.warnings
     assert "'doze' was cancelled before its end" in warning.message
@@ -267,3 +268,21 @@ def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
     open_gate(kernel)
     more(cell, "✓ ok")
     more(again, "✓ ok")
+
+
+def test_a_run_whose_output_cannot_be_shown_has_an_end(kernel: Kernel) -> None:
+    """Its first output is made on the loop of the runs, around the engine: nobody would hear of a failure there."""
+    kernel.good("%%pipeline\npipeline: unseen\nsteps:\n- transform: {value: '1 + 1'}")
+    kernel.good("""
+def fails(*given, **named):
+    raise ValueError("no place")
+
+get_ipython().display_pub.publish = fails
+handle = %run_pipeline_async unseen
+handle.wait(60)
+del get_ipython().display_pub.publish
+from agf_magics.notebook.display.watching import join_views
+join_views(handle)
+""")
+    cell = kernel.good("print(handle.status, repr(handle.progress.error))")
+    assert cell.printed == "error ValueError('no place')\n"

@@ -15,7 +15,7 @@ import pytest
 
 from agf_magics import Flow, Run, RunInterrupted, StepError, load
 from agf_magics.catalog import default
-from agf_magics.lifecycle.input.options import RunOptions
+from agf_magics.engine.run_options import RunOptions
 from agf_magics.lifecycle.launch.launch import start_run
 from agf_magics.notebook.display.view import View
 from agf_magics.notebook.display.watching import watch

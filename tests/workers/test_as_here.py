@@ -25,8 +25,8 @@ from agf_magics.engine.host import host
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.steps import Each, every
 from agf_magics.journal.database.store import Store
+from agf_magics.journal.records.record_reader import read_records
 from agf_magics.journal.records.records import COLUMNS, Record
-from agf_magics.journal.records.stored import read_records
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry

@@ -25,7 +25,9 @@ from agf_magics.pictures.row_words import on_workers
 from agf_magics.settings.settings import Settings, current
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backends.dask.start import start_cluster
-from agf_magics.workers.on import Workers, find_backend, started
+from agf_magics.workers.backends.dask.tasks import process_token
+from agf_magics.workers.on import Workers, find_backend
+from agf_magics.workers.started_backends import started
 from tests.workers import fans
 from tests.workers.fans import FAN
 
@@ -39,8 +41,7 @@ def client() -> Iterator[Any]:
         n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0", silence_logs=50
     )
     found = distributed.Client(cluster)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):  # tests end its workers again and again
-        yield found
+    yield found
     found.close()
     cluster.close()
     started.close()
@@ -161,17 +162,34 @@ def test_killed_workers_lose_no_result_and_no_call_is_recorded_twice(
     assert len(recorded) == len(set(recorded)) == len(xs)
 
 
-def test_a_call_that_ends_its_worker_fails_alone(client: Any) -> None:
-    def work(x: int) -> int:
-        import os
+def ends_its_worker(x: int) -> int:
+    if x == 7:
+        os._exit(1)
+    return x
 
-        if x == 7:
-            os._exit(1)
-        return x
 
-    run = run_fan(work, list(range(20)), client)
-    assert run.output == [x for x in range(20) if x != 7]
+@pytest.mark.parametrize("repeats", [0, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_call_that_always_ends_its_worker_fails_alone(
+    repeats: int, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where Dask takes a worker away from its cluster before the nanny has restarted it. It repeats a chunk
+    ``distributed.scheduler.allowed-failures`` times by itself: 3 unless a person sets it, which makes 8 workers."""
+    monkeypatch.setattr(client.cluster.scheduler, "allowed_failures", repeats)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "0s"}):
+        run = run_fan(ends_its_worker, list(range(20)), client)
+    assert run.output == [x for x in range(20) if x != 7], run.error
     assert codes(run) == ["step.worker-lost"]
+    ended = f"{repeats + 1} workers ended" if repeats else "ended during it"
+    assert ended in str(run.progress.failures[0].error)
+
+
+def test_each_process_has_one_token_of_its_own() -> None:
+    """A worker that has restarted at the same address must not make the call that its predecessor has begun."""
+    code = "from agf_magics.workers.backends.dask.tasks import process_token as t; print(t(), t())"
+    other, again = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert other == again != process_token() == process_token() != ""
 
 
 @pytest.mark.slow

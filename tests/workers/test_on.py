@@ -17,10 +17,12 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.settings.settings import Settings, current
-from agf_magics.settings.words import is_private, read_word
+from agf_magics.settings.worker_words import read_word
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backends.backend import WorkerBackend
-from agf_magics.workers.on import Workers, find_backend, started
+from agf_magics.workers.backends.dask.cluster import is_private
+from agf_magics.workers.on import Workers, find_backend
+from agf_magics.workers.started_backends import started
 
 FAN = """
 pipeline: main

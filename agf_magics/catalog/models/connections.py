@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from .failed import ModelFault, causes, fault
+from .model_fault import ModelFault, causes, fault
 
 _PREFIXES = {
     "openai": ("OPENAI_",),

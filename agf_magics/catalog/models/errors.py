@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from ...text.raised import args_of, attribute, text_of
 from .connections import answer_fault, connection_fault, server_hint
-from .failed import ModelFault, caused_by, fault, in_line
+from .model_fault import ModelFault, caused_by, fault, in_line
 
 INSTALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'

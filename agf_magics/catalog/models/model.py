@@ -21,8 +21,8 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from .connections import certificates_fault, environment_fault, socks_fault
 from .errors import CHOOSE, INSTALL, KEYS, explained
-from .failed import ModelFault, fault
 from .messages import Delta, Reply, Request, Tokens
+from .model_fault import ModelFault, fault
 
 PROVIDERS = ("openai", "anthropic", "google", "ollama")
 """The providers of the extra ``llm``; the library has more, each with its own extra."""
@@ -127,8 +127,8 @@ class Model:
 
         ``listen``: gets each part of the reply when it arrives; None: the reply comes in one piece.
         """
+        from .http_answers import listen_to
         from .requests import running_loop
-        from .wire import listen_to
 
         loop = running_loop()
         made = self.open(loop)
@@ -285,10 +285,11 @@ def _split(name: str, served: bool) -> tuple[str, str]:
             raise fault(
                 "model.no-provider",
                 f"the provider of model {name!r} is unknown",
-                f"write provider:model. {CHOOSE}",
+                f"write openai:{name} or ollama:{name}: its provider stands first; "
+                f"providers are {', '.join(PROVIDERS)}",
             )
     if not provider or not model:
-        hint = f"write provider:model; {suggest(provider, PROVIDERS, 'providers')}"
+        hint = f"write {provider or 'openai'}:{model or 'MODEL'}"
         raise fault("model.name", f"{name!r} is not the name of a model", hint)
     return provider, model
 

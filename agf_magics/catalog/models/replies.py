@@ -20,12 +20,12 @@ from pydantic_ai.models import Model as Made
 from ...flow.sessions.session import read_json
 from ...values.value import Value
 from .errors import filtered, server_failed, unended
-from .failed import ModelFault
+from .http_answers import Heard
 from .messages import Reply, Request, Tokens, ToolCall
+from .model_fault import ModelFault
 from .reasoning import split_reasoning
 from .streams import as_text
 from .tool_names import ToolNames
-from .wire import Heard
 
 MOST_TOKENS = 10**12
 """Tokens of one request; more is a server's mistake."""

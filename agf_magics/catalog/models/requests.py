@@ -20,12 +20,12 @@ from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from .http_answers import hearing
 from .messages import Delta, ModelMessage, Reply, Request, UserMessage
 from .replies import WRAPPED, Response, read_reply
 from .sendable import sendable
 from .streams import Sent, stream_reply
 from .tool_names import ToolNames
-from .wire import hearing
 
 _NATIVE_WITH_TOOLS = frozenset({"openai", "anthropic"})
 """Providers that accept a schema of the answer together with tools. Gemini refuses both, and

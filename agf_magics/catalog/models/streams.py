@@ -17,10 +17,10 @@ from pydantic_ai.models import Model as Made
 from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 
-from .failed import caused_by
+from .http_answers import AnswerUnended, Heard
 from .messages import Delta
+from .model_fault import caused_by
 from .reasoning import Piece, ReasoningSplitter
-from .wire import AnswerUnended, Heard
 
 
 class BrokenOff(Exception):

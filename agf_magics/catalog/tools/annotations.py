@@ -36,7 +36,8 @@ from ...schemas.json_schema import schema_violations
 from ...schemas.violations import describe_all
 from ...text.raised import RAISED, attribute, describe_exception, is_a, kind_of, text_of
 from ...values.value import is_json, settle
-from .settled_types import keys_schema, settled_json_type, settled_schema
+from .mapping_keys import keys_schema
+from .numpy_types import numpy_json_type, numpy_schema
 
 __all__ = ["ArgumentsModel", "ValidationError", "build", "schema_of"]
 
@@ -182,7 +183,7 @@ class _Plain(GenerateJsonSchema):
         return False
 
     def is_instance_schema(self, schema: core_schema.IsInstanceSchema) -> JsonSchemaValue:
-        if (settled := settled_json_type(schema["cls"])) is not None:
+        if (settled := numpy_json_type(schema["cls"])) is not None:
             return settled
         return {"title": getattr(schema["cls"], "__name__", str(schema["cls"]))}
 
@@ -280,7 +281,7 @@ def _strict(node: Any) -> Any:
         node = {"type": "list", "items_schema": node.get("items_schema", core_schema.any_schema())}
     if kind in CHOICES:
         return _exact(node)
-    if (settled := settled_schema(node)) is not None:
+    if (settled := numpy_schema(node)) is not None:
         return settled
     if kind == "dict" and "keys_schema" in node:
         node = {**node, "keys_schema": keys_schema(node["keys_schema"])}

@@ -13,7 +13,7 @@ from ...schemas.patterns import unusable
 from ...text.diagnostics import Diagnostic
 from ...text.raised import describe_exception, is_a, kind_of
 from ...text.suggestions import suggest
-from ...values.value import Value
+from ...values.value import Value, is_json
 from .callables import names_around, options_of, routine_of, signature_of
 from .context import is_context
 
@@ -109,6 +109,15 @@ class Arguments:
 
         return takes(self.schema)
 
+    @property
+    def defaults(self) -> dict[str, Value]:
+        """The JSON that the function gets for arguments that a call leaves out, without secrets."""
+        return {
+            name: each.default
+            for name, each in self.parameters.items()
+            if name not in self.secret and is_json(each.default)
+        }
+
     @cached_property
     def gives(self) -> dict[str, Any] | None:
         """JSON Schema of the result; None if it has no annotation or is not JSON."""
@@ -166,7 +175,7 @@ def _unquoted(value: Value, wanted: str) -> str | None:
     kind of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
     if is_number and wanted.startswith(("int_", "float_")):
-        return f"a number has no quotes: {value}"
+        return f"write {value}, without quotes"
     if isinstance(value, dict) and list(value.values()) == [None] and wanted.startswith("string_"):
-        return f"write it without braces: {next(iter(value))}"
+        return f"write {next(iter(value))}, without braces"
     return None

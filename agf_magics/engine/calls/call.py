@@ -26,8 +26,8 @@ from ...flow.progress import events as ev
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
@@ -42,11 +42,12 @@ from ..host.background_calls import start_background
 from ..host.placement import has_effect, where
 from ..host.remote_calls import Terms
 from ..linking.linked import Linked
-from ..runner import AskedCall, CallSite, Recording, ShapeResult, clock
-from ..threads.awaiting import Result
+from ..recording import AskedCall, Recording
+from ..runner import CallSite, ShapeResult, clock
+from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
-from .permission import ATTEMPTS, ask_person, permitted
+from .questions import ATTEMPTS, ask_person, permitted
 from .streams import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 
@@ -69,7 +70,7 @@ class UserCallable(Protocol):
 async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     run, step = site.run, site.step
     arguments = permit(site, tool)
-    if run.dry:
+    if run.options.dry:
         return result(step, tool, site.scope.linked)
     is_recorded = False
     if step.permit is not None:
@@ -133,8 +134,8 @@ async def call(
     if what in ("model", "agent") or site.step.pick is not None:
         given = hide(arguments, getattr(callee, "secret", ()))
         site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
-    if site.run.recording is not None:
-        recording = site.run.recording
+    if site.run.options.recording is not None:
+        recording = site.run.options.recording
         if must_be_recorded:
             refuse_unrecorded(recording, recording.ask(site, what, callee, arguments))
         return await _replay(site, recording, callee, what, arguments, grant)

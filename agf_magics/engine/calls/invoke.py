@@ -39,7 +39,7 @@ from . import dry_run as dry
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
-from .permission import answer, permitted
+from .questions import answer, permitted
 from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 
@@ -75,14 +75,14 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
 
 
 async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
-    assert site.run.dry, "only a dry run needs no agent"
+    assert site.run.options.dry, "only a dry run needs no agent"
     site.run.budget.spawn(site.step.span)
     return dry.result(site.step, callee, site.scope.linked)
 
 
 async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
     given = build_arguments(site, transform)
-    if site.run.dry:
+    if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     return await call(site, of_one(transform), "transform", {"given": given})
 
@@ -105,10 +105,10 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     # Only the input may be shared with a frame: all others are texts that `build` has just made.
     if "input" in built:
         arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
-    if run.dry:
+    if run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, arguments)
+        await permitted(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
@@ -181,7 +181,7 @@ def tools_for(
 async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
     """A function of a vendor policy; it may call the agents of the definition."""
     policy, arguments = bound.policy, build_arguments(site, bound.policy)
-    if site.run.dry:
+    if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     offered = {
         "config": isolate(dict(bound.config)),
@@ -227,7 +227,7 @@ def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable
 
 async def _ask(site: CallSite[Invoke], person: Person) -> Value:
     arguments = build_arguments(site, "the question")
-    if site.run.dry:
+    if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     choices = tuple(map(str, arguments.get("choices", ())))
     question = Question(str(arguments.get("text", "")), choices, where=ev.format_path(site.at))

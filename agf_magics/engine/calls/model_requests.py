@@ -51,7 +51,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     config = step.asking.config
     arguments = step.args.build(site.frame)
     # Before the library is opened: a dry run imports no provider and needs no key.
-    if run.dry:
+    if run.options.dry:
         return dry_reply(config, binding.name)
     message = Request(
         messages=arguments["messages"],
@@ -65,7 +65,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     )
     caller = _Caller(binding, message, run, site.at)
     arguments = {**arguments, **_beside(message)}
-    recording, loop = run.recording, asyncio.get_running_loop()
+    recording, loop = run.options.recording, asyncio.get_running_loop()
     # A replayed request needs no library, no key and no price.
     if recording is not None and not recording.is_made(
         recording.ask(site, "model", caller, arguments)

@@ -20,7 +20,7 @@ from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
 from .attach import attach_files
 from .call import check_result, run_fired
-from .permission import permitted
+from .questions import permitted
 from .table_rows import call_row
 
 
@@ -42,7 +42,9 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
             run.budget.spawn(step.span)
         arguments = arguments.get("input", arguments)
     if step.asking.attach:
-        arguments = {**arguments, "attach": []} if run.dry else await attach_files(site, arguments)
+        arguments = (
+            {**arguments, "attach": []} if run.options.dry else await attach_files(site, arguments)
+        )
     for meter in scope.meters:
         meter.open(scope.calls + 1)
     if step.permit is not None:
@@ -52,7 +54,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         if reply.arguments:  # of a call with named ones
             arguments = {**arguments, **reply.arguments}
     inner, flow_input = _scope_inside(site, linked), FlowInput(arguments, pipe)
-    if not step.awaited and not run.dry:
+    if not step.awaited and not run.options.dry:
         start_background(run_fired(site, lambda: _run_silently(site, inner, flow_input)), run.host)
         return None
     if step.exchange.while_waiting is not None:
@@ -66,7 +68,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     for note in ended.notes:
         run.emit(ev.Warned(clock(), note))
     value = ended.output
-    if run.dry:
+    if run.options.dry:
         value = dry.add_fields(value, step, scope.linked)
     if step.gives is not None:
         check_result(value, step, scope.linked)

@@ -18,14 +18,14 @@ from ...flow.progress import events as ev
 from ...flow.progress.events import Question
 from ...flow.steps import Each, Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
+from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
-from .permission import ask_person
+from .questions import ask_person
 
 ROW = "row"
 """The kind of the record of a row."""
@@ -130,7 +130,7 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     """
     run, first, journal = site.run, site.step.first, site.run.journal
     paid = run.budget
-    if run.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
+    if run.options.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
         return
     # Only a yes is written, so a record is one.
     if journal is not None and journal.answered(site.key) is not None:

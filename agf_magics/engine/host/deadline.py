@@ -12,7 +12,7 @@ from math import inf
 from types import TracebackType
 from typing import Protocol, TypeVar
 
-from ..threads.awaiting import Result, TimedOut
+from ..threads.user_code import Result, TimedOut
 
 NO_MOMENT = float("-inf")
 """The last turn of the loop, for a run that must check for its cancellation before the next

@@ -19,9 +19,9 @@ from typing import Any
 from ...catalog import Where as Place
 from ...compat.browser import IN_BROWSER
 from ...flow.progress.events import Question
-from ..threads.awaiting import Result, StillRunning, TimedOut, awaited, cross
 from ..threads.call_threads import Call, Workers
 from ..threads.prints import Streams
+from ..threads.user_code import Result, StillRunning, TimedOut, awaited, cross
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 from .remote_calls import RemoteCalls, Terms
 

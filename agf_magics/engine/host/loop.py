@@ -19,12 +19,12 @@ from types import FrameType
 from typing import Any, ClassVar, TypeVar
 
 from ...compat.browser import IN_BROWSER
-from ..threads import awaiting
+from ..threads import user_code
 from ..threads.forks import end_child
 from ..threads.rights import NO_RIGHTS, under
 from .host import Host
-from .interrupts import woken_by_signals
 from .page_loop import OwnLoop, can_suspend, run_alone
+from .signals import woken_by_signals
 
 T = TypeVar("T")
 
@@ -165,7 +165,7 @@ class EngineLoop:
         inner: FrameType = frame
         while frame is not None:
             caller = frame.f_code.co_filename
-            if caller == awaiting.__file__ != inner.f_code.co_filename:
+            if caller == user_code.__file__ != inner.f_code.co_filename:
                 blocking = inner
                 break
             inner, frame = frame, frame.f_back

@@ -84,3 +84,9 @@ class RemoteCalls(Protocol):
         ``report`` receives the calls that have ended. ``halts``: after a failure, no further call
         is sent before the next `hand`. ``place`` receives each change of the number of calls that
         are with workers."""
+
+
+class OutcomeUnknown(Exception):
+    """A call with an effect (``reuse=False``) may or may not have been made: its worker was lost.
+
+    It is no outcome of the call (decision D7): nothing repeats it but a person who knows."""

@@ -18,8 +18,10 @@ from ...schemas.schema import Schema, cycle, resolve
 from ...schemas.violations import lacking
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import join_hints, misspelled_names, suggest
-from .gate import WRAPPERS
 from .linked import accepts_of, interface_of
+
+WRAPPERS = frozenset({"args", "arguments", "kwargs"})
+"""Keys below which other programs write the arguments of a call."""
 
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:

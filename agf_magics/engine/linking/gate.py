@@ -1,5 +1,5 @@
-"""The static gate: checks a definition that an agent has just written completely, before anything
-of it starts.
+"""The gate of agent-written definitions: everything that prevents an inline run, before anything of
+it starts.
 
 It reports what the linker finds, and applies two rules more: the definition contains its own
 schemas, and all its steps run as its invoker. Every step is checked, also nested ones (decision
@@ -10,51 +10,11 @@ the grant of the invoker.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from ...catalog import Tool
-from ...flow.steps import WIDTH, Branches, Each, Flow, Invoke, calls, every
+from ...flow.steps import Flow, Invoke, calls
 from ...schemas.schema import Schema, resolve
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import suggest
-from .linked import BoundPolicy, Linked
-from .sessions import sessions
-
-
-def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Branches that ask many agents at the same time. A for_each, a batch, a map and a session have
-    a limit of their own."""
-    for step in every(flow.body):
-        if not isinstance(step, Branches):
-            continue
-        asking = sum(sessions(branch, callees) > 0 for branch in step.branches.values())
-        if asking > WIDTH:
-            message = f"{asking} branches ask agents at the same time, and nothing limits them"
-            hint = (
-                "a service may refuse so many requests at once: a for_each over the prompts asks "
-                f"{WIDTH} at a time, or max_parallel"
-            )
-            yield Diagnostic("flow.unlimited", message, step.span, hint, "warning")
-
-
-def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
-    """Retries of calls with an effect, which the author of the tool has not allowed."""
-    for step in every(flow.body):
-        if not isinstance(step, Branches | Each) or not step.failing.retries:
-            continue
-        parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
-        for call in (inner for one in parts for inner in calls(one)):
-            tool = callees.get(call.id)
-            if not isinstance(tool, Tool) or tool.reuse or (tool.throttle and tool.throttle.retry):
-                continue
-            message = f"retry repeats {tool.name!r}, which has an effect (reuse=False)"
-            hint = "@tool(retry=agf.Retry(…)) says that it may be repeated; else on_error: continue"
-            yield Diagnostic("flow.repeated-effect", message, call.name.span, hint, "warning")
-
-
-WRAPPERS = frozenset({"args", "arguments", "kwargs"})
-"""Keys below which other programs write the arguments of a call."""
-
 
 DELEGATES = frozenset({"delegate_to_agent"})
 """Tools that give work to agents outside the run. A registered flow may call them; a generated one
@@ -70,23 +30,6 @@ def gate(flow: Flow, findings_of_linker: Diagnostics, invoker: str) -> Diagnosti
         findings.extend(_check_schemas(step, flow, findings))
         findings.extend(_check_identity(step, invoker))
     return findings
-
-
-def kernel_bound(linked: Linked) -> Iterator[Diagnostic]:
-    """Functions that need the thread that waits for the run, which a background run does not
-    have."""
-    for callee, span in linked.every_callee:
-        outer: Any = callee.policy if isinstance(callee, BoundPolicy) else callee
-        if getattr(outer, "where", None) == "kernel":
-            message = (
-                f"{outer.name!r} needs the caller's thread (where='kernel'), which a "
-                f"background run lacks"
-            )
-            hint = (
-                "run it in the foreground (agf.run, %run_pipeline), or register it without "
-                "where='kernel'"
-            )
-            yield Diagnostic("run.kernel-tool", message, span, hint)
 
 
 def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:

@@ -24,6 +24,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
+from .fan_out_checks import repeated_effects, unlimited
 from .field_checks import (
     check_arguments,
     check_passed,
@@ -32,7 +33,6 @@ from .field_checks import (
     unknown_gifts,
     unknown_reads,
 )
-from .gate import repeated_effects, unlimited
 from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
 from .sessions import model_binding, registered_name, session_flow, session_name
 

@@ -28,7 +28,7 @@ from ...journal.records.records import SequenceRow
 from ...limits.grants import granted
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import describe_exception, is_a
-from ...values.opaque import (
+from ...values.sequences import (
     is_array,
     is_quick,
     is_sequence,
@@ -39,7 +39,7 @@ from ...values.opaque import (
 from ...values.value import Value, settle, type_name
 from ..calls.failures import describe_masked
 from ..runner import CallSite, clock
-from ..threads.awaiting import Result, TimedOut
+from ..threads.user_code import Result, TimedOut
 
 MOST = 100_000_000
 """The most elements of a sequence: the list of their results alone takes 800 MB."""

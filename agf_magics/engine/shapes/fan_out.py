@@ -19,10 +19,12 @@ from ..linking.linked import schema_of
 from ..linking.sessions import sessions
 from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .elements import Elements, first_of, read_elements
+from .fan_out_parts import FanOutParts, retry_scope
 from .in_order import report
 from .one_call import body_runs_on_workers, one_call
-from .task_fan_out import Parts, Plan, Pool, retry_scope
-from .worker_fan_out import ThreadedPool
+from .start_order import StartOrder
+from .task_fan_out import TaskFanOut
+from .worker_fan_out import WorkerFanOut
 
 
 async def each(site: CallSite[Each]) -> Value:
@@ -54,19 +56,19 @@ async def each(site: CallSite[Each]) -> Value:
 
     # What failed before is known before other elements start, which a failure would stop.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    plan, queue = Plan(len(items), step.limit or WIDTH, first=first), run.host.queue
+    order, queue = StartOrder(len(items), step.limit or WIDTH, first=first), run.host.queue
     call, keep = one_call(site, inside), values.__setitem__
-    pool: Parts
+    fan_out: FanOutParts
     if call is not None:
-        pool = ThreadedPool(site, inside, call, keep, items)
+        fan_out = WorkerFanOut(site, inside, call, keep, items)
     else:
         is_wide = step.limit is None and body_runs_on_workers(body, scope.linked)
         workers = queue if is_wide else None
-        pool = Pool(site, start, keep, lambda i: (*path, i), items, workers)
+        fan_out = TaskFanOut(site, start, keep, lambda i: (*path, i), items, workers)
     if 0 < step.first < len(items):
-        await pool.run(plan.begin(step.first))
+        await fan_out.run(order.begin(step.first))
         await ask_to_go_on(site, len(items))
-    failures = await pool.run(plan)
+    failures = await fan_out.run(order)
     # A sequence may have grown or shrunk while it was read.
     await items.check_length()
     # A for_each in `collect` is nested in this one (semantics 10), but no other step runs at the
@@ -112,11 +114,11 @@ async def branches(site: CallSite[Branches]) -> Value:
         run.mark("ended", keys[i])
 
     done = run.log.order("ended", keys)
-    if run.recording is not None:
-        done = run.recording.order([key.at for key in keys])
+    if run.options.recording is not None:
+        done = run.options.recording.order([key.at for key in keys])
     failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
-    plan = Plan(len(steps), len(steps), done, failed)
-    failures = await Pool(site, start, keep, lambda i: keys[i].at).run(plan)
+    starts = StartOrder(len(steps), len(steps), done, failed)
+    failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
 

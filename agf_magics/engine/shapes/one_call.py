@@ -26,7 +26,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     """The call that is the whole body of a fan-out, if workers pull these calls; else each element
     is a step. ``inside``: the scope of the elements."""
     run, body = site.run, site.step.body
-    if type(body) is not Invoke or run.dry or body.permit is not None or not body.awaited:
+    if type(body) is not Invoke or run.options.dry or body.permit is not None or not body.awaited:
         return None
     tool, journal = inside.linked.callees.get(body.id), run.journal
     if type(tool) is not Tool:
@@ -40,7 +40,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
         or tool.throttle is not None
         or tool.context
         # A replayed call is a step's: it may need no worker.
-        or (run.recording is not None and run.recording.replays_tools)
+        or (run.options.recording is not None and run.options.recording.replays_tools)
     ):
         return None
     return OneCall(body, tool, (id(inside.linked.flow), body.id) in run.secrets.steps)

@@ -14,7 +14,8 @@ from ...text.diagnostics import StepError
 from ...values.value import Value, is_true
 from ..runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock
 from .in_order import report
-from .task_fan_out import Plan, Pool
+from .start_order import StartOrder
+from .task_fan_out import TaskFanOut
 
 Visits = dict[str, int]
 """How often each node ran."""
@@ -64,8 +65,8 @@ async def _round(
 
     # What failed is known before anything in the round starts.
     first = [i for i in range(len(names)) if run.log.has_failed(at(i))]
-    plan = Plan(len(names), step.width or len(names), first=first)
-    await Pool(site, start, values.__setitem__, at).run(plan)
+    order = StartOrder(len(names), step.width or len(names), first=first)
+    await TaskFanOut(site, start, values.__setitem__, at).run(order)
     return list(zip(names, map(Outcome, values), strict=True))
 
 

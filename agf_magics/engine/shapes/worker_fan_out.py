@@ -5,7 +5,7 @@ Only the calls travel (`Host.queue`). Everything else happens on the loop, as fo
 the arguments, the events, the journal, limits, secrets, ``on_error``. An element needs no task of
 its own, and workers want more calls than the author's limit, as many as keep them busy; the limit
 counts the chunks in flight. `tests/engine/test_fan_out.py` compares this with the steps of a
-`Pool`, whose behaviour it has otherwise.
+`TaskFanOut`, whose behaviour it has otherwise.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ from ..host.placement import has_effect
 from ..host.remote_calls import CallPool, Placement, Terms
 from ..runner import CallSite, Scope, clock, is_rescuable, store_value
 from .elements import Elements
+from .fan_out_parts import FanOutParts, retry_scope
 from .one_call import OneCall
 from .open_calls import Element, OpenCalls
-from .task_fan_out import Parts, Plan, retry_scope
+from .start_order import StartOrder
 
 
-class ThreadedPool(Parts):
+class WorkerFanOut(FanOutParts):
     """Runs the elements of a fan-out."""
 
     def __init__(
@@ -72,7 +73,7 @@ class ThreadedPool(Parts):
         self.calls = OpenCalls(self.runner, self.loop, self.context)
         self.open = self.calls.open
 
-    async def run(self, plan: Plan) -> dict[int, StepError]:
+    async def run(self, order: StartOrder) -> dict[int, StepError]:
         halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
         assert self.host.queue is not None, "its calls run on workers"
         pool, function = self.host.queue.pool, self.tool.function
@@ -80,7 +81,7 @@ class ThreadedPool(Parts):
             pool, function, self._collect, self.terms, halts, self._place
         )
         try:
-            await self._run((i, 1) for i in plan.rest)
+            await self._run((i, 1) for i in order.rest)
         except (asyncio.CancelledError, Exception):
             await self.calls.cancel()
             raise
@@ -88,7 +89,7 @@ class ThreadedPool(Parts):
             self.remote.close()
         if self.failure is not None:
             raise self.failure
-        self.warn_if_all_dropped(plan.count)
+        self.warn_if_all_dropped(order.count)
         return self.failures
 
     async def _run(self, numbers: Iterator[tuple[int, int]]) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
-from .awaiting import Result, cross
+from .user_code import Result, cross
 
 WORKER_IDLE = 10.0
 """Seconds after which an idle worker ends."""

@@ -99,7 +99,7 @@ def _then(state: _State, id: str, span: Span) -> Step:
 
 
 def _tools(state: _State, id: str, span: Span) -> Step:
-    session, permit = state.session, state.session.permit
+    session = state.session
     call = Invoke(
         id=f"{id}.call",
         word="tool",
@@ -115,9 +115,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
         args=Computed(span, state.arguments, names=()),
         # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
-        permit=None
-        if permit is None
-        else Permit(lambda frame, given, shown: permit(frame[state.call]["tool"], given, shown)),
+        permit=Permit(state.question) if session.permits else None,
     )
     return Each(
         id=id,
@@ -191,6 +189,10 @@ class _State:
         if self.session.with_calls:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
         return conversation.answer
+
+    def question(self, frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
+        permit = self.session.permits.get(frame[self.call]["tool"])
+        return permit.ask(frame, given, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]

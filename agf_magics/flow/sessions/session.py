@@ -25,8 +25,9 @@ from ...values.extent import TooDeep
 from ...values.json_text import TooLong, write_json
 from ...values.times import iso_text
 from ...values.value import Value, is_json, isolate, type_name
-from ..notes import warn_of_null
+from ..null_warnings import warn_of_null
 from ..protocols import Expr, Name
+from ..step_options import Permit
 
 STEPS = 10
 """Default number of requests of a session."""
@@ -134,9 +135,8 @@ class Session:
     with_calls: bool = False
     """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
     it."""
-    permit: Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None] | None = None
-    """Given a tool's name and its arguments: the question to a person before the call; None: no
-    question."""
+    permits: Mapping[str, Permit] = field(default_factory=dict)
+    """By the name of a tool: the question to a person before a call of it."""
 
     @property
     def offered(self) -> tuple[Name, ...] | None:

@@ -21,13 +21,14 @@ from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
 from ..codec.fingerprints import Fingerprint, fingerprint
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
+from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
 from ..secrets.masking import NOTHING, Received, Secrets, hide
+from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall
-from .objects import CALL, Watched
 
 Cells = tuple[Any, ...]
 
@@ -48,6 +49,8 @@ CHANGED = "the call changed its arguments, which later steps share"
 CHANGED_RESULT = "the call changed an object that an earlier call returned"
 
 UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
+
+SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
 
 NO_KEY = "you have no key to sign it with"
 
@@ -301,9 +304,14 @@ class CallRows:
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
         if why == CHANGED and call.objects is not None:
-            call.objects.each(self.identities.changed)
+            for each in call.objects.objects:
+                self.identities.changed(each)
+        given = call.objects.objects if call.objects is not None else []
+        if not why and given and packed.form == "pickle":
+            kind = shared_kind(self.identities.new_in(value), given)
+            why = SHARED.format(kind) if kind else ""
         if not why and packed.form == "pickle" and isinstance(packed.data, bytes):
-            data = self.identities.named(value, packed.data)
+            data = self.identities.named(value, packed.data, given)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from ...flow.graph_steps import START, Walk
 from ...text.diagnostics import Diagnostic
 from .expressions.reading import Reader
-from .nodes.building import Built
+from .nodes.builder_contract import Built
 from .state import Keys
 
 MOST_COMPARED = 1_000_000

@@ -10,7 +10,7 @@ from ...flow.protocols import Ref
 from ...flow.step import Step
 from ...flow.steps import Invoke, every, own_reads
 from .expressions.reading import ROOT
-from .nodes.building import Built
+from .nodes.builder_contract import Built
 from .state import Keys
 
 MOST_VISITS = 1_000_000

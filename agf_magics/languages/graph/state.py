@@ -16,7 +16,8 @@ from ...flow.steps import named_values
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value
-from .expressions.operations import combine, describe
+from .expressions.operators import combine
+from .expressions.value_errors import describe
 from .takes import TYPES
 
 State = Mapping[str, Value]

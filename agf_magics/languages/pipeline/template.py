@@ -19,8 +19,8 @@ from ...text.suggestions import suggest
 from . import r1
 from .lookalikes import is_expression
 from .r1 import R1
-from .r1.closures import text_form
-from .r1.nodes import COMBINATORS, KEYWORDS
+from .r1.functions import FUNCTIONS, text_form
+from .r1.nodes import KEYWORDS
 from .scope import Scope
 
 _BRACES = re.compile(r"\{([^{}]*)\}")
@@ -116,7 +116,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
                 warnings.append(
                     Diagnostic("pipeline.template-name", message, place, hint, "warning")
                 )
-        elif known or (first in COMBINATORS and found[1][path.end() :].startswith("(")):
+        elif known or (first in FUNCTIONS and found[1][path.end() :].startswith("(")):
             place = text.locate(found.start(), found.end())
             where = "a transform" if is_expression(found[1], scope) else "a tool"
             hint = f"compute it in {where} before, name its output, and write {{NAME}} here"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..documents import COUNT, NAME, TEXT, Key, Kind, kind
-from .r1.nodes import FORMS
+from .r1.functions import FUNCTIONS as ROWS
 from .schema_documents import SCHEMA, TYPES
 from .takes import (
     ARGUMENTS,
@@ -210,5 +210,5 @@ PLANNED: Mapping[str, str] = {
 
 FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()}
 
-FUNCTIONS: Mapping[str, str] = FORMS
-"""R1's closed set of combinators."""
+FUNCTIONS: Mapping[str, str] = {name: row.help for name, row in ROWS.items()}
+"""The functions of R1, each with its form and its meaning."""

@@ -21,8 +21,8 @@ from .log.log import Log
 from .log.lookup import found
 from .log.messages import read_content, rendered
 from .log.reference import DAGGER, Both, Either, Expression, Literal, Reference, references
+from .lookalikes import KINDS
 from .reader import Reader
-from .suspects import KINDS
 
 Template = Any
 """A JSON value that may contain expressions."""

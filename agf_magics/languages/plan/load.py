@@ -27,7 +27,7 @@ from ...values.value import Value, isolate
 from ..documents import Finding, one_document
 from .calls import ASKED, Arguments, Call
 from .document import Document, DocumentReader
-from .lints import lint
+from .lint import lint
 from .log.log import Log, remove_secrets
 from .log.messages import plain_message
 from .log.reading import Stores, as_log

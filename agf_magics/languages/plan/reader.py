@@ -14,7 +14,7 @@ from ...values.value import Value
 from .. import documents
 from ..documents import Key, Kind
 from .log.reference import DAGGER, canonical, parse
-from .suspects import BEGINS, KINDS, Suspect, find_suspects, suspect_hint
+from .lookalikes import BEGINS, KINDS, Suspect, find_suspects, suspect_hint
 
 
 class Reader(documents.Reader):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -25,7 +25,6 @@ from ...flow.sessions.session import (
     unfenced,
 )
 from ...flow.step import Step
-from ...flow.step_options import Permit
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.suggestions import suggest
@@ -33,7 +32,7 @@ from ...text.yaml.nodes import Scalar, plain
 from ...values.extent import TooDeep
 from ...values.value import Value, is_json, isolate
 from .action_space import Delegate
-from .literals import input_field, warn_of_braces
+from .lookalikes import input_field, warn_of_braces
 from .path import PARENT
 from .reading import Policy
 from .values import RESULT, Interface
@@ -83,7 +82,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
             bound,
             "raise max_steps, or say in the instructions when to answer",
         ),
-        permit=_permit(permits) if permits else None,
+        permits=permits,
     )
     word, span = policy.id.text, policy.id.span
     return (
@@ -107,15 +106,6 @@ def _agents(policy: Policy) -> Mapping[str, Delegate]:
         )
         policy.problems.warn("policy.not-offered", message, agent.alias.span, hint)
     return offered
-
-
-def _permit(
-    permits: Mapping[str, Permit],
-) -> Callable[[str, Mapping[str, Value], Mapping[str, Value]], str | None]:
-    def permit(tool: str, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
-        return permits[tool].ask({}, given, shown) if tool in permits else None
-
-    return permit
 
 
 def _check_texts(policy: Policy) -> None:

@@ -21,7 +21,7 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, is_text
 from .action_space import ActionSpace
-from .delivery import Delivery
+from .input_mapping import Delivery
 from .matchers import Condition, condition
 from .output_from import Choice, read_choice
 from .path import PARENT, Path, Where, parse_path, source_problem

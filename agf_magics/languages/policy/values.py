@@ -19,7 +19,7 @@ from ...schemas.violations import describe_all, place
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value, is_json
-from .delivery import ANYTHING, Delivery
+from .input_mapping import ANYTHING, Delivery
 from .path import ELEMENT, PARENT
 
 FIRST: Final = "first()"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...engine.runner import CallSite, Shape, ShapeResult
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.protocols import Frame, Ref
 from ...flow.step import Step

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...catalog import MASK, Context, agent, default, tool
 from ...engine.linking.linked import Linked
 from ...engine.runner import Shape
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.rights import refuse_inside
 from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
@@ -28,13 +28,13 @@ from ...journal.runs import records
 from ...journal.secrets.masking import Secrets
 from ...pictures.difference import find_differences
 from ...pictures.plain import line
-from ...text.diagnostics import AgfError
+from ...text.diagnostics import AgfError, refused
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..storage.lookup import find_run
 from ..storage.manifest import Manifest
-from ..storage.relink import link_as_it_was, refused
+from ..storage.relink import link_as_it_was
 from .offline import Bounded, OfflineJournal, refuse_call, run_offline
 
 MOST_MOMENTS = 10_000

@@ -16,23 +16,24 @@ from ...engine.host.host import Host, NoUser
 from ...engine.host.loop import run_apart
 from ...engine.linking.linked import Linked
 from ...engine.run import run
+from ...engine.run_options import RunOptions
 from ...engine.runner import Shape
-from ...engine.shapes.table import SHAPES
-from ...engine.threads.awaiting import Result
+from ...engine.shapes.step_functions import SHAPES
+from ...engine.threads.user_code import Result
 from ...flow.progress import events as ev
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.reuse import ReusedResult
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.records.records import CallKey, Record
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...limits.grants import Grant, granted
 from ...limits.limits import Limits
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.opaque import source_of
+from ...values.sequences import source_of
 from ...values.value import Value
 
 LONGEST_EVALUATION = 10.0
@@ -87,9 +88,7 @@ class OfflineJournal(Journal):
         super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
         self.close()
 
-    async def start(
-        self, emit: Callable[[ev.Event], None], name: str, language: str, work: str
-    ) -> None:
+    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
         self.emit = emit
 
     def end(
@@ -117,7 +116,7 @@ def run_offline(
     shapes: Mapping[type[Step], Shape] = SHAPES,
 ) -> BaseException | None:
     """Run ``linked`` on a thread and a loop of its own, at most `LONGEST_EVALUATION`, and return
-    its error, if it has one. The other parameters are those of `engine.runner.run`."""
+    its error, if it has one. The other parameters are those of `engine.run.run`."""
     # A definition may loop without a call: nothing else would end it here.
     seconds = min(LONGEST_EVALUATION, limits.timeout or LONGEST_EVALUATION)
 
@@ -127,9 +126,9 @@ def run_offline(
         await run(
             linked,
             flow_input,
+            RunOptions(limits=replace(limits, timeout=seconds)),
             host=OfflineHost(),
             emit=emit,
-            limits=replace(limits, timeout=seconds),
             journal=journal,
             secrets=secrets,
             on_frame=on_frame,

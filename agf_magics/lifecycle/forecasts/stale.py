@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from ...catalog import Registry, default
 from ...engine.linking.linked import flow_at
+from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Invoke
@@ -21,20 +22,21 @@ from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
-from ...pictures.plain import counted, html, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import html, untypeset
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..definitions.influence import dependents
-from ..input.options import RunOptions
-from ..launch.find_flow import find_registered
 from ..launch.launch import link_run
-from ..past.past_run import PastRun, find_ended, find_past_run, input_again
-from ..runs.run import Run
+from ..past.named_run import find_ended
+from ..past.past_run import PastRun, find_past_run
+from ..past.run_again import find_registered, input_again
+from ..runs.run import Run, state_of
 from ..runs.trace import Trace
-from ..storage.lookup import unpickled
-from ..storage.persistence import watch
 from ..storage.reuse import latest_runs
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
 
@@ -143,14 +145,15 @@ def find_stale(
     flow = run.flow if is_live else find_registered(past.name, registry)
     now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, now, unpickles)
-    watch(now, forecast)
+    state = state_of(now)
+    watch(state, forecast)
     error = run_offline(
-        now._linked,
-        now._given,
+        state.linked,
+        state.given,
         forecast,
-        emit=now.progress.apply,
-        limits=now.limits,
-        secrets=now.secrets,
+        emit=state.emit,
+        limits=state.limits,
+        secrets=state.secrets,
         grant=rights().grant,
     )
     if isinstance(error, NeedsUnpickling):

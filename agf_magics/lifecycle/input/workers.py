@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from ...catalog import Tool
 from ...engine.host.placement import runs_on_workers
 from ...engine.linking.linked import Linked
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.progress.events import Warned
 from ...settings.settings import current
 from ...text.diagnostics import Diagnostics
-from .options import RunOptions
 
 if TYPE_CHECKING:
     from ...workers.backends.backend import WorkerBackend

@@ -14,11 +14,12 @@ from ...engine import run as engine
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
 from ...engine.host.held_interrupt import INTERRUPT, Held
-from ...engine.host.interrupts import hold_for
+from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.prompts import Prompts
+from ...engine.recording import replaying
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
-from ...engine.shapes.table import SHAPES
+from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
 from ...flow.progress.events import Event, Warned
 from ...flow.progress.progress import AFTER_END
@@ -26,23 +27,24 @@ from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.raised import describe_exception
-from ..input.options import replaying
 from ..runs.live import live
-from ..runs.run import Run, RunInterrupted
+from ..runs.run import Run, RunCancelled, RunInterrupted, state_of
+from ..runs.state import RunState
 
 
 def make_emitter(run: Run) -> Callable[[Event], None]:
     """A function that applies each event to the progress of ``run`` and passes it to its listener,
     to its queue and to its trace without secrets. A listener that raises is dropped with a
     warning."""
-    progress, secrets, queue = run.progress, run.secrets, run._queue
+    state = state_of(run)
+    progress, secrets, queue = state.progress, state.secrets, state.queue
     spans = None
     if current.tracing is not None or current.settings.tracing:
         from .tracing import start_trace
 
         spans = start_trace(run)
     put = queue.put if queue is not None else None
-    listeners = list(filter(None, (put, run._options.on_event, spans)))
+    listeners = list(filter(None, (put, state.options.on_event, spans)))
     if not listeners:
         return progress.apply
 
@@ -76,34 +78,36 @@ def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> 
         raise
     finally:
         held.ended = True
-    if run._interrupted:
+    if state_of(run).is_interrupted:
         raise RunInterrupted(run)
     return run
 
 
 def start_on_engine(run: Run) -> None:
     """Start ``run`` on the engine's loop and return at once."""
-    run._emit = make_emitter(run)
+    state = state_of(run)
+    state.emit = make_emitter(run)
     if not run.background:
         hold_for(run.cancel)
-    _hold_context(run)
+    _hold_context(state)
     live.add(run)
+    enter = state.options.enter
     try:
-        run._job = job.Job(
-            partial(_main, run),
-            enter=partial(run._options.enter, run) if run._options.enter else None,
+        state.job = job.Job(
+            partial(_main, state),
+            enter=partial(enter, run) if enter is not None else None,
             waited=not run.background,
             over=partial(_end, run),
-            limit=_limit(run),
+            limit=_limit(state),
         )
-        run._job.start()
-        if run._reason is not None:
-            run._job.cancel(run._reason)
+        state.job.start()
+        if state.reason is not None:
+            state.job.cancel(state.reason)
     except BaseException:
-        if run._is_started:
+        if state.is_started:
             run.cancel("the start was interrupted")
         else:
-            _release_context(run)
+            _release_context(state)
             live.end(run)
         raise
 
@@ -111,16 +115,17 @@ def start_on_engine(run: Run) -> None:
 async def run_here(run: Run) -> None:
     """Run ``run`` on the running loop to its end. Raises the CancelledError of the awaiting task
     if that was cancelled, but not if only the run was."""
-    run._emit = make_emitter(run)
+    state = state_of(run)
+    state.emit = make_emitter(run)
     loop = asyncio.get_running_loop()
-    _hold_context(run)
+    _hold_context(state)
     live.add(run)
     # A task of its own: anyio cancels the awaiting task again and again until it ends, and calls
     # that stop would lose their grace. And the context of the caller stays as it is.
-    task = loop.create_task(_outcome_of(run))
-    run._stop = lambda: loop.call_soon_threadsafe(task.cancel)
+    task = loop.create_task(_outcome_of(state))
+    state.stop = lambda: loop.call_soon_threadsafe(task.cancel)
     stop = await _finish(task)
-    run._stop = None
+    state.stop = None
     outcome = asyncio.CancelledError() if task.cancelled() else task.result()
     _end(run, outcome)
     if stop is not None:
@@ -131,10 +136,10 @@ async def run_here(run: Run) -> None:
         raise outcome
 
 
-async def _outcome_of(run: Run) -> tuple[engine.Done] | BaseException:
+async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
     """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
     try:
-        return (await loop_module.here(partial(_main, run)),)
+        return (await loop_module.here(partial(_main, state)),)
     except BaseException as error:
         return error
 
@@ -156,81 +161,90 @@ async def _finish(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
     return stop
 
 
-async def _main(run: Run, place: host.Host) -> engine.Done:
-    run._place = place
-    options, recording = run._options, run._options.recording
+async def _main(state: RunState, place: host.Host) -> engine.Done:
+    state.place = place
+    options, recording = state.options, state.options.recording
     place.asker = options.ask or (current.ask if place.waited else current.ask_in_background)
     replaying.set(recording)
     # A call that is not recorded is made here: there may be few.
-    if run._workers is not None and (recording is None or not recording.replays_tools):
+    if state.workers is not None and (recording is None or not recording.replays_tools):
         from ...workers.call_queue import CallQueue
 
-        place.queue = CallQueue(run._workers, lambda warning: run._emit(Warned(clock(), warning)))
+        place.queue = CallQueue(state.workers, lambda warning: state.emit(Warned(clock(), warning)))
     with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
-            run._linked,
-            run._given,
+            state.linked,
+            state.given,
+            options,
             host=place,
-            emit=run._emit,
-            limits=run.limits,
-            dry=run.dry,
-            journal=run.journal,
-            work=run.work,
-            secrets=run.secrets,
-            stream=options.stream,
-            budget=options.budget,
-            progress=run.progress if run._emit == run.progress.apply else None,
-            recording=recording,
-            notes=run._notes,
+            emit=state.emit,
+            journal=state.journal,
+            secrets=state.secrets,
+            progress=state.progress if state.emit == state.progress.apply else None,
             shapes=SHAPES,
         )
 
 
 def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
     """Record the end on the run."""
-    _release_context(run)
+    state = state_of(run)
+    _release_context(state)
     match outcome:
         case (done,):
-            run._output = done.ended.output
-            run.calls, run.sessions = done.calls, done.sessions
+            state.output = done.ended.output
+            state.calls, state.sessions = done.calls, done.sessions
         case asyncio.CancelledError() as stop:
-            run._end_early("cancelled", getattr(stop, "left_running", "left running"))
-            run._set_cancelled(stop)
-            if run._interrupted or run._cancel_reason is None:
+            state.end_early("cancelled", getattr(stop, "left_running", "left running"))
+            state.error = _cancelled(run, stop)
+            if state.is_interrupted or state.cancel_reason is None:
                 live.interrupted.append((run, time.monotonic()))
         case AgfError() as error:
             assert isinstance(error, StepError), "every failure in a run is a step's failure"
-            run._end_early("error", error.diagnostic.hint or "left running", error)
-            run.error = error
+            state.end_early("error", error.diagnostic.hint or "left running", error)
+            state.error = error
         case BaseException() as bug:
-            run._bug = bug
-    if run._queue is not None:
-        run._queue.put(None)
+            state.end_early("error", "left running", bug)  # of ours, around the engine
+            state.bug = bug
+    if state.queue is not None:
+        state.queue.put(None)
     live.end(run)
-    if IN_BROWSER and run.journal is not None:
-        keep_journal(run.journal.store)
+    if IN_BROWSER and state.journal is not None:
+        keep_journal(state.journal.store)
 
 
-def _limit(run: Run) -> job.Limit | None:
+def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
+    """The error of a cancelled run: where it stopped, and why unless it was simply cancelled."""
+    stopped = [row.id for row in run.progress.rows.values() if row.state in ("cancelled", "left")]
+    where = f" in {stopped[-1]}" if stopped else ""
+    reason = state_of(run).cancel_reason
+    why = f" ({reason})" if reason not in (None, "cancelled") else ""
+    message = f"run of {run.name!r} was cancelled{where}{why}"
+    left = getattr(stop, "left_running", None)
+    error = RunCancelled(Diagnostic("run.cancelled", message, hint=left))
+    error.run = run
+    return error
+
+
+def _limit(state: RunState) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    timeout, caps, limits = run.limits.timeout, run.flow.declared.caps, list[job.Limit]()
+    timeout, caps, limits = state.limits.timeout, state.flow.declared.caps, list[job.Limit]()
     if timeout is not None:
-        exceeded = partial(engine.timeout_exceeded, run._linked, run.limits)
+        exceeded = partial(engine.timeout_exceeded, state.linked, state.limits)
         limits.append(job.Limit(timeout, exceeded))
     if caps is not None and caps.seconds is not None:
-        limits.append(job.Limit(caps.seconds, partial(duration_exceeded, run.flow)))
+        limits.append(job.Limit(caps.seconds, partial(duration_exceeded, state.flow)))
     return min(limits, key=lambda limit: limit.seconds, default=None)
 
 
-def _hold_context(run: Run) -> None:
+def _hold_context(state: RunState) -> None:
     """Lock the run's named context while it runs."""
-    if run.context is not None:
-        run.context.hold(run.run_id)
+    if (context := state.given.context) is not None:
+        context.hold(state.run_id)
 
 
-def _release_context(run: Run) -> None:
+def _release_context(state: RunState) -> None:
     """Unlock it, without secrets in its log."""
-    if (context := run.context) is not None:
-        if context.holder == run.run_id:
-            context.log = run._log_to_keep()
-        context.release(run.run_id)
+    if (context := state.given.context) is not None:
+        if context.holder == state.run_id:
+            context.log = state.log_to_keep()
+        context.release(state.run_id)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ...catalog import Context, Registry
+from ...catalog import Registry
 from ...flow.steps import Flow
 from ...languages import recognized_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.suggestions import suggest
 from ..definitions.define import load
-from ..storage.relink import refused
 
 
 def find_flow(flow: Flow | str | Path, registry: Registry) -> Flow:
@@ -43,24 +42,3 @@ def _is_definition(text: str) -> bool:
     return "\n" in text or (
         ":" in text and (text.lstrip()[:1] in ("{", "[") or recognized_language(text) is not None)
     )
-
-
-def context_of(flow: Flow, registry: Registry, copies: bool) -> Context | None:
-    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
-    so that a cell that runs twice gives the same."""
-    name = flow.dialect.context
-    if name is None:
-        return None
-    if not name:
-        return Context(flow.name)
-    context = registry.contexts.named(name)
-    return Context(name, context.log) if copies else context
-
-
-def find_registered(name: str, registry: Registry) -> Flow:
-    """The flow that is registered now under the name of an earlier run's. Raises
-    DefinitionError."""
-    if name not in registry.flows:
-        hint = "define it again: run the cell of its definition"
-        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
-    return registry.flows[name]

@@ -13,21 +13,23 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
-from ...engine.linking.gate import gate, kernel_bound
+from ...engine.linking.background_checks import kernel_bound
+from ...engine.linking.gate import gate
+from ...engine.recording import replaying
+from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
 from ...flow.progress.events import Event
 from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
-from ...settings.settings import current
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.define import for_input
-from ..definitions.define import link_flow as link_with_files
+from ..definitions.checking import for_input
+from ..definitions.linking import link_flow as link_with_files
 from ..input.fields import (
     fields_of,
     missing_fields,
@@ -35,13 +37,14 @@ from ..input.fields import (
     settle_input,
     unused_fields,
 )
-from ..input.options import DEFAULTS, RunOptions, replaying
+from ..input.plan_context import plan_context
 from ..input.workers import find_workers, prepare_workers
-from ..runs.run import Run
-from ..storage.persistence import start_journal
+from ..runs.run import Run, state_of
+from ..runs.state import RunState
 from ..storage.reuse import reuse_results
+from ..storage.start_journal import start_journal
 from .driving import run_here, start_on_engine, wait_for
-from .find_flow import context_of, find_flow
+from .find_flow import find_flow
 
 WHO_ANSWERS = ("flow.no-agent", "model.none", "model.no-key", "model.not-installed")
 """Problems that a dry run does not have: it asks no agent and no model."""
@@ -299,9 +302,11 @@ def prepare_run(
     prepared = link_run(flow, input, options, copies=options.dry)
     # A dry run calls nothing. A run that a tool starts is part of the tool's call and is repeated
     # with it. A run that replays made its calls before (decision D49).
-    is_kept = not (options.dry or rights().inside or prepared._options.recording is not None)
+    is_kept = not (
+        options.dry or rights().inside or state_of(prepared).options.recording is not None
+    )
     if is_kept and (path := journal_file()) is not None:
-        start_journal(prepared, path)
+        start_journal(state_of(prepared), path)
     if options.reuse:
         reuse_results(prepared, options.reuse)
     return prepared
@@ -318,13 +323,14 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     if options.background:
         problems.extend(kernel_bound(linked))
     flow_input = FlowInput(
-        settle_input(input, found_flow), context=context_of(found_flow, registry, copies)
+        settle_input(input, found_flow), context=plan_context(found_flow, registry, copies)
     )
     fields = fields_of(flow_input.input)
     problems.extend(missing_fields(found_flow, fields))
     problems.extend(missing_of_callees(linked, fields))
-    options = replace(options, recording=options.recording or replaying.get())
-    recording = options.recording
+    recording = options.recording or replaying.get()
+    if recording is not None:
+        options = replace(options, recording=recording, notes=recording.notes)
     for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
         problems = problems.without(code)
     problems.refuse()
@@ -337,15 +343,12 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
-    limits = options.limits or current.settings.limits
-    linked_run = Run(linked, flow_input, limits, options, warnings)
-    linked_run._workers = workers
+    state = RunState(linked, flow_input, options, warnings, workers=workers)
     if recording is not None:
-        linked_run._notes = recording.notes
-        linked_run._find_secrets()
+        state.find_secrets()
     for warning in about_workers:
-        linked_run.progress.apply(warning)
-    return linked_run
+        state.progress.apply(warning)
+    return Run(state)
 
 
 __all__ = ["arun", "prepare_run", "run", "start", "start_run"]

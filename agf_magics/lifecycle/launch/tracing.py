@@ -24,7 +24,7 @@ from ...journal.records.records import around
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...values.value import Value
-from ..runs.run import Run
+from ..runs.run import Run, state_of
 
 CONVENTIONS = "0.1.0"
 """The version of the GenAI conventions whose names are in `NAMES` and `OPERATIONS`. An attribute of
@@ -169,7 +169,7 @@ class _Spans:
                 self._end_run(when, status, failure)
 
     def _start_run(self, name: str, when: float) -> None:
-        kind = "plan" if self._run._options.plans else "flow"
+        kind = "plan" if state_of(self._run).options.plans else "flow"
         self._root = self._span(f"{OPERATIONS[kind]} {name}", self._outside, when)
         self._name(self._root, kind, name)
         self._root.set_attribute("agf.run", self._run.run_id)

@@ -14,10 +14,9 @@ from ...journal.records.records import UNREADABLE
 from ...journal.runs import read_run
 from ...journal.shared_runs import paste
 from ...pictures.plain import line
-from ...text.diagnostics import DefinitionError
+from ...text.diagnostics import DefinitionError, refused
 from ...text.files import read_file
 from ...text.source import path_error_reason
-from ..storage.relink import refused
 from .past_run import PastRun
 
 MOST_IMPORTED = 500_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +15,7 @@ from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
 from ...flow.progress.events import StepPath, format_path
 from ...flow.progress.progress import Progress, count_use
-from ...flow.progress.rows import Usage, key_of, one_reply
+from ...flow.progress.rows import Usage, one_reply
 from ...flow.steps import Flow, calls
 from ...journal import runs
 from ...journal.codec.encoding import DecodeError, decode_value
@@ -25,31 +25,24 @@ from ...journal.database.errors import JournalError, as_definition_errors, unusa
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
 from ...journal.records.records import UNREADABLE, Record, StoredValue, decoded
-from ...journal.runs import RunRow, read_run
+from ...journal.runs import RunRow
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
 from ...languages.over import OVER
-from ...settings.folders import journal_file
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import Diagnostic, StepError, refused
 from ...text.source import Source
 from ...values.value import Value
-from ..runs.live import live
+from ..runs.model_use import uses
 from ..runs.run import BaseRun, NamedValues, Run, fails_again
-from ..runs.trace import CallTable, Trace, restore_calls, trace_rows, uses
-from ..storage.lookup import (
-    check_given,
-    describe_lost,
-    describe_resumed,
-    find_run,
-    journal,
-    refused_running,
-)
+from ..runs.trace import CallTable, Trace, trace_rows
+from ..storage.lookup import find_run, journal
 from ..storage.manifest import Manifest, Text, read_manifest
-from ..storage.persistence import restore_rows
-from ..storage.relink import load_texts, refused
-from ..storage.run_names import identify, named_runs, word_of
+from ..storage.relink import load_texts
+from ..storage.run_notes import describe_lost, describe_resumed
+from ..storage.saved_progress import restore_calls, restore_rows
 from .comparison import ComparedRun, Comparison, compare
+from .find_call import find_call
 
 if TYPE_CHECKING:
     from ..table_runs.table import RowTable
@@ -230,7 +223,7 @@ class PastRun(BaseRun):
         value other than JSON is unpickled, which can run code: without your signature only with
         ``trust`` (default False)."""
         row = self._row
-        call = find_call(self, at) if at is not None else None
+        call = find_call(self.records(), at) if at is not None else None
         try:
             if call is not None:
                 return call.read_value(self.run_id, trust)
@@ -336,64 +329,6 @@ def find_past_run(run: object) -> PastRun:
     store = journal()
     with as_definition_errors():
         return PastRun(store, find_run(store, run))
-
-
-def find_named(run: object, flows: Collection[str] | None = None) -> Run | PastRun:
-    """The run that ``run`` names, of this process or of the journal; a run itself. ``flows``: see
-    `identify`. Raises DefinitionError."""
-    if isinstance(run, Run | PastRun):
-        return run
-    word = word_of(run)
-    if (here := live.find(word)) is not None:
-        return here
-    if journal_file() is None:
-        runs = named_runs(None)
-        if not runs:
-            journal()  # refuses
-        return live.find(identify(word, runs, where="", flows=flows)) or find_past_run(word)
-    store = journal()
-    with as_definition_errors():
-        row = read_run(store, word)
-        run_id = word if row is not None else identify(word, named_runs(store), flows=flows)
-        return live.find(run_id) or PastRun(store, row or find_run(store, run_id))
-
-
-def find_call(run: PastRun, place: str, kind: str = "") -> Record:
-    """The last call of ``run`` at the path ``place`` (``steps[0].do#3``) that returned. With ``kind``:
-    a call of this kind with any outcome, also that of a step, of which the last failed call is taken
-    before others. Raises DefinitionError."""
-
-    def is_meant(call: Record) -> bool:
-        if not kind:
-            return call.what == "finished" and format_path(call.at) == place
-        is_call = call.kind == kind and call.given is not None
-        return is_call and place in (format_path(call.at), "/".join(key_of(call.at)))
-
-    calls = filter(is_meant, run.records())
-    last = max(calls, key=lambda call: (call.what == "failed", call.line), default=None)
-    if last is None:
-        message = f"there is no {kind} call {place!r} in this run".replace("  ", " ")
-        raise refused("journal.unknown-call", message, "run.calls lists them")
-    return last
-
-
-def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -> Run | PastRun:
-    """A run that has ended and is journaled: the live one, which still has its definitions, its
-    input and its secrets, else that of the journal. ``flows``: see `identify`. Raises
-    DefinitionError."""
-    run = find_named(run, flows)
-    if run.status in ("running", "pending"):
-        raise refused_running(run.run_id)
-    return run if run._in_journal is not None else find_past_run(run.run_id)
-
-
-def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
-    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
-    DefinitionError if a part is neither known nor given."""
-    fields, input = dict(more or {}), run.input
-    if isinstance(run, PastRun):
-        check_given(run.order, fields, run.run_id)
-    return {**input, **fields} if isinstance(input, dict) else input
 
 
 def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:

@@ -7,21 +7,24 @@ from decimal import Decimal
 from typing import Any
 
 from ...flow.progress.progress import RunLine
+from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import RunHead
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
-from ...text.diagnostics import DefinitionError
+from ...text.diagnostics import DefinitionError, refused
+from ...text.giving_up import note_given_up
 from ...text.names import same_name
-from ..runs.live import live
+from ..runs.live import live, started_at
 from ..runs.run import Run
-from ..storage.lookup import UNFINISHED, describe_lost, describe_resumed, find_run, journal
-from ..storage.persistence import forget_old
-from ..storage.relink import refused
-from ..storage.run_names import started_at
-from .past_run import find_named, find_past_run
+from ..storage.lookup import UNFINISHED, find_run, journal
+from ..storage.old_runs import forget_old
+from ..storage.run_notes import describe_lost, describe_resumed
+from .named_run import find_named
+from .past_run import find_past_run
 
 
 class Runs(tuple[RunLine, ...]):
@@ -107,8 +110,8 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                     f"run {head.run_id!r} is running",
                     f"%runs --cancel {head.run_id}",
                 )
-        queries.forget(store, heads)
-        queries.shrink(store)
+        deletion.forget(store, heads)
+        deletion.shrink(store)
         left = {head.run_id for head in queries.list_runs(store)}
     for head in heads:
         if head.run_id in left:
@@ -128,7 +131,7 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     with as_definition_errors():
         most = settings.journal_size if size is None else size
         count = forget_old(store, settings.journal_days if days is None else days, most)
-        return count, queries.shrink(store)
+        return count, deletion.shrink(store)
 
 
 def find_unfinished() -> tuple[list[RunHead], str]:
@@ -139,6 +142,7 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard
+        note_given_up(__name__, "the journal cannot be listed", error)
         return ([], f"the journal cannot be read: {type(error).__name__} [journal.damaged]")
     damaged = sum(head.status == "damaged" for head in heads)
     problem = (

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from ...catalog import Registry, default
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.linked import Linked, flow_at
+from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import refuse_inside
 from ...flow.graph_steps import Dag, Walk
 from ...flow.progress.events import Event, is_within
@@ -25,21 +25,20 @@ from ...flow.progress.rows import Key, key_of
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
-from ...journal.codec.identities import Identities
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
+from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..definitions.influence import reached
-from ..input.options import DEFAULTS, RunOptions
 from ..launch.driving import start_on_engine, wait_for
-from ..launch.find_flow import find_registered
 from ..launch.launch import prepare_run
-from ..runs.run import Run
-from ..storage.lookup import unpickled
-from ..storage.relink import refused
-from .past_run import PastRun, find_ended, input_again
+from ..runs.run import Run, state_of
+from ..storage.reuse import reader_of_results
+from .named_run import find_ended
+from .past_run import PastRun
+from .run_again import find_registered, input_again
 
 
 def rerun(
@@ -105,9 +104,8 @@ def rerun_from(
         with store.reading() as connection:
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        again.journal.reuse = Reuse(
-            earlier.run_id, results, partial(unpickled, trust=False, identities=Identities())
-        )
+        reading = reader_of_results(state_of(again).given.input)
+        again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again
 

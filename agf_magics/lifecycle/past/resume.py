@@ -7,15 +7,17 @@ journal. Completed calls are not repeated; a call that was interrupted is.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
+from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts, hold_for
-from ...engine.linking.gate import kernel_bound
+from ...engine.linking.background_checks import kernel_bound
+from ...engine.recording import replaying
+from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
@@ -25,34 +27,28 @@ from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ...journal.records.records import UNREADABLE
+from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
-from ...text.diagnostics import Diagnostic
+from ...text.diagnostics import Diagnostic, refused
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
 from ..input.fields import fields_of, settle_input
-from ..input.options import DEFAULTS, RunOptions, replaying
 from ..input.workers import find_workers
 from ..launch.driving import start_on_engine, wait_for
-from ..runs.run import Run
-from ..storage.lookup import (
-    check_given,
-    find_resumable,
-    find_run,
-    journal,
-    refused_running,
-    unpickled,
-    without_foreign_outcomes,
-)
+from ..runs.run import Run, state_of
+from ..runs.state import RunState
+from ..storage.given_again import check_given
+from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
-from ..storage.persistence import watch
-from ..storage.relink import link_as_it_was, refused
+from ..storage.relink import link_as_it_was
+from ..storage.start_journal import watch
+from ..storage.stored_results import unpickled, without_foreign_outcomes
 from .past_run import PastRun
 
 
@@ -123,7 +119,7 @@ def resume_run(
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
     mine = rights().grant
-    grant = granted.set(resumed.grant.narrow(mine.tools, barred=mine.barred | mine.asked))
+    grant = granted.set(state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.asked))
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
@@ -131,7 +127,7 @@ def resume_run(
     except JournalError as error:
         raise unusable(error) from None
     except BaseException:
-        if not resumed._is_started:  # else its end is journaled
+        if not state_of(resumed).is_started:  # else its end is journaled
             with contextlib.suppress(JournalError):
                 leave(resumed.journal.store, head)
         raise
@@ -168,8 +164,8 @@ def prepare_resumed(
                 row, resumed.journal.log if resumed.journal is not None else NO_RECORDS
             )
             answering = Answering(options.answer, otherwise, waits)
-            resumed._options = replace(resumed._options, ask=answering.ask)
-            resumed._notes = answering.notes
+            state = state_of(resumed)
+            state.options = replace(state.options, ask=answering.ask, notes=answering.notes)
     return resumed, row.listed
 
 
@@ -177,7 +173,8 @@ def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     head, registry = row.listed, default(options.registry)
-    order, earlier = _journaled(store, row, run_id, options.trust)
+    with _unreadable(run_id):
+        order = _order(row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
     flow = linked.flow
     if options.background:
@@ -186,31 +183,48 @@ def _resumed(
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
     flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
-    resumed = Run(linked, flow_input, options.limits or order.limits, options, problems)
-    resumed.run_id, resumed.grant, resumed.work = head.run_id, order.grant, row.work
-    resumed._workers = workers
+    options = replace(options, limits=options.limits or order.limits)
+    state = RunState(
+        *(linked, flow_input, options, problems),
+        run_id=head.run_id,
+        grant=order.grant,
+        workers=workers,
+    )
+    with _unreadable(run_id):
+        earlier = _earlier(store, head, options.trust, flow_input.input)
     most = current.settings.journal_value
-    watch(resumed, Journal(store, head.num, head.run_id, most, earlier))
+    watch(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
-        resumed.progress.apply(warned)
-    return resumed
+        state.progress.apply(warned)
+    return Run(state)
 
 
-def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
-    """The manifest of a run and the records of its calls. Raises DefinitionError if it cannot be
-    resumed."""
-    head = row.listed
-    if head.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
-    if head.status == "running":
+def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
+    """The manifest of a run. Raises DefinitionError if it cannot be resumed."""
+    if row.listed.status == "ok":
+        hint = current.words.show_run.format(run_id)
+        raise refused("journal.finished", f"run {run_id!r} is complete", hint)
+    if row.listed.status == "running":
         raise refused_running(run_id)
+    return _manifest(row, trust)
+
+
+def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLog:
+    """The records of the calls of a run with this input, whose objects are those of the results that
+    have them. Raises DecodeError."""
+    identities = Identities()
+    identities.know(input)
+    written = records(store, head.num, is_shown=False)
+    believed = written if trust else without_foreign_outcomes(written, head.run_id)
+    calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
+    return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+
+
+@contextlib.contextmanager
+def _unreadable(run_id: str) -> Iterator[None]:
+    """Tells why the journal of a run cannot be read."""
     try:
-        order = _manifest(row, trust)
-        identities = Identities()
-        written = records(store, head.num, is_shown=False)
-        believed = written if trust else without_foreign_outcomes(written, head.run_id)
-        calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
-        earlier = ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+        yield
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
@@ -220,7 +234,6 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
         raise refused(
             "journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint
         ) from None
-    return order, earlier
 
 
 def _manifest(row: RunRow, trust: bool) -> Manifest:

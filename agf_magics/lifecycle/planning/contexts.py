@@ -15,7 +15,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import Source
 from ...values.extent import TooDeep
 from ...values.value import Value, settle, type_name
-from ..definitions.define import source_of
+from ..definitions.definition_source import source_of
 
 
 def context(name: str, *, registry: Registry | None = None) -> NamedContext:

@@ -13,8 +13,9 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ...catalog import Registry
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.progress.events import Event, Warned
 from ...flow.progress.rows import Usage
@@ -26,10 +27,9 @@ from ...schemas.json_schema import judge
 from ...schemas.violations import describe_all
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...values.value import Value
-from ..input.options import RunOptions
 from ..launch.driving import wait_for
 from ..launch.launch import start_run
-from ..runs.run import Run, RunCancelled
+from ..runs.run import Run, RunCancelled, state_of
 from .contexts import context
 
 Begin = Callable[[RunOptions], Run]
@@ -186,7 +186,7 @@ class Ticks:
     def ends(self, run: Run, tick: PlannedTick) -> bool:
         """Whether ``run`` of a plan is the last one."""
         self.error = run.error
-        if run.error is None and run._cancel_reason is not None:
+        if run.error is None and state_of(run).cancel_reason is not None:
             message = f"planner {self.options.context!r} was cancelled"
             cancelled = self.error = RunCancelled(Diagnostic("run.cancelled", message))
             cancelled.run = run

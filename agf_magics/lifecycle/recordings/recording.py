@@ -23,15 +23,15 @@ from ...flow.progress.events import StepPath
 from ...journal.codec.json_texts import checker, encode
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
-from ...journal.records.records import UNREADABLE, Record
-from ...text.diagnostics import DefinitionError, Diagnostic
+from ...journal.records.records import UNREADABLE, CallKey, Record
+from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value
-from ..past.past_run import PastRun, find_ended, find_past_run
+from ..past.named_run import find_ended
+from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
-from ..storage.relink import refused
 
 RECORDING_FORMAT = 1
 
@@ -127,11 +127,19 @@ def _lines(past: PastRun) -> Iterator[Line]:
     # A resumed run made some calls twice: the last outcome counts, as for the run itself.
     # The outcome of a row of a table follows from those of its calls.
     last = {
-        call.key: call.line for call in past.records() if call.what in OUTCOMES and call.kind != ROW
+        _outcome_of(call): call.line
+        for call in past.records()
+        if call.what in OUTCOMES and call.kind != ROW
     }
     for call in past.records():
-        if last.get(call.key) == call.line:
+        if last.get(_outcome_of(call)) == call.line:
             yield _line(call)
+
+
+def _outcome_of(call: Record) -> tuple[CallKey, bool]:
+    """What a record is the outcome of: a call, or the question whether to make it, which has the
+    same place."""
+    return call.key, call.what == "answered"
 
 
 def _line(call: Record) -> Line:

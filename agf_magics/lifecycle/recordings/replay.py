@@ -19,7 +19,8 @@ from typing import Any, Literal
 
 from ...catalog import Tool
 from ...compat.imports import installed_only
-from ...engine.runner import AskedCall, CallSite
+from ...engine.recording import AskedCall, replaying
+from ...engine.runner import CallSite
 from ...flow.progress.events import StepPath
 from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
@@ -28,13 +29,13 @@ from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
 from ...journal.secrets.masking import HELD, hide
 from ...limits.budgets import LimitReached
+from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
-from ...pictures.plain import counted, line
+from ...pictures.plain import line
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
-from ..input.options import replaying
 from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
 
 

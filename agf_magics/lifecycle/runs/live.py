@@ -11,7 +11,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from .run import Run
+from .run import Run, state_of
 
 JUST_NOW = 2.0
 """The longest time between the interrupt and the request to exit when a kernel is shut down, in
@@ -51,7 +51,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if (run.background or run._fired) and run.progress.ended is not None:
+        if (run.background or state_of(run).fired) and run.progress.ended is not None:
             is_kept = run.journal is not None and run.journal.broken is None
             self._ended[run.run_id] = weakref.ref(run) if is_kept else lambda: run
             for old in list(self._ended)[: -self.MAX_ENDED]:
@@ -71,9 +71,15 @@ class Live:
             *self.running,
             *(run for run, ended in list(self.interrupted) if now - ended < JUST_NOW),
         ):
-            run._leave_open()
+            state_of(run).leave_open()
 
 
 live = Live()
 """The one of this process. Its dicts are changed by single operations and read as snapshots: any
 thread may read."""
+
+
+def started_at(run: Run) -> float:
+    """When a run of this process began, in seconds since 1970."""
+    when = run.progress.when
+    return time.time() - (time.monotonic() - when) if when is not None else time.time()

@@ -1,54 +1,40 @@
-"""The handle of a run, running or ended."""
+"""A run as a person has it: what came of it so far, and how to wait for it, watch it and stop it."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-import secrets
 import warnings
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Generator, Mapping
 from decimal import Decimal
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
-from unicodedata import category
 
-from ...catalog import Tool
-from ...engine import run as engine
-from ...engine.host import host, job
-from ...engine.host.background_calls import cancel_background_calls, count_background_calls
-from ...engine.host.held_interrupt import PersonsInterrupt
 from ...engine.linking.linked import Linked
-from ...engine.runner import clock
-from ...flow.progress.events import Event, RunEnded, StepAbandoned
+from ...flow.progress.events import Event
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row, Usage
-from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
-from ...journal.secrets.masking import Secrets, names_a_secret
-from ...limits.grants import ANYTHING
+from ...journal.run_journal import Journal
+from ...journal.secrets.masking import Secrets
 from ...limits.limits import Limits
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
-from ...text.diagnostics import AgfError, Diagnostic, StepError, sort_by_place
+from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.names import same_name
 from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.influence import SecretSources, find_secret_sources
-from ..input.fields import fields_of
-from ..input.options import RunOptions
-from .event_queue import EventQueue
+from .state import RunState
 from .trace import Trace, trace_rows
 
 if TYPE_CHECKING:
-    from ...workers.backends.backend import WorkerBackend
     from ..table_runs.table import RowTable
 
 
@@ -163,64 +149,68 @@ class BaseRun:
 class Run(BaseRun):
     """A run, while it is running and afterwards. All attributes can be read at any time."""
 
-    def __init__(
-        self,
-        linked: Linked,
-        flow_input: FlowInput,
-        limits: Limits,
-        options: RunOptions,
-        warnings: Iterable[Diagnostic],
-    ) -> None:
-        name = _typable(linked.flow.name or linked.flow.language)[:60]
-        self.run_id = f"{name}-{next(_numbers)}-{secrets.token_hex(3)}"
-        self.input, self.context = flow_input.input, flow_input.context
-        self._continues = ""
-        """What it reads of its named context."""
-        if (context := flow_input.context) is not None and (count := len(context.log or ())):
-            messages = f"{count:,} earlier message{'s' * (count != 1)}"
-            self._continues = f"reads {messages} of the context {context.name!r}"
+    def __init__(self, state: RunState) -> None:
+        self._state = state
+        self.run_id = state.run_id
+        self.progress = state.progress  # an attribute: views read it at every beat
         self._table: RowTable | None = None
-        self.limits = limits
-        self.dry = options.dry
-        self.progress = Progress(linked.flow, linked.callees)
-        self._output: Value = None
-        self.error: StepError | None = None
-        self.calls = 0
-        """The number of tool calls; for a dry run, the least number that a real run makes."""
-        self.sessions = 0
-        """The number of agent sessions."""
-        self.journal: Journal | None = None
-        """None: the run is not journaled."""
-        self.work = ""
-        self.secrets = Secrets()
-        self.grant = ANYTHING
-        """The tools that it may use; a resumed run may use no more than the original one."""
-        self.background = options.background
+
+    @property
+    def input(self) -> Value:
+        """The input as the run got it."""
+        return self._state.given.input
+
+    @property
+    def limits(self) -> Limits:
+        return self._state.limits
+
+    @property
+    def dry(self) -> bool:
+        """Whether nothing is called: values made from schemas replace the results."""
+        return self._state.options.dry
+
+    @property
+    def background(self) -> bool:
         """Whether it runs in the background."""
-        self.origin = ""
-        """The cell that started it and shows its result: ``In[6]``."""
-        self._linked = linked
-        self._options = options
-        self._notes: Callable[[], Iterable[Diagnostic]] = tuple
-        """What it warns about at its end."""
-        self._workers: WorkerBackend | None = None
-        """What makes its concurrent calls; None: threads."""
-        self._warnings = tuple(sort_by_place([*warnings]))
-        self._given = flow_input
-        self._job: job.Job[engine.Done] | None = None
-        self._stop: Callable[[], object] | None = None
-        """Cancels the task that awaits the run."""
-        self._reason: str | None = None
-        """Why it was cancelled without a job."""
-        self._bug: BaseException | None = None
-        self._place: host.Host | None = None
-        self._emit: Callable[[Event], None] = self.progress.apply
-        self._queue = EventQueue() if options.queue else None
-        self._has_secrets = self._surround()
+        return self._state.options.background
+
+    @property
+    def origin(self) -> str:
+        """The cell that started it and shows its result: ``In[6]``; empty: no cell did."""
+        return self._state.origin
+
+    @property
+    def error(self) -> StepError | None:
+        """What it failed with, or was cancelled by; None: it did not fail, or has not ended."""
+        return self._state.error
+
+    @property
+    def calls(self) -> int:
+        """The number of tool calls; for a dry run, the least number that a real run makes."""
+        return self._state.calls
+
+    @property
+    def sessions(self) -> int:
+        """The number of agent sessions."""
+        return self._state.sessions
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where it is journaled; None: it is not."""
+        return self._state.journal
+
+    @property
+    def secrets(self) -> Secrets:
+        """What is shown of its values: everything but these."""
+        return self._state.secrets
 
     @property
     def flow(self) -> Flow:
-        return self._linked.flow
+        return self._state.flow
+
+    @property
+    def _linked(self) -> Linked:
+        return self._state.linked
 
     @property
     def name(self) -> str:
@@ -233,13 +223,12 @@ class Run(BaseRun):
 
     @property
     def _in_journal(self) -> tuple[Store, int] | None:
-        """Its journal, and its number there; None if it is not journaled."""
-        return (self.journal.store, self.journal.num) if self.journal is not None else None
+        return self._state.in_journal
 
     @property
     def done(self) -> bool:
         """Whether the run has ended, with any status."""
-        return self._job.done if self._job is not None else self.progress.ended is not None
+        return self._state.is_done
 
     @property
     def seconds(self) -> float | None:
@@ -258,14 +247,14 @@ class Run(BaseRun):
         if not self.done:
             message = f"the run {self.run_id} has not ended and has no output yet: .wait() waits"
             warnings.warn(message, stacklevel=2)
-        return self._output
+        return self._state.output
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(finding for finding in self._warnings if finding.severity == "warning"),
+            *(finding for finding in self._state.warnings if finding.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -275,10 +264,20 @@ class Run(BaseRun):
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
         others = (
-            finding.message for finding in self._warnings if finding.code == "model.configured"
+            finding.message
+            for finding in self._state.warnings
+            if finding.code == "model.configured"
         )
         return "; ".join(
-            filter(None, (self._kind, self._options.note, self._continues, *dict.fromkeys(others)))
+            filter(
+                None,
+                (
+                    self._kind,
+                    self._state.options.note,
+                    self._state.continues,
+                    *dict.fromkeys(others),
+                ),
+            )
         )
 
     @property
@@ -305,7 +304,8 @@ class Run(BaseRun):
         resume, or if it would fail in the same way."""
         if self.journal is None or (self.status == "error" and fails_again(self.error)):
             return ""
-        return (self._options.continuing or partial(current.words.resume, self.run_id))(self.status)
+        continuing = self._state.options.continuing or partial(current.words.resume, self.run_id)
+        return continuing(self.status)
 
     @property
     def trace(self) -> Trace:
@@ -341,13 +341,14 @@ class Run(BaseRun):
         run ends the waiting only. Any other run is driven by this call: plain functions run on this
         thread, the first interrupt cancels the run, and the second raises at once.
         """
-        if self._job is None:
+        job = self._state.job
+        if job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
         elif self.background:
-            self._job.join(timeout)
+            job.join(timeout)
         else:
             try:
-                self._job.wait()
+                job.wait()
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self
@@ -358,23 +359,15 @@ class Run(BaseRun):
 
         Each event is given once. Raises RuntimeError unless ``agf.start(…, stream=True)`` started
         the run."""
-        if self._queue is None:
+        if self._state.queue is None:
             raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
-        return self._queue.read()
+        return self._state.queue.read()
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls
         that it started, even after its end. ``reason`` (default "cancelled") is shown with the
         run."""
-        if self._place is not None:
-            cancel_background_calls(self._place)
-        if self._is_started:
-            assert self._job is not None
-            self._job.cancel(reason)
-        elif self._reason is None:
-            self._reason = reason  # `start_on_engine` reads it
-            if self._stop is not None:
-                self._stop()
+        self._state.cancel(reason)
 
     def result(self) -> Run:
         """Wait for the end of the run and return the run; raise its error if it failed or was
@@ -383,103 +376,15 @@ class Run(BaseRun):
             self.wait()
         if self.error is not None:
             raise self.error
-        if self._bug is not None:
-            raise self._bug
+        if self._state.bug is not None:
+            raise self._state.bug
         return self
 
     def __await__(self) -> Generator[Any, None, Run]:
         """``await run``: `result` without blocking a loop."""
-        if self._job is not None:
-            yield from self._job.ended().__await__()
+        if self._state.job is not None:
+            yield from self._state.job.ended().__await__()
         return self.result()
-
-    @property
-    def _is_started(self) -> bool:
-        """Whether it was started on the engine's loop, which reports its end from then on."""
-        return self._job is not None and self._job.started
-
-    @property
-    def _cancel_reason(self) -> str | None:
-        return self._job.reason if self._job is not None else self._reason
-
-    @property
-    def _interrupted(self) -> bool:
-        """Whether a person has interrupted it, with ■ or Ctrl-C."""
-        return isinstance(self._cancel_reason, PersonsInterrupt)
-
-    @property
-    def _fired(self) -> int:
-        """The number of its fire-and-forget calls that are still running."""
-        return count_background_calls(self._place) if self._place is not None else 0
-
-    def _leave_open(self) -> None:
-        """Journal no end that an interrupt caused: the process is exiting, and the run counts as
-        interrupted."""
-        if self.journal is not None and (self._interrupted or self._cancel_reason is None):
-            self.journal.leave_open()
-
-    def _surround(self) -> bool:
-        """Tell its secrets what a `functools.partial` gives to its tools. Whether one of these takes
-        a secret argument."""
-        tools = [callee for callee, _ in self._linked.every_callee if isinstance(callee, Tool)]
-        self.secrets.surround(bound_secrets(tools))
-        for value in self._options.secrets:
-            self.secrets.learn(value)
-        return any(tool.secret for tool in tools)
-
-    @cached_property
-    def _secret_sources(self) -> SecretSources:
-        """What feeds the secret arguments of its tools. Of nearly every run nothing is followed."""
-        return find_secret_sources(self._linked) if self._has_secrets else SecretSources()
-
-    def _find_secrets(self) -> None:
-        """Find which of its values are secret before any tool is called: the manifest with the
-        input is on disk before the first one. Without a journal, a secret is learned with the call
-        that receives it, and elements without it may leave the kernel."""
-        sources = self._secret_sources
-        self.secrets.names, self.secrets.steps = sources.names, sources.steps
-        for name in sources.names & fields_of(self.input).keys():
-            self.secrets.learn(self.input[name])
-
-    def _log_to_keep(self) -> Any:
-        """The messages of its named context, without secrets; None: there are none."""
-        log, remove = (self.context and self.context.log, self.flow.dialect.without_secrets)
-        if log is None or remove is None:
-            return log
-        paths = self._secret_sources.paths
-        if not paths and not self.secrets.active:
-            return log
-        return remove(log, paths, self.secrets.holds_any)
-
-    def _end_early(self, status: str, why: str, error: StepError | None = None) -> None:
-        """Emit and journal the end of a run that the engine has not ended; later events of its loop
-        are ignored."""
-        if self.progress.ended is not None:
-            return
-        for row in list(self.progress.rows.values()):
-            for _ in range(row.running):
-                self._emit(StepAbandoned(row.key, clock(), why))
-        if self.journal is not None:
-            self.journal.end(status, None, {}, error)
-            self.journal.close()
-        self._emit(RunEnded(clock(), status, error))
-
-    def _set_cancelled(self, stop: asyncio.CancelledError) -> None:
-        """Set the error of a cancelled run: where it stopped, and why unless it was simply
-        cancelled."""
-        stopped = [
-            row.id for row in self.progress.rows.values() if row.state in ("cancelled", "left")
-        ]
-        where = f" in {stopped[-1]}" if stopped else ""
-        why = f" ({self._cancel_reason})" if self._cancel_reason not in (None, "cancelled") else ""
-        left = getattr(stop, "left_running", None)
-        error = RunCancelled(
-            Diagnostic(
-                "run.cancelled", f"run of {self.name!r} was cancelled{where}{why}", hint=left
-            )
-        )
-        error.run = self
-        self.error = error
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from ...pictures.pages.run_page import run_html, run_text
@@ -490,16 +395,9 @@ class Run(BaseRun):
         return f"<Run {self.run_id} {self.status}>"
 
 
-_numbers = itertools.count(1)
-
-
-def _typable(name: str) -> str:
-    """The name of a flow as the first part of an id: a word of a line without quotes. It keeps the
-    letters and digits of all scripts, with their marks."""
-    return "".join(
-        each if each.isalnum() or each in "_.-" or category(each).startswith("M") else "_"
-        for each in same_name(name)
-    )
+def state_of(run: Run) -> RunState:
+    """What the package knows of a run, and a person's handle does not show."""
+    return run._state
 
 
 DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})
@@ -514,15 +412,3 @@ def fails_again(error: BaseException | None) -> bool:
         and error.code != "policy.invalid-output"
         and error.code.partition(".")[0] in DETERMINED
     )
-
-
-def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
-    """The texts that a `functools.partial` gives to these tools for parameters whose names say that
-    they are secrets (decision D42)."""
-    for tool in tools:
-        function: Any = tool.function
-        while isinstance(function, partial):
-            for name, value in function.keywords.items():
-                if names_a_secret(name) and isinstance(value, str):
-                    yield value
-            function = function.func

@@ -1,26 +1,17 @@
-"""Runs of the journal, found by what names them and read, for whatever resumes, reuses or shows
-them.
-"""
+"""Runs of the journal, found by what names them: any run, or one that can be resumed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from ...journal.codec.encoding import DecodeError
-from ...journal.codec.identities import Identities
-from ...journal.codec.signatures import SignatureError
 from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
-from ...journal.records.records import CallKey, Record, StoredValue
 from ...journal.runs import RunRow, read_run
-from ...pictures.plain import counted
 from ...settings.folders import journal_file, this_notebook
 from ...settings.settings import current
-from ...text.diagnostics import DefinitionError
-from ...values.value import Value
-from ..input.fields import fields_of
-from .manifest import Manifest, read_manifest
-from .relink import refused
+from ...text.diagnostics import DefinitionError, refused
+from .manifest import read_manifest
 from .run_names import NamedRun, identify, named_runs, runs_of, word_of
 
 UNFINISHED = ("interrupted", "waiting")
@@ -50,22 +41,6 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
     if row is None:
         raise refused_running(run_id)
     return row
-
-
-def check_given(order: Manifest, input: Value, run_id: str) -> None:
-    """Raises DefinitionError if ``input`` lacks a part of the run's input that is not in the
-    journal."""
-    fields = fields_of(input)
-    if order.unkept and not input:
-        hint = "give it again: --input VAR (in Python: input=…)"
-        message = f"the input of run {run_id!r} is not in the journal: {order.unkept}"
-        raise refused("journal.input", message, hint)
-    missing = [name for name in order.secret if name not in fields]
-    if missing:
-        hint = f"give it again: {current.words.give.format(missing[0])}"
-        names = ", ".join(missing)
-        message = f"run {run_id!r} needs {names}, which is secret and not in the journal"
-        raise refused("journal.secret", message, hint)
 
 
 def find_resumable(store: Store, run: object, flows: Collection[str] | None = None) -> RunRow:
@@ -103,7 +78,9 @@ def _none_resumable(
     running = [each for each in runs if each.status in ("running", "pending")]
     if name is not None and running:
         return refused_running(running[0].run_id)
-    hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
+    hint = current.words.list_runs
+    if others:
+        hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"
     whose = "this notebook" if name is None else repr(name)
     ended = (each for each in runs if each.status == "ok")
     has_ended = name is not None or any(_is_of_this_notebook(store, each) for each in ended)
@@ -123,52 +100,6 @@ def _notebook(row: RunRow) -> str:
         return read_manifest(row).notebook
     except DecodeError:  # `resume` reports it
         return this_notebook()
-
-
-def unpickled(
-    record: Record, run_id: str, trust: bool, identities: Identities | None = None
-) -> Record:
-    """A record of that run with its value. ``identities``: the objects that were read before.
-    Raises DecodeError for a value that the user has not signed."""
-    # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
-    if record.what == "answered" and not record.is_believed(run_id):
-        return record._replace(result=StoredValue("again"))
-    if record.result.data is None or record.result.form not in ("json", "pickle"):
-        return record
-    try:
-        value = record.read_value(run_id, trust)
-        if identities is not None and isinstance(record.result.data, bytes):
-            value = identities.restored(value, record.result.data)
-        return record._replace(result=record.result._replace(unpickled=(value,)))
-    except SignatureError:
-        raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
-    except DecodeError as error:
-        raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
-
-
-def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator[Record]:
-    """The records of that run, where an outcome of a call with an effect that the run has not written
-    is none: a person is asked whether the call was made (decision D7)."""
-    begun = set[CallKey]()
-    for record in records:
-        if record.what == "begun":
-            begun.add(record.key)
-        is_end = record.what in ("finished", "failed") and record.key in begun
-        if is_end and not record.is_believed(run_id):
-            result = StoredValue("again")
-            record = record._replace(what="finished", result=result, error=None)
-        yield record
-
-
-def describe_lost(calls: int) -> str:
-    """The note of a run some of whose calls are not in the journal; empty if all are."""
-    was = "were" if calls > 1 else "was"
-    return f"{counted(calls, 'call')} {was} not written to the journal" if calls else ""
-
-
-def describe_resumed(times: int) -> str:
-    """How often a run was resumed; empty if never."""
-    return "" if not times else f"resumed {'once' if times == 1 else f'{times} times'}"
 
 
 def refused_running(run_id: str) -> DefinitionError:

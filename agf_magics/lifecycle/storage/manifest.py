@@ -1,9 +1,8 @@
-"""What the journal has of a run besides its calls: its manifest and the tree of its steps.
+"""The manifest of a run: everything that is needed to do the run, journaled before its first step.
 
-The manifest has everything that is needed to do the run, and is journaled before its first step:
-the texts of the definitions, of the schemas they use and of all definitions they call. A resumed
-run loads these texts, not the edited ones. Tools and agents are functions of the kernel and are
-looked up again.
+It has the texts of the definitions, of the schemas they use and of all definitions they call. A
+resumed run loads these texts, not the edited ones. Tools and agents are functions of the kernel and
+are looked up again.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...engine.linking.sessions import asked_model
-from ...journal.calls.objects import parts_of
+from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
-from ...journal.recorder import Journal
 from ...journal.records.records import decoded
+from ...journal.run_journal import Journal
 from ...journal.runs import RunRow, keep_parts
 from ...languages import LANGUAGES
 from ...limits.grants import Grant
@@ -37,7 +36,7 @@ from ...settings.settings import current
 from ...text.folder import notebook_folder
 from ...text.source import Source
 from ...values.value import Value
-from ..runs.run import Run
+from ..runs.state import RunState
 
 FORMAT = 1
 
@@ -91,19 +90,18 @@ class Manifest(NamedTuple):
     """By the name of a callee: the digests of the parts of its function."""
 
 
-def write_manifest(run: Run, grant: Grant) -> str:
-    """The manifest of ``run`` as JSON."""
-    assert run.journal is not None, "a run without a journal has no manifest"
-    flows = run._linked.reachable
+def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
+    """The manifest of a run as JSON."""
+    flows, given = state.linked.reachable, state.given.input
     numbers = {id(each): number for number, each in enumerate(flows)}
-    secret, public = frozenset[str](), run.input
-    if isinstance(run.input, dict):
-        names, holds = run.secrets.names, run.secrets.holds
+    secret, public = frozenset[str](), given
+    if isinstance(given, dict):
+        names, holds = state.secrets.names, state.secrets.holds
         secret = frozenset(
-            name for name, value in run.input.items() if name in names or holds(value, near=False)
+            name for name, value in given.items() if name in names or holds(value, near=False)
         )
-        public = {name: value for name, value in run.input.items() if name not in secret}
-    context_name, context = _context(run, run.journal)
+        public = {name: value for name, value in given.items() if name not in secret}
+    context_name, context = _context(state, journal)
     manifest = {
         "format": FORMAT,
         "version": _version(),
@@ -112,12 +110,12 @@ def write_manifest(run: Run, grant: Grant) -> str:
         "notebook": this_notebook(),
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
-        "functions": _functions(run.journal, run._linked),
-        "input": _packed(public, run.run_id, "input"),
+        "functions": _functions(journal, state.linked),
+        "input": _packed(public, state.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
         "context_name": context_name,
-        "limits": asdict(run.limits),
+        "limits": asdict(state.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
         "barred": sorted(grant.barred | grant.asked),
@@ -125,13 +123,13 @@ def write_manifest(run: Run, grant: Grant) -> str:
     return encode(manifest)
 
 
-def _context(run: Run, journal: Journal) -> tuple[str, str]:
+def _context(state: RunState, journal: Journal) -> tuple[str, str]:
     """The name of a run's named context, and the digest that names its messages, without secrets,
     in the journal. Raises JournalError."""
-    context = run.context
+    context = state.given.context
     if context is None:
         return "", ""
-    texts = [encode(_packed(message, "", "message")) for message in run._log_to_keep() or ()]
+    texts = [encode(_packed(message, "", "message")) for message in state.log_to_keep() or ()]
     journal.part = keep_parts(journal.store, texts)
     return context.name, journal.part.hex()
 

@@ -12,9 +12,10 @@ from ...engine.linking.link import link
 from ...engine.linking.linked import Linked
 from ...flow.checks.rules import check
 from ...flow.steps import Flow
-from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ..definitions.define import load, load_definition
+from ...text.diagnostics import Diagnostics, refused
+from ..definitions.define import load
 from ..definitions.files import file_opener, in_file
+from ..definitions.loading import load_definition
 from .manifest import Manifest, Text
 
 
@@ -59,7 +60,3 @@ def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
         problems.extend(findings)
     problems.refuse()
     return replace(flow, warnings=tuple(problems)) if flow is not None else None, definition.schemas
-
-
-def refused(code: str, message: str, hint: str | None = None) -> DefinitionError:
-    return DefinitionError(Diagnostic(code, message, hint=hint))

@@ -1,13 +1,13 @@
-"""What names a run, wherever a person names one: magics, Python, the command line (decision RUN1).
+"""The name of a run, wherever a person writes one: in magics, Python, the command line (decision
+RUN1).
 
-Its whole id; else the name of a flow, which means its last run; else a beginning that only its id
-has. A name is never the beginning of another: ``clean`` is not a run of ``clean_all``, and a flow
-that has not run yet has no run, whatever ids begin with its name.
+It is the whole id of a run; else the name of a flow, which means its last run; else a beginning
+that only its id has. A name is never the beginning of another: ``clean`` is not a run of
+``clean_all``, and a flow that has not run yet has no run, whatever ids begin with its name.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,8 +19,8 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name
 from ...text.suggestions import suggest
 from ...values.value import type_name
-from ..runs.live import live
-from ..runs.run import BaseRun, Run
+from ..runs.live import live, started_at
+from ..runs.run import BaseRun
 
 MOST_SHOWN = 5
 """Ids that an error lists."""
@@ -111,9 +111,3 @@ def identify(
 def _to_run(name: str) -> str:
     quoted = name if name.replace("_", "").replace("-", "").isalnum() else repr(name)
     return f"%run_pipeline {quoted}"
-
-
-def started_at(run: Run) -> float:
-    """When a run of this process began, in seconds since 1970."""
-    when = run.progress.when
-    return time.time() - (time.monotonic() - when) if when is not None else time.time()

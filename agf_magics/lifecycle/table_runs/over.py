@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...catalog import Registry, default
+from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...settings.settings import current
@@ -26,9 +27,8 @@ from ...text.suggestions import join_hints, misspelled_names, suggest
 from ...values.tables.rows import ListRows, Rows, ValueRows
 from ...values.tables.tables import IN_MEMORY, open_rows
 from ...values.value import Value
-from ..definitions.define import load_definition
+from ..definitions.loading import load_definition
 from ..input.fields import read_names, settle_fields
-from ..input.options import RunOptions
 
 FIRST = 20
 """The rows after which a person is asked whether the others shall run."""
@@ -179,7 +179,7 @@ def _check_columns(
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
-        cure = join_hints(near, f"--map {name}=COLUMN binds another column")
+        cure = join_hints(near, _separated(names) or f"--map {name}=COLUMN binds another column")
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
         fails = name in certain or (
@@ -204,6 +204,17 @@ def _missing(
         for name, span in read.items()
         if name not in given and (name not in optional or suggest(name, columns) is not None)
     }
+
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _separated(names: Sequence[str]) -> str | None:
+    """The hint for the only column of a file whose names stand between other signs than commas."""
+    if len(names) != 1:
+        return None
+    found = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
+    return found and f"{found} separate its names: write commas, or open the file with pandas"
 
 
 def _mapped_in_vain(

@@ -48,7 +48,7 @@ def complete_body(
         return Offer("")
     text = re.sub(r"(?<![\w.-])[\w.-]++\Z", "", before) + " " + after
     above, everywhere = tuple(reading.above), tuple(reading.everywhere(after))
-    here = Context(spot, above, everywhere, text, tuple(inputs), registry)
+    here = Context(spot, above, everywhere, text, tuple(inputs), registry, tuple(names.functions))
     paths = names.paths
     if paths.where(spot) and (
         path := next_parts(paths.written, spot.text, partial(paths.known, here))

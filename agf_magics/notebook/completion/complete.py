@@ -26,7 +26,7 @@ from ...lifecycle.runs.live import live
 from ...pictures.layout.arrange import DIRECTIONS
 from ...pictures.plain import line as one_line
 from ...settings.folders import this_notebook
-from ...settings.words import WORDS as WORKER_WORDS
+from ...settings.worker_words import WORDS as WORKER_WORDS
 from ...workers.on import can_run
 from ..display.run_list import STATUSES, TIMES
 from ..magics.explain import entries

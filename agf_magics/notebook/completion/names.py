@@ -31,6 +31,8 @@ class Context(NamedTuple):
     """The text without the word at the cursor."""
     inputs: tuple[str, ...]
     registry: Registry
+    functions: tuple[str, ...] = ()
+    """The functions of its expressions."""
 
     def keys_of(self, *path: str) -> list[str]:
         """The keys of all mappings whose path ends with ``path``."""
@@ -71,6 +73,8 @@ class Names(NamedTuple):
     paths: Paths
     alone: Mapping[str, tuple[str, ...]] = {}
     """For a key: words of the language that it takes instead of a name."""
+    functions: Iterable[str] = ()
+    """The functions of its expressions."""
 
 
 def offered(names: Names, here: Context) -> dict[str, str]:
@@ -203,7 +207,7 @@ def _read(here: Context, lead: str) -> Iterable[str]:
     stores = _stores(here)
     yield from ("ctx", "pipe", *_bound(here), *stores)
     if not _is_template(here.spot):
-        yield from (f"{name}(" for name in FUNCTIONS)
+        yield from (f"{name}(" for name in here.functions)
         yield from ("and", "or", "not", "true", "false", "null")
         yield from re.findall(r"(?<!\w)(\w++)\s*+->", here.spot.text)
     yield from (f"ctx.{name}" for name in (*stores, *here.inputs))
@@ -298,6 +302,7 @@ NAMES: Mapping[str, Names] = {
         keys={"args": ("argument",)},
         alone={"args": ("!expr ",), "command": ("!expr ",)},
         paths=Paths(EXPRESSION, _read, _is_read),
+        functions=FUNCTIONS,
     ),
     "policy": Names(
         values={

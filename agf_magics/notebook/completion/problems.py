@@ -17,7 +17,7 @@ from typing import Any
 from ...catalog import Registry
 from ...commands.line import ParsedLine, read
 from ...commands.magics import COMMANDS
-from ...lifecycle.definitions.define import find_problems
+from ...lifecycle.definitions.checking import find_problems
 from ...pictures.plain import line, plain
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, Diagnostics

@@ -19,9 +19,9 @@ from typing import Any
 from IPython import get_ipython
 
 from ...catalog import default
+from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.questions import question_mark
-from ...lifecycle.input.options import RunOptions
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
@@ -33,9 +33,9 @@ from ..config import has_notices
 from ..output.output import Bundle, accompany
 from ..output.pending_questions import PendingQuestion
 from .calls import MOST_WHY
+from .open_call import open_call
 from .open_views import Answers, open_explorer
-from .opening import open_call
-from .protocol import AnyRun, Json, Refused, Requests
+from .request_types import AnyRun, Json, Refused, Requests
 
 COUNTERS, LONG = 0.25, 10.0
 """Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is

@@ -7,11 +7,13 @@ from typing import Any
 
 from ...catalog import Context
 from ...commands.line import ParsedLine, check_known
-from ...commands.values import count, near_file, write_file
+from ...commands.output_files import write_file
+from ...commands.values import count, near_file
 from ...commands.words import Token, line_error
 from ...languages.plan import Log, Reading, as_log
 from ...languages.plan.log.lines import format_lines, parse_lines
-from ...lifecycle.definitions.define import source_of
+from ...lifecycle.definitions.definition_source import source_of
+from ...lifecycle.runs.run import state_of
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
 from ..display.context_slider import moment_json, static
@@ -61,7 +63,9 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
-        found = (last.context if last is not None else None) or next(iter(contexts.values()), None)
+        found = (state_of(last).given.context if last is not None else None) or next(
+            iter(contexts.values()), None
+        )
         if found is None:
             hint = "run a plan, or write %context NAME --load FILE"
             raise line_error(

@@ -1,4 +1,6 @@
-"""Magics for the journal: runs are listed, resumed, compared, written to a file and deleted."""
+"""The magics for the runs of this process and of the journal: listed, resumed, repeated, compared,
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -12,32 +14,26 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
 from ...commands.line import ParsedLine
-from ...commands.values import (
-    amount,
-    at,
-    inputs,
-    new_name,
-    value,
-    warn_about_names,
-    workers_of,
-    write_by,
-)
+from ...commands.output_files import write_by
+from ...commands.values import amount, at, inputs, new_name, value, warn_about_names, workers_of
 from ...commands.words import Token, line_error
+from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
 from ...languages.over import OVER
-from ...lifecycle.input.options import RunOptions
-from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past import named_run, past_run, past_runs
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.rerun import failed_step, rerun_from
 from ...lifecycle.past.resume import resume_run
 from ...lifecycle.runs import live
 from ...lifecycle.runs import run as run_module
 from ...lifecycle.storage.run_names import identify, named_runs
-from ...pictures.plain import counted, line
+from ...pictures.amounts import counted
+from ...pictures.plain import line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError
 from ..display.findings import print_findings
-from ..explorer.opening import ARGUMENTS, open_call
+from ..display.run_list import list_runs
+from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
 
 MOST_NAMED = 3
@@ -46,10 +42,28 @@ MOST_NAMED = 3
 
 @magics_class
 class HistoryMagics(NotebookMagics):
-    """``%resume``, ``%rerun`` and ``%step``."""
+    """``%runs``, ``%resume``, ``%rerun`` and ``%step``."""
 
     # IPython's `%rerun` runs lines of the input again: `-l 3`, `-g text`, `2-5 7`, `~1/3`.
     replaced = MappingProxyType({"rerun": re.compile(r"-[lg]\b.*|[\d~/][\d~/\s-]*+")})
+
+    @line_magic
+    @takes(magics.RUNS)
+    def runs(self, parsed: ParsedLine) -> Any:
+        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
+        if unwanted is not None:
+            cancel_run(live_run(unwanted))
+        if "--wait" in parsed:
+            for run in [live_run(word)] if word is not None else live.live:
+                if run.background:
+                    self.notebook.wait(run)
+        delete_runs(parsed)
+        if word is not None:
+            return show_run(parsed, word)
+        check_run_given(parsed)
+        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
+            list_runs(parsed, self.notebook.ipython)
+        return None
 
     @line_magic
     @needs_local_scope
@@ -212,15 +226,15 @@ def _past(word: Token) -> PastRun:
 def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
-    elif run._fired:
-        print(f"cancelling {counted(run._fired, 'fired call')} of {run.run_id}")
+    elif fired := run_module.state_of(run).fired:
+        print(f"cancelling {counted(fired, 'fired call')} of {run.run_id}")
     else:
         print(f"{run.run_id} has ended: {run.status}")
     run.cancel("%runs --cancel")
 
 
 def _named(word: Token) -> run_module.Run | PastRun:
-    named: run_module.Run | PastRun = at(word, lambda: past_run.find_named(word.text))
+    named: run_module.Run | PastRun = at(word, lambda: named_run.find_named(word.text))
     return named
 
 

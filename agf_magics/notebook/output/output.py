@@ -10,7 +10,7 @@ from typing import Any
 from IPython.display import DisplayHandle, display
 
 from ...compat.browser import IN_BROWSER
-from ...lifecycle.runs.run import Run
+from ...lifecycle.runs.run import Run, state_of
 from ...pictures.plain import untypeset
 from .place import Place
 
@@ -113,8 +113,9 @@ def accompany(
         close()
         return None
     if IN_BROWSER:
-        assert run._job is not None
-        return run._job.every(seconds, tick, close)
+        job = state_of(run).job
+        assert job is not None
+        return job.every(seconds, tick, close)
 
     def show() -> None:
         while not run.wait(seconds).done:

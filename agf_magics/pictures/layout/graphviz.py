@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from ...compat.imports import installed_only
 from ...text.diagnostics import AgfError, Diagnostic
-from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, first_line, positions
+from ...text.raised import first_line
+from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, positions
 
 MOST_SECONDS = 10.0
 """Seconds that the system's dot may take for a layout; a picture needs less than one."""

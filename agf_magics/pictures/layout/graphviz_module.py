@@ -1,10 +1,10 @@
 """Graphviz as a WebAssembly module: a text in the language of dot becomes JSON with positions.
 
-Compiling the module takes about a second, so the machine code is stored in the user's cache folder.
-Machine code is as powerful as a program: a stored file is used only if it has the signature of the
-user's key, which is outside every project, and otherwise it is compiled and stored again. Each
-layout runs in an instance of its own (1 ms), which can neither read files nor open connections, and
-ends after a fixed amount of work, which is the same on every machine.
+Compiling the module takes about a second, so its machine code is kept in a file (cached_files.py).
+Machine code is as powerful as a program: a kept file is used only if it has the signature of the
+user's key, which is outside every project, and otherwise it is compiled and kept again. Each layout
+runs in an instance of its own (1 ms), which can neither read files nor open connections, and ends
+after a fixed amount of work, which is the same on every machine.
 """
 
 from __future__ import annotations
@@ -12,21 +12,18 @@ from __future__ import annotations
 import atexit
 import contextlib
 import hashlib
-import os
 import platform
-import stat
-import sys
-import tempfile
 import threading
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from ...compat.browser import IN_BROWSER
 from ...compat.imports import installed_only
 from ...journal.codec.signatures import is_signed, sign, user_key
+from ...text.raised import first_line
+from .cached_files import cache_folder, read_cached, write_cached
 from .graphviz_page import LONGEST_IN_PAGE, render
 
 MOST_WORK = 10_000_000_000
@@ -44,10 +41,6 @@ so another module does not see a definition, and draws nothing, before somebody 
 
 SIGNATURE = 32
 """Bytes of the signature at the beginning of a stored file."""
-
-
-MOST_STORED = 64 * 2**20
-"""Bytes of a stored file that is read. The machine code of today has 3 MB."""
 
 
 _compiling = threading.Lock()
@@ -147,7 +140,7 @@ def _compiled() -> tuple[Any, Any]:
     with contextlib.suppress(
         OSError, RuntimeError, wasmtime.WasmtimeError
     ):  # RuntimeError: there is no home
-        stored = _stored(cache_folder() / name)
+        stored = read_cached(cache_folder() / name)
         if is_signed(key, stored[:SIGNATURE], build, stored[SIGNATURE:]):
             return engine, wasmtime.Module.deserialize(engine, stored[SIGNATURE:])
     module = wasmtime.Module(engine, source)
@@ -156,47 +149,8 @@ def _compiled() -> tuple[Any, Any]:
         with contextlib.suppress(
             OSError, RuntimeError
         ):  # a full disk: the next process compiles again
-            _store(cache_folder() / name, sign(key, build, code) + code)
+            write_cached(cache_folder() / name, sign(key, build, code) + code)
     return engine, module
 
 
 atexit.register(_compiled.cache_clear)  # while the library that the module needs is still loaded
-
-
-def cache_folder() -> Path:
-    """The folder of this user's stored machine code."""
-    if sys.platform == "win32":
-        return (
-            Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-            / "agf-magics"
-            / "cache"
-        )
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "agf-magics"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
-
-
-def _stored(file: Path) -> bytes:
-    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A
-    pipe would wait."""
-    found = file.stat()
-    return (
-        file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
-    )
-
-
-def _store(file: Path, data: bytes) -> None:
-    """Write a file that only this user can read, all of it or nothing."""
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    number, made = tempfile.mkstemp(dir=file.parent)  # mode 0600
-    try:
-        with os.fdopen(number, "wb") as out:
-            out.write(data)
-        os.replace(made, file)
-    except BaseException:
-        os.unlink(made)
-        raise
-
-
-def first_line(error: object) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

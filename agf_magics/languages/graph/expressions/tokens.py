@@ -13,7 +13,7 @@ from typing import Any
 
 from ....text.names import same_name
 from ...scan import MISSING
-from .operations import find
+from .lookup import find
 
 LONGEST = 10_000
 """Characters of an expression; a text around placeholders may be longer."""

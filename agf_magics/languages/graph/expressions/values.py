@@ -6,7 +6,7 @@ any other text each placeholder is replaced (decision Y10). Braces that do not b
 are text: that is the seed's rule. So are doubled braces (decision Y13).
 
 Each node computes its value from the state with `of`, which raises one of the CANNOT of
-operations.py for what cannot be computed.
+operators.py for what cannot be computed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ....flow.expressions import Computed
 from ....flow.protocols import Ref
 from ....text.source import Text
 from ...scan import MISSING, Refusal, Scanner, parse_at
-from .operations import CANNOT, combine, find, format_value, value_failed
+from .lookup import find
+from .operators import combine
 from .tokens import (
     KEY_NAME,
     LONGEST,
@@ -34,6 +35,8 @@ from .tokens import (
     parse_literal,
     quoted_end,
 )
+from .value_errors import CANNOT, value_failed
+from .written_text import format_value
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
 _LEFT = re.compile(r"state\.([a-zA-Z_][\w.]*)\s*([+\-*/])")

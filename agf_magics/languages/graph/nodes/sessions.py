@@ -21,15 +21,25 @@ from ....text.source import Span
 from ....text.yaml.nodes import Fields, shorten
 from ....values.value import Value
 from ...documents import named, said
-from ..expressions.operations import format_value
 from ..expressions.reading import ROOT, Reader
 from ..expressions.values import resolve_node_variables
+from ..expressions.written_text import format_value
 from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import Prompts, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
-from .building import Built, Given, Here, Written, at, check_slots, common, on_error, state_key
-from .calls import Values, Wanted, check_required, question_args, read_message, state_ref
+from .builder_contract import Built, Given, Here, Written
+from .call_arguments import (
+    Values,
+    Wanted,
+    check_required,
+    check_slots,
+    question_args,
+    read_message,
+    state_ref,
+)
+from .on_error import on_error
+from .step_fields import at, common, state_key
 
 CALLED = Ref(("called",))
 """The place of the result of a call, outside the state."""

@@ -13,12 +13,13 @@ from ....flow.steps import Invoke
 from ....text.yaml.nodes import Scalar
 from ....values.value import Value
 from ...documents import named
-from ..expressions.operations import format_value
 from ..expressions.reading import Reader
 from ..expressions.values import Expression
+from ..expressions.written_text import format_value
 from ..state import Failed, State
-from .building import Built, Given, Here, Written, common
-from .calls import complete, whole
+from .builder_contract import Built, Given, Here, Written
+from .call_arguments import complete, whole
+from .step_fields import common
 
 
 def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:

@@ -15,15 +15,16 @@ from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....flow.notes import warn_of_null
+from ....flow.null_warnings import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import TEXT
 from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
 from ....values.times import is_missing, iso_text
 from ....values.value import Value, is_json
-from ..expressions.operations import check_length, describe
 from ..expressions.reading import LEAVE_OUT, PEER_KEY, Reader, peer_key
+from ..expressions.value_errors import describe
+from ..expressions.written_text import check_length
 from .jinja_process import RENDERER, Killed, NoProcess
 from .slots import Slot
 

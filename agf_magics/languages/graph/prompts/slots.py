@@ -15,8 +15,10 @@ from ....text.source import Span, Text
 from ....text.suggestions import suggest
 from ....values.value import Value
 from ...scan import MISSING
-from ..expressions.operations import CANNOT, describe, find, format_value, value_failed
+from ..expressions.lookup import find
 from ..expressions.reading import Reader
+from ..expressions.value_errors import CANNOT, describe, value_failed
+from ..expressions.written_text import format_value
 
 _SLOT = re.compile(r"(?<!\{)\{\s*([A-Za-z_]\w*(?:\.\w+)*)\s*\}(?!\})")
 

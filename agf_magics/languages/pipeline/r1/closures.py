@@ -13,27 +13,14 @@ from collections.abc import Callable
 from itertools import compress
 from typing import Any
 
-from ....flow.notes import warn_of_null
 from ....flow.protocols import Frame
-from ....flow.sessions.found_json import NoJson, find_json
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import ATOMS
 from ....text.source import Text
-from ....text.yaml.nodes import shorten
 from ....values.extent import REMEMBERED, extents
-from ....values.json_text import TooLong, write_json
-from ....values.times import iso_text
 from ....values.value import Value, equal_within, is_true, type_name
-from ...scan import MISSING, descend
-from .failures import (
-    Failure,
-    element_needed,
-    list_needed,
-    no_float,
-    not_a_number,
-    two_needed,
-    unreadable,
-)
+from .account import SHORT, charge, spend, with_account
+from .failures import Failure, element_needed, list_needed, no_float, not_a_number
 from .nodes import (
     Arithmetic,
     Call,
@@ -49,34 +36,19 @@ from .nodes import (
     Not,
     Path,
 )
+from .operands import two_needed, unreadable
+from .row import Env, Run
 
-LONGEST = 10_000_000
-"""The maximum length of a text or a list that ``+`` or ``join`` makes, and of parts for which ``==``
-is charged."""
 LARGEST = 10**1_000
 """The maximum product of two numbers; all else makes a number only a little longer."""
-MOST_WORK = 10_000_000
-"""The maximum cost of one outermost combinator: evaluated tokens, and parts of long results inside
-lambdas."""
 SMALL = 10**15
 """A product below it is not checked."""
-LONGEST_WRITTEN = 1_000_000
-"""The most characters of a value as text, in a prompt and by ``text``."""
-SHORT = 256
-"""Inside lambdas a text, a list or a comparison up to this size costs nothing extra."""
-
-Env = dict[Any, Value]
-"""A frame; inside lambdas a copy that also has the parameters, by level, and the account."""
-Run = Callable[[Env], Value]
-"""A node's closure."""
 Step = Callable[[Value, Value, Env], Value]
 """An operator with its place: the value for two operands."""
 
-ACCOUNT = object()
 NOTHING: dict[Any, Value] = {}
 """The names of a value that is not an object."""
 NUMBERS = frozenset({int, float})
-TEXTS = frozenset({str})
 
 
 _NAME = re.compile("[A-Za-z0-9_]+")
@@ -315,7 +287,7 @@ def _step(op: str, at: int, *names: str) -> Step:
         if kind is not type(right) or kind not in types:
             raise two_needed(op, needs, left, right, at)
         if op == "+":
-            _charge(len(left) + len(right), at, 1, env)
+            charge(len(left) + len(right), at, 1, env)
         value = compute(left, right)  # never in place: a list may belong to the frame
         if kind is list and len(value) > REMEMBERED and (counts := extents.get()) is not None:
             counts.joined(value, left, right)
@@ -336,7 +308,7 @@ def _compare(node: Compare) -> Run:
             return (first is second or first == second) is equal  # NaN equals itself
         while (same := equal_within(first, second, room)) is None:
             room *= 2
-            _charge(room, at, 2, env)
+            charge(room, at, 2, env)
         return same is equal
 
     return equality
@@ -344,180 +316,67 @@ def _compare(node: Compare) -> Run:
 
 # ---- functions ---------------------------------------------------------------------------------
 
+_TYPES: dict[str, frozenset[type]] = {
+    "list": frozenset({list}),
+    "number": frozenset({int, float}),
+    "text": frozenset({str}),
+}
+"""By the kind of an argument or of its elements."""
 
-def _list(node: Node, name: str, at: int) -> Callable[[Env], list[Value]]:
-    run = closure(node)
 
-    def listed(env: Env) -> list[Value]:
+def _argument(node: Each | Call | Get, index: int, argument: Node) -> Run:
+    """What finds an argument of a function, and refuses a value of another kind than its row says."""
+    run, wanted = closure(argument), node.function.arguments[index]
+    if wanted.kind not in _TYPES:
+        return run
+    at, name = node.at, node.name
+    (kind,) = _TYPES[wanted.kind]
+
+    def checked(env: Env) -> Value:
         value = run(env)
-        if type(value) is not list:
-            raise list_needed(name, value, at)
+        if type(value) is not kind:
+            if kind is list:
+                raise list_needed(name, value, at)
+            message = f"{node.function.needs(index)}, not {type_name(value)}"
+            raise Failure("r1.type", message, at, len(name))
         return value
 
-    return listed
+    if not wanted.of:
+        return checked
+    types, needs = _TYPES[wanted.of], f"{wanted.of}s"
+
+    def elements_checked(env: Env) -> Value:
+        items = checked(env)
+        if not types.issuperset(map(type, items)):
+            raise element_needed(name, needs, items, types, at)
+        return items
+
+    return elements_checked
 
 
 def _each(node: Each) -> Run:
-    name, level, at, width, weight = (node.name, node.level, node.at, len(node.name), node.weight)
-    base, body = _list(node.base, name, at), closure(node.body)
-    test = _truth(node.body, body)
-
-    # In each, the element becomes the parameter.
-    loops: dict[str, Callable[[Env, list[Value]], Value]] = {
-        "map": lambda env, items: [body(env) for env[level] in items],
-        "filter": lambda env, items: [env[level] for env[level] in items if test(env)],
-        "find": lambda env, items: next((env[level] for env[level] in items if test(env)), None),
-        "any": lambda env, items: any(test(env) for env[level] in items),
-        "all": lambda env, items: all(test(env) for env[level] in items),
-    }
-    loop = loops[name]
+    at, width, weight = node.at, len(node.name), node.weight
+    base, body = _argument(node, 0, node.base), closure(node.body)
+    loop = node.function.meaning(node.level, body, _truth(node.body, body))
 
     def each(env: Env) -> Value:
         items = base(env)
-        if ACCOUNT not in env:  # the outermost loop
-            env = {**env, ACCOUNT: [MOST_WORK]}
-        _spend(len(items) * weight, at, width, env)
+        env = with_account(env)
+        spend(len(items) * weight, at, width, env)
         return loop(env, items)
 
     return each
 
 
-def _count(node: Call) -> Run:
-    base = _list(node.args[0], node.name, node.at)
-    return lambda env: len(base(env))
-
-
-def _sum(node: Call) -> Run:
-    base, at = _list(node.args[0], node.name, node.at), node.at
-
-    def total(env: Env) -> Value:
-        items = base(env)
-        _charge(len(items), at, 3, env)
-        if not NUMBERS.issuperset(map(type, items)):
-            raise element_needed("sum", "numbers", items, NUMBERS, at)
-        try:
-            found = sum(items)
-        except OverflowError:
-            raise no_float(at, 3) from None
-        if found != found:
-            place = next((place for place, value in enumerate(items) if value != value), None)
-            if place is not None:  # else infinities have left no number
-                raise not_a_number("sum", [f"element {place}"], at)
-        return found
-
-    return total
-
-
-def _join(node: Call) -> Run:
-    base, at = _list(node.args[0], node.name, node.at), node.at
-    between = closure(node.args[1])
-
-    def joined(env: Env) -> Value:
-        items, separator = base(env), between(env)
-        if type(separator) is not str:
-            message = f"the separator of join is a text, not {type_name(separator)}"
-            raise Failure("r1.type", message, at, 4)
-        if not TEXTS.issuperset(map(type, items)):
-            raise element_needed("join", "texts", items, TEXTS, at)
-        _charge(sum(map(len, items)) + len(separator) * len(items), at, 4, env)
-        return separator.join(items)
-
-    return joined
-
-
-def _parse_json(node: Call) -> Run:
-    written, at, width = closure(node.args[0]), node.at, len(node.name)
-
-    def parsed(env: Env) -> Value:
-        text = written(env)
-        if type(text) is not str:
-            message = f"parse_json needs a text, not {type_name(text)}"
-            raise Failure("r1.type", message, at, width)
-        _charge(len(text), at, width, env)
-        try:
-            return find_json(text)
-        except NoJson as error:
-            message = f"{error} in the text {shorten(text)!r}"
-            hint = "ask the agent for JSON in its prompt, or give its step a schema"
-            raise Failure("r1.no-json", message, at, width, hint) from None
-
-    return parsed
-
-
-def _text(node: Call) -> Run:
-    written, at, read = closure(node.args[0]), node.at, node.args[0]
-    name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
-
-    def text(env: Env) -> str:
-        value = written(env)
-        try:
-            found = text_form(value, name)
-        except ValueError as problem:
-            message, hint = f"the value {problem}", "turn it into text in a tool first"
-            raise Failure("r1.type", message, at, 4, hint) from None
-        _charge(len(found), at, 4, env)
-        return found
-
-    return text
-
-
-def text_form(value: Value, name: str = "the value") -> str:
-    """What a value is in a text: a text as it is, a date in ISO 8601, all else as compact JSON.
-    ``name``: what a warning calls it. Raises ValueError."""
-    if type(value) is str:
-        return value
-    if (text := iso_text(value)) is not None:
-        return text
-    try:
-        written = write_json(value, LONGEST_WRITTEN)
-    except TypeError as error:
-        raise ValueError(f"has {error} in it, which has no text form") from None
-    except TooLong:
-        raise
-    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
-        raise ValueError("is too large to be written as text") from None
-    if written.has_nulls:
-        warn_of_null(name, value)
-    return written.text
+def _call(node: Call) -> Run:
+    arguments = [_argument(node, index, argument) for index, argument in enumerate(node.args)]
+    return node.function.meaning(node, *arguments)
 
 
 def _get(node: Get) -> Run:
-    base, keys = closure(node.base), node.key.split(".")
-    default = closure(node.default or Lit(node.at, None))
+    default = node.default or Lit(node.at, None)
+    return node.function.meaning(node, _argument(node, 0, node.base), _argument(node, 2, default))
 
-    def get(env: Env) -> Value:
-        value, otherwise = (base(env), default(env))  # it may fail even when it is not needed
-        value = descend(value, keys)
-        return otherwise if value is MISSING else value
-
-    return get
-
-
-def _charge(size: int, at: int, width: int, env: Env) -> None:
-    """Refuse a result that is too large; inside lambdas charge a long one."""
-    if size > LONGEST:
-        message = f"the result would have {size:,} parts; {LONGEST:,} are allowed"
-        raise Failure("r1.too-large", message, at, width)
-    if size > SHORT and ACCOUNT in env:
-        _spend(size, at, width, env)
-
-
-def _spend(work: int, at: int, width: int, env: Env) -> None:
-    account = env[ACCOUNT]
-    account[0] -= work
-    if account[0] < 0:
-        message = f"an expression may do {MOST_WORK:,} evaluations, and this one needs more"
-        hint = "filter the lists first, or compute it in a tool"
-        raise Failure("r1.too-large", message, at, width, hint)
-
-
-CALLS: dict[str, Callable[[Call], Run]] = {
-    "count": _count,
-    "sum": _sum,
-    "join": _join,
-    "parse_json": _parse_json,
-    "text": _text,
-}
 
 _CLOSURES: dict[type, Callable[[Any], Run]] = {
     Lit: _literal,
@@ -530,6 +389,6 @@ _CLOSURES: dict[type, Callable[[Any], Run]] = {
     Compare: _compare,
     Arithmetic: _arithmetic,
     Each: _each,
-    Call: lambda node: CALLS[node.name](node),
+    Call: _call,
     Get: _get,
 }

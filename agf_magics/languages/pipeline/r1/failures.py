@@ -1,15 +1,11 @@
-"""What an evaluation says when there is no value: codes, messages, hints and the place of each."""
+"""What an evaluation says when there is no value: codes, messages and the place of each."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ....text.length import ATOMS
-from ....text.suggestions import join_hints, suggest
 from ....values.value import Value, type_name
-from .hints import FUNCTIONS, USE_A_TOOL, method_hint
-from .nodes import STORES, Path, spelling
 
 
 class Failure(Exception):
@@ -26,36 +22,12 @@ class Failure(Exception):
         self.is_unknown_name = False
 
 
-def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failure:
-    """The error for operands of which at least one has a wrong type."""
-    message = f"{op!r} needs {needs}, not {type_name(left)} and {type_name(right)}"
-    return Failure("r1.type", message, at, len(op), _about(op, {type(left), type(right)}))
-
-
 def not_a_number(op: str, names: Sequence[str], at: int) -> Failure:
     """The error for NaN as an operand (decision A1′). ``names``: those of the operands that are NaN;
     empty for one that is computed."""
     hint = "NaN stands for a missing number: let a tool drop or replace it"
     what = next(filter(None, names), "a value")
     return Failure("r1.not-a-number", f"{op!r} needs numbers, and {what} is NaN", at, len(op), hint)
-
-
-def _about(op: str, kinds: set[type]) -> str | None:
-    if kinds in ({str, int}, {str, float}):
-        return FUNCTIONS["str" if op == "+" else "number"]
-    return next((hint for kind, hint in _OPERANDS.items() if kind in kinds), None)
-
-
-_OPERANDS = {
-    type(None): "get(base, 'a.b', default) gives a default for a missing field; x or default "
-    "replaces null",
-    bool: "true and false are not numbers; write: condition and 1 or 0",
-    list: "for each element write: map(list, x -> x * 2); their sum is sum(list), their number "
-    "count(list), and [x] + list has one element more",
-    dict: "name a field of the object: a.b",
-    str: f"texts can only be joined with + and compared; {USE_A_TOOL}",
-}
-"""What to write for an operand of a wrong type."""
 
 
 def list_needed(name: str, value: Value, at: int) -> Failure:
@@ -80,47 +52,3 @@ def element_needed(
 def no_float(at: int, width: int) -> Failure:
     message = "the numbers are larger than a float can be"
     return Failure("r1.too-large", message, at, width)
-
-
-def unreadable(path: Path, env: dict[Any, Value]) -> Failure:
-    """The error for a path that cannot be read: at its first name that is not there."""
-    value, index = env, 0
-    while type(value) is dict and path.read[index] in value:
-        value, index = value[path.read[index]], index + 1
-    part = max(0, index - (len(path.read) - len(path.parts)))  # of the path as written
-    if type(value) is dict:
-        code, message, hint = _missing(path.parts, part, value, env)
-    else:
-        code, message, hint = _not_an_object(path.parts, part, value)
-    if part == 0 and path.hidden:
-        hint = path.hidden
-    failure = Failure(code, message, path.at, path.end - path.at, hint, part)
-    failure.is_unknown_name = index < 2 and path.read[: len(STORES)] == STORES
-    return failure
-
-
-def _missing(
-    parts: tuple[str, ...], part: int, value: dict[Any, Value], env: dict[Any, Value]
-) -> tuple[str, str, str | None]:
-    name, keys = parts[part], [key for key in value if isinstance(key, str) and key]
-    if part == 0:
-        keys = list(dict.fromkeys([*keys, *(key for key in env if isinstance(key, str))]))
-        hint = spelling(name) or suggest(name, keys, "names")
-        return "r1.missing-path", f"there is no {name!r} here", hint
-    base, rest = ".".join(parts[:part]), ".".join(parts[part:])
-    near = suggest(name, keys, "its fields")
-    default = f"get({base}, {rest!r}, default) gives a default for a missing field"
-    return "r1.missing-path", f"{base!r} has no {name!r}", join_hints(near, default)
-
-
-def _not_an_object(parts: tuple[str, ...], part: int, value: Value) -> tuple[str, str, str]:
-    base, rest, name = (".".join(parts[:part]) or parts[0], ".".join(parts[part:]), parts[part])
-    if type(value) is list:
-        each = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
-        hint = method_hint(base, name) or each
-    elif type(value) in ATOMS:
-        hint = f"get({base}, {rest!r}, default) gives a default for a missing field"
-    else:
-        hint = "expressions pass an opaque value on but do not look inside; a tool can"
-    message = f"{base!r} is {type_name(value)}, not an object: it has no {name!r}"
-    return "r1.not-an-object", message, hint

@@ -7,18 +7,21 @@ author's own words.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from ....text.suggestions import suggest
-from .nodes import COMBINATORS, EACH, FORMS, concatenation
+from .functions import EACH_NAMES, FUNCTIONS
+from .nodes import concatenation
+from .row import Function
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""
 
 CLOSING = {"(": ")", "[": "]", "{": "}"}
 
-_GET = "write: get(base, 'a.b', default)"
+_GET = f"write: {FUNCTIONS['get'].form}"
 _QUOTES = "texts are quoted with ' or \""
 _NAME = "a name is written as it is: ctx.name"
 _LAMBDA = "a lambda is written: x -> expression"
@@ -47,7 +50,8 @@ _OPERATORS = {
     "`": _QUOTES,
     **dict.fromkeys("‘’“”", _QUOTES),
     "is": "to compare write: ==",
-    "lambda": f"a lambda is written: {FORMS['map']}",
+    "is not": "to compare write: !=",
+    "lambda": f"a lambda is written: {FUNCTIONS['map'].form}",
     "mod": f"there is no remainder; {USE_A_TOOL}",
     "div": "write: /",
     "xor": "write: a != b",
@@ -64,15 +68,12 @@ _CHOICES = {
 _CAPITALS = ("AND", "And", "OR", "Or", "NOT", "Not")
 _WORDS = {*filter(str.isalpha, _OPERATORS), "if", "then", "else", "for", "in", *_CAPITALS}
 
-FUNCTIONS = {
-    "len": "write: count(list)",
-    "length": "write: count(list)",
-    "size": "write: count(list)",
+ELSEWHERE = {
+    **{name: f"write: {row.form}" for row in FUNCTIONS.values() for name in row.foreign},
     "reduce": "write: sum(list), join(list, separator), or a fold step",
     "some": "write: any(list, x -> condition)",
     "every": "write: all(list, x -> condition)",
     "concat": "write: a + b",
-    "default": "write: get(base, 'a.b', default)",
     "if": "write: condition and 'yes' or 'no'",
     "not": "write: not x",
     "print": "write the expression alone: its value is the step's result, and the run shows it",
@@ -87,12 +88,9 @@ FUNCTIONS = {
         "give the agent's step a schema with one",
     ),
     "range": "write the list: [0, 1, 2]; of a length that varies, let a tool return it",
-    "str": "write: text(value)",
     "json": "write: parse_json(text), or text(value)",
 }
 """Functions of other languages; what to write here."""
-
-_ELEMENT = ("count", "sum", "length", "size", "len")
 
 
 class Finding(NamedTuple):
@@ -105,18 +103,17 @@ class Finding(NamedTuple):
     end: int
 
 
-def unknown_function(name: str) -> tuple[str, str]:
-    """The message and the hint for ``name(``."""
+def unknown_function(name: str, functions: Mapping[str, Function]) -> tuple[str, str]:
+    """The message and the hint for ``name(``, which none of ``functions`` has."""
     base, dot, method = (part.strip() for part in name.rpartition("."))
-    known = f"functions are {', '.join(COMBINATORS)}"
+    known = f"functions are {', '.join(functions)}"
     if dot:
-        return f"values have no methods: there is no {name!r}", method_hint(
-            base, method
-        ) or f"{USE_A_TOOL}; {known}"
+        message = f"values have no methods: there is no {name!r}"
+        return message, method_hint(base, method) or f"{USE_A_TOOL}; {known}"
     message = f"there is no function {name!r}"
-    if name in FUNCTIONS:
-        return message, FUNCTIONS[name]
-    near = suggest(name, COMBINATORS)
+    if name in ELSEWHERE:
+        return message, ELSEWHERE[name]
+    near = suggest(name, functions)
     return (
         message,
         f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: "
@@ -126,24 +123,20 @@ def unknown_function(name: str) -> tuple[str, str]:
 
 def method_hint(base: str, method: str) -> str | None:
     """The hint for a function that is written as a method or a field."""
-    name = "count" if method in _ELEMENT and method != "sum" else method
-    return (
-        f"write: {FORMS[name].replace('list', base).replace('base', base)}"
-        if name in FORMS
-        else None
-    )
+    names = (row for row in FUNCTIONS.values() if method in (row.name, *row.foreign))
+    return next((f"write: {row.form_of(base)}" for row in names), None)
 
 
-def lambda_expected(name: str, first: str, found: str, after: str) -> tuple[str, str]:
-    """The message and the hint where the second argument of ``name`` must be a lambda. ``first``:
+def lambda_expected(function: Function, first: str, found: str, after: str) -> tuple[str, str]:
+    """The message and the hint where the second argument of ``function`` must be a lambda. ``first``:
     the text of its first argument; ``found``, ``after``: the tokens at the second."""
     what = f", not {found!r}" if found else ""
     tool = (
         f"; a tool is called by a step: for_each with do: {{tool: {{name: {found}, args: {{…}}}}}}"
     )
     return (
-        f"the second argument of {name}() is a lambda with one parameter{what}",
-        f"write: {FORMS[name].replace('list', first)}" + tool * (after == ")"),
+        f"the second argument of {function.name}() is a lambda with one parameter{what}",
+        f"write: {function.form_of(first)}" + tool * (after == ")"),
     )
 
 
@@ -168,7 +161,7 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     code, message, hint = _unexpected(tokens, index, source) or (
         "r1.syntax",
         f"expected {wanted}, found {text!r}",
-        _shape(text, before[1]),
+        _number(glued) or _shape(text, before[1]),
     )
     return Finding(code, message, hint, at, at + len(text))
 
@@ -207,26 +200,31 @@ def _unexpected(
     if text == "for":
         return "r1.operator", absent, _comprehension(tokens, index, source)
     if text == "in":
-        item, found = before, tokens[index + 1][1]
-        return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
+        return "r1.operator", absent, f"write: {_contained(tokens, index, index, source)}"
+    if text == "not" and tokens[index + 1][1] == "in":
+        hint = f"write: not {_contained(tokens, index, index + 1, source)}"
+        return "r1.syntax", "'not' stands before what it negates", hint
+    if text == "is" and tokens[index + 1][1] == "not":
+        return "r1.operator", "there is no 'is not'", _OPERATORS["is not"]
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
         return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
-    if text == "[" and before not in FORMS:
+    if text == "[" and before not in FUNCTIONS:
         return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":
         store = (
             f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
         )
-        return "r1.syntax", f"{before!r} is a function", f"write: {FORMS[before]}; {store}"
+        return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
     if text == "->" and (items := _items_before(tokens, index, source)):
         hint = f"write: [{items}], {before} -> expression"
         return "r1.unclosed", "the list before this lambda is never closed", hint
     if text == "->":
-        form = f"write: {FORMS['map']}"
-        return "r1.lambda", f"a lambda can only be the second argument of {', '.join(EACH)}", form
+        form = f"write: {FUNCTIONS['map'].form}"
+        message = f"a lambda can only be the second argument of {', '.join(EACH_NAMES)}"
+        return "r1.lambda", message, form
     if text == ".":
         name = re.match(r"\w*", source[at + 1 : at + 97])
         return _dot(before, name[0] if name else "")
@@ -246,6 +244,55 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     )
 
 
+_ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
+"""Where an operand of ``in`` ends, beside a bracket."""
+
+
+def _contained(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
+    """For ``item in list``; ``first``, ``last``: the tokens of ``in`` or ``not in``."""
+    item = source[_operand_end(tokens, first, -1, source) : tokens[first][2]].strip()
+    end = _operand_end(tokens, last, 1, source)
+    items = source[tokens[last][2] + len(tokens[last][1]) : end].strip()
+    if items.startswith("(") and items.endswith(")") and "," in items:
+        items = f"[{items[1:-1]}]"
+    names = {text.partition(".")[0].strip() for _, text, _ in tokens}
+    name = next(each for each in ("x", "each", "element", "n") if each not in names or each == "n")
+    return f"any({items or 'list'}, {name} -> {name} == {item or 'value'})"
+
+
+def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) -> int:
+    """The offset where the operand beside the token ends: at a word of `_ENDS`, or at the bracket
+    around it."""
+    depth, opening, closing = 0, "([{", ")]}"
+    if step < 0:
+        opening, closing = closing, opening
+    index += step
+    while 0 <= index < len(tokens):
+        _, text, at = tokens[index]
+        depth += (text != "" and text in opening) - (text != "" and text in closing)
+        if depth < 0 or (depth == 0 and text in _ENDS):
+            return at if step > 0 else at + len(text)
+        index += step
+    return len(source) if step > 0 else 0
+
+
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE][0-9]{1,2}|0[xX][0-9a-fA-F]+|[0-9]+(?:_[0-9]+)+")
+"""Numbers of other languages that are written without an operator."""
+
+
+def _number(glued: str) -> str | None:
+    """The hint for a number of another language."""
+    if _NUMBERS.fullmatch(glued) is None:
+        return None
+    if glued[:2].lower() == "0x":
+        return f"the number is written: {int(glued, 16)}"
+    return f"the number is written: {Decimal(glued.replace('_', '')):f}"
+
+
+_FALSE = {"false", "null", "0", "0.0", "''", '""', "[]", "{}"}
+"""Literals that are false: as the middle of ``a and b or c`` they are never the result."""
+
+
 def _choice(source: str) -> str:
     """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
     text = source.strip()
@@ -256,8 +303,27 @@ def _choice(source: str) -> str:
         if first != " if ":  # the condition comes first
             condition, value = value.removeprefix("if "), condition
         if condition and value and other:
-            return f"write: {condition} and {value} or {other}"
+            return _chosen(condition, value, other)
     return "a choice is written: condition and 'yes' or 'no'"
+
+
+def _chosen(condition: str, value: str, other: str) -> str:
+    """A choice by ``and`` and ``or``, whose middle must be true."""
+    if value not in _FALSE:
+        caution = "" if _CERTAIN.fullmatch(value) else "; if its middle may be false: a match step"
+        return f"write: {_operand(condition)} and {_operand(value)} or {other}{caution}"
+    if other in _FALSE:
+        return "its middle would be false: write a match step, with on: and cases:"
+    return f"write: not ({condition}) and {_operand(other)} or {value}"
+
+
+_CERTAIN = re.compile(r"'[^']+'|\"[^\"]+\"|true|[0-9.]*[1-9][0-9.]*")
+"""Literals that are true."""
+
+
+def _operand(text: str) -> str:
+    """A text as the operand of ``and``."""
+    return f"({text})" if re.search(r"\bor\b", text) else text
 
 
 def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
@@ -267,7 +333,7 @@ def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:
     name, _, rest = rest.partition(" in ")
     base, _, condition = rest.partition(" if ")
     if not (name.strip().isidentifier() and base.strip()):
-        return f"write: {FORMS['map']} or filter(list, x -> condition)"
+        return f"write: {FUNCTIONS['map'].form} or filter(list, x -> condition)"
     items = (
         f"filter({base.strip()}, {name.strip()} -> {condition.strip()})"
         if condition

@@ -7,6 +7,7 @@ is never equal. An unknown shape is None, and gives no finding. The rules are th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -45,8 +46,6 @@ from .nodes import (
 )
 
 KINDS = {"+": ("number", "text", "list"), "-": ("number",), "*": ("number",), "/": ("number",)}
-RETURNS = {"count": (NUMBER, ""), "sum": (NUMBER, "number"), "join": (TEXT, "text")}
-"""The shape of the value of a function, and of the elements of its list."""
 ORDERED = ("number", "text")
 NEEDS = {"+": "two numbers, two texts or two lists", "<": "two numbers or two texts"}
 
@@ -56,6 +55,11 @@ class Split(NamedTuple):
 
     yes: tuple[Shape | None, ...]
     no: tuple[Shape | None, ...]
+
+
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+YEAR, DAY_AFTER_MONTH = 4, 3
+"""Characters of a year, and from one ``-`` of a date to the next one."""
 
 
 class Inference:
@@ -165,10 +169,23 @@ class Inference:
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
+        self.date(node)
         left = self.shape(node.first, certain)
         for operation in node.rest:
             left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
         return left
+
+    def date(self, node: Arithmetic) -> None:
+        """Report ``2026-01-02``, which is 2023 here: there are no dates."""
+        signs = [operation.at for operation in node.rest[:2] if operation.op == "-"]
+        is_year = isinstance(node.first, Lit) and node.first.value in range(10**YEAR)
+        if len(signs) < 2 or not is_year or signs[0] < YEAR:
+            return
+        place = self.locate(signs[0] - YEAR, signs[1] + DAY_AFTER_MONTH)
+        if DATE.fullmatch(place.text):
+            message = f"{place.text} is a subtraction: there are no dates here"
+            hint = f"write: '{place.text}'"
+            self.found.append(Diagnostic("r1.date", message, place, hint, "warning"))
 
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
@@ -184,41 +201,33 @@ class Inference:
             return list_of(either([left.of if left else None, right.of if right else None]))
         return NUMBER if works == ["number"] else TEXT
 
-    def elements(self, shape: Shape | None, node: Each | Call, certain: bool) -> Shape | None:
-        """The shape of the elements of a combinator's list."""
-        self.need("list", shape, f"{node.name} needs a list", node.at, len(node.name), certain)
-        return shape and shape.of
+    def argument(
+        self, node: Each | Call | Get, index: int, argument: Node, certain: bool
+    ) -> Shape | None:
+        """The shape of an argument of a function, which must be of the kind that its row says."""
+        shape, wanted = self.shape(argument, certain), node.function.arguments[index]
+        if wanted.kind in KINDS["+"]:
+            needs = node.function.needs(index)
+            self.need(wanted.kind, shape, needs, node.at, len(node.name), certain)
+        element = shape and shape.of
+        if wanted.of and wanted.of not in kinds_of(element):
+            # An empty list is fine, so this is never certain.
+            message = f"{node.name} needs a list of {wanted.of}s, not of {element}"
+            self.error(message, node.at, len(node.name), False)
+        return shape
 
     def each(self, node: Each, certain: bool) -> Shape | None:
-        base = self.shape(node.base, certain)
-        element = self.elements(base, node, certain)
-        self.params.append(element)
+        items = self.argument(node, 0, node.base, certain)
+        self.params.append(items and items.of)
         body = self.shape(node.body, False)
         self.params.pop()
-        if node.name == "map":
-            return list_of(body)
-        if node.name == "find":
-            return either([element, shapes.literal(None)])
-        return list_of(element) if node.name == "filter" else BOOL
+        return node.function.returns(items, body)
 
     def call(self, node: Call, certain: bool) -> Shape | None:
-        if node.name == "text":
-            self.shape(node.args[0], certain)
-            return TEXT
-        if node.name == "parse_json":
-            text = self.shape(node.args[0], certain)
-            self.need("text", text, "parse_json needs a text", node.at, len(node.name), certain)
-            return None
-        element = self.elements(self.shape(node.args[0], certain), node, certain)
-        result, wanted = RETURNS[node.name]
-        if wanted and wanted not in kinds_of(element):
-            # An empty list is fine, so this is never certain.
-            message = f"{node.name} needs a list of {wanted}s, not of {element}"
-            self.error(message, node.at, len(node.name), False)
-        for arg in node.args[1:]:
-            separator = self.shape(arg, certain)
-            self.need("text", separator, "the separator of join is a text", node.at, 4, certain)
-        return result
+        arguments = enumerate(node.args)
+        return node.function.returns(
+            *(self.argument(node, index, argument, certain) for index, argument in arguments)
+        )
 
     def get(self, node: Get, certain: bool) -> Shape | None:
         default = (
@@ -232,7 +241,7 @@ class Inference:
         if fault is not None and fault.name not in fault.within.optional:
             # get is for a field that may be absent
             self.fault(fault, *node.key_at, False)
-        return either([shape, default])
+        return node.function.returns(None, shape, default)
 
 
 def kinds_of(shape: Shape | None) -> frozenset[str]:

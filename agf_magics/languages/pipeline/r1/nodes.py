@@ -16,6 +16,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from ....values.value import Value
+from .row import Function
 
 STORES = ("ctx",)
 """The path of the named stores in a frame."""
@@ -115,11 +116,10 @@ class Arithmetic(NamedTuple):
 
 
 class Each(NamedTuple):
-    """``map``, ``filter``, ``all``, ``any`` or ``find``: the body is evaluated for every
-    element."""
+    """A function with a lambda: the body is evaluated for every element."""
 
     at: int
-    name: str
+    function: Function
     base: Node
     param: str
     body: Node
@@ -128,38 +128,40 @@ class Each(NamedTuple):
     weight: int
     """The cost of one evaluation of the body: its number of tokens."""
 
+    @property
+    def name(self) -> str:
+        return self.function.name
+
 
 class Call(NamedTuple):
-    """``count``, ``sum``, ``join``, ``parse_json`` or ``text``."""
+    """A function of values."""
 
     at: int
-    name: str
+    function: Function
     args: tuple[Node, ...]
+
+    @property
+    def name(self) -> str:
+        return self.function.name
 
 
 class Get(NamedTuple):
+    """A function that reads a field by its path: ``get``."""
+
     at: int
+    function: Function
     base: Node
     key: str
     key_at: tuple[int, int]
     default: Node | None
 
+    @property
+    def name(self) -> str:
+        return self.function.name
+
 
 Node = Lit | Path | Items | Fields | Not | Minus | Logic | Compare | Arithmetic | Each | Call | Get
 
-EACH = ("map", "filter", "all", "any", "find")
-FORMS = {
-    **{name: f"{name}(list, x -> expression)" for name in EACH},
-    "count": "count(list)",
-    "sum": "sum(list)",
-    "join": "join(list, separator)",
-    "parse_json": "parse_json(text)",
-    "text": "text(value)",
-    "get": "get(base, 'a.b', default)",
-}
-"""How each combinator is written. A new one of expressions alone needs a row here, its meaning in
-`closures.CALLS` and its shape in `RETURNS`."""
-COMBINATORS = tuple(FORMS)
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
 
 POWER = {

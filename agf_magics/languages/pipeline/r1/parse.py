@@ -8,7 +8,7 @@ ternary) is a token too, so that the first error in the text is the one that is 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import NoReturn, TypeVar
 
@@ -18,6 +18,7 @@ from ....values.value import Value
 from ...scan import Refusal, parse_at
 from . import hints, nodes
 from .closures import evaluator
+from .functions import FUNCTIONS
 from .hints import Token
 from .nodes import (
     Arithmetic,
@@ -34,6 +35,7 @@ from .nodes import (
     Not,
     Path,
 )
+from .row import Function
 
 LONGEST_SOURCE = 10_000
 """The maximum length of an expression, in characters."""
@@ -97,9 +99,13 @@ class R1:
         return f"R1({self.text!r})"
 
 
-def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
+def parse(
+    text: Text,
+    names: nodes.Names = nodes.NO_NAMES,
+    functions: Mapping[str, Function] = FUNCTIONS,
+) -> R1:
     """The expression in ``text``, with the meaning of its names (default: they are those of the
-    frame itself).
+    frame itself), and the functions that it may call.
 
     Raises a DefinitionError with one Diagnostic, at its token, if it is malformed.
 
@@ -107,7 +113,7 @@ def parse(text: Text, names: nodes.Names = nodes.NO_NAMES) -> R1:
     >>> parse(Source("example", "ctx.n + 1").span()).evaluate({"ctx": {"n": 41}})
     42
     """
-    return R1(text, parse_at(text, lambda source: _Parser(source, names).whole()))
+    return R1(text, parse_at(text, lambda source: _Parser(source, names, functions).whole()))
 
 
 def _tokens(source: str) -> list[Token]:
@@ -133,8 +139,8 @@ def unquoted(token: str) -> str:
 
 
 class _Parser:
-    def __init__(self, source: str, names: nodes.Names) -> None:
-        self.source, self.names = source, names
+    def __init__(self, source: str, names: nodes.Names, functions: Mapping[str, Function]) -> None:
+        self.source, self.names, self.functions = source, names, functions
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"
@@ -244,32 +250,33 @@ class _Parser:
         return Path(at, end, parts, self.names.read(parts), self.names.hidden.get(parts[0]))
 
     def call(self, name: str, at: int) -> Node:
-        if name not in nodes.COMBINATORS:
-            message, hint = hints.unknown_function(name)
+        function = self.functions.get(name)
+        if function is None:
+            message, hint = hints.unknown_function(name, self.functions)
             raise Refusal("r1.unknown-function", message, at, at + len(name), hint)
         self.open()
         if self.sees(")"):
-            self.arguments(name)
+            self.arguments(function)
         first = self.expression(0)
         node: Node
-        if name in nodes.EACH:
-            self.comma(name)
-            node = self.each(name, at, first)
-        elif name == "get":
-            self.comma(name)
-            node = self.get(at, first)
+        if function.second == "lambda":
+            self.comma(function)
+            node = self.each(function, at, first)
+        elif function.second == "path":
+            self.comma(function)
+            node = self.get(function, at, first)
         else:
             args = [first]
-            for _ in range(nodes.FORMS[name].count(",")):
-                self.comma(name)
+            for _ in function.arguments[1:]:
+                self.comma(function)
                 args.append(self.expression(0))
-            node = Call(at, name, tuple(args))
+            node = Call(at, function, tuple(args))
         if self.sees(","):
-            self.arguments(name)
+            self.arguments(function)
         self.close(")")
         return node
 
-    def each(self, name: str, at: int, base: Node) -> Each:
+    def each(self, function: Function, at: int, base: Node) -> Each:
         kind, param, _ = self.token
         if kind == NAME and self.tokens[self.index + 1][0] == FOREIGN:  # x => x
             self.next()
@@ -285,7 +292,7 @@ class _Parser:
                 self.source[at:comma].partition("(")[2].strip(),
                 self.tokens[self.index + 1],
             )
-            self.fail_here("r1.lambda", *hints.lambda_expected(name, first, param, after[1]))
+            self.fail_here("r1.lambda", *hints.lambda_expected(function, first, param, after[1]))
         self.next()
         self.next()
         outer, start = self.params, self.index
@@ -293,23 +300,23 @@ class _Parser:
         self.params = {**outer, param: level}
         body = self.expression(0)
         self.params = outer
-        return Each(at, name, base, param, body, level, self.index - start)
+        return Each(at, function, base, param, body, level, self.index - start)
 
-    def get(self, at: int, base: Node) -> Get:
+    def get(self, function: Function, at: int, base: Node) -> Get:
         kind, text, start = self.token
         if kind == STRING:
             self.next()
         if kind != STRING or not (self.sees(",") or self.sees(")")):
             self.fail_here(
                 "r1.arguments",
-                "the path of get() is a text literal",
-                "write: get(base, 'a.b', default)",
+                f"the path of {function.name}() is a text literal",
+                f"write: {function.form}",
             )
         default = None
         if self.sees(","):
             self.next()
             default = self.expression(0)
-        return Get(at, base, unquoted(text), (start, start + len(text)), default)
+        return Get(at, function, base, unquoted(text), (start, start + len(text)), default)
 
     def field(self, seen: set[str]) -> tuple[str, Node]:
         """A key and its value. ``seen``: the keys before it: of two with one name a value is lost."""
@@ -369,17 +376,17 @@ class _Parser:
         self.opened.pop()
         self.next()
 
-    def comma(self, name: str) -> None:
+    def comma(self, function: Function) -> None:
         if self.sees(","):
             self.next()
         elif not self.sees(")"):
             self.unexpected("','")
         if self.sees(")"):
-            self.arguments(name)
+            self.arguments(function)
 
-    def arguments(self, name: str) -> NoReturn:
-        message = f"{name}() has too many or too few arguments"
-        self.fail_here("r1.arguments", message, f"write: {nodes.FORMS[name]}")
+    def arguments(self, function: Function) -> NoReturn:
+        message = f"{function.name}() has too many or too few arguments"
+        self.fail_here("r1.arguments", message, f"write: {function.form}")
 
     def unexpected(self, wanted: str) -> NoReturn:
         """Fail at the current token, where ``wanted`` belongs."""

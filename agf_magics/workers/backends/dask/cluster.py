@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ....limits.budgets import LimitReached
-from ....settings.words import is_private
 from ....text.diagnostics import Diagnostic
 from ...sending.functions import loadable
 from ..requirements import Need, lacking_resource
@@ -149,3 +149,18 @@ def find_dashboard(client: Any) -> str:
         return client.dashboard_link or ""
     except (LookupError, ValueError):
         return ""
+
+
+def is_private(address: str) -> bool:
+    """Whether nothing between here and this address can read the data: it stays on this machine, or
+    is encrypted.
+
+    >>> is_private("tcp://127.0.0.1:8786"), is_private("tls://10.0.0.5:8786"), is_private("tcp://10.0.0.5:8786")
+    (True, True, False)
+    """
+    scheme, _, rest = address.partition("://")
+    host = rest.rpartition(":")[0].strip("[]")
+    return scheme in ("tls", "inproc") or _THIS_MACHINE.fullmatch(host) is not None
+
+
+_THIS_MACHINE = re.compile(r"localhost|::1|127(?:\.[0-9]{1,3}){3}")

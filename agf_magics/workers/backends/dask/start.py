@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ....text.diagnostics import DefinitionError, Diagnostic
+from ....text.giving_up import giving_up, note_given_up
 from .backend import Dask
 
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
@@ -77,14 +78,19 @@ def _started(kind: Callable[..., Any], **options: Any) -> Any:
     """A cluster. One worker that dies while it starts fails the whole cluster, so it is started
     again: in a script without a guard, and with another fault, it fails again."""
     for _ in range(STARTS - 1):
-        with contextlib.suppress(RuntimeError):
+        try:
             return kind(**options)
+        except RuntimeError as error:
+            note_given_up(__name__, "the Dask cluster did not start, and is started again", error)
     return kind(**options)
 
 
 def _grow(cluster: Any, count: int) -> None:
-    """Start the workers that are missing. The cluster keeps the nanny of a worker that died while
-    it started, and opens no other one in its place."""
+    """Start the workers that are missing.
+
+    Dask takes away a worker that is not back after ``distributed.deploy.lost-worker-timeout``. The
+    cluster keeps the nanny of a worker that died while it started, and opens no other one in its
+    place."""
     for name, nanny in list(cluster.workers.items()):
         if nanny.status.name in ("failed", "closed"):
             cluster.workers.pop(name, None)
@@ -157,7 +163,12 @@ def connect_client(client: Any) -> Dask:
     from distributed import LocalCluster
 
     backend = Dask(f"dask {address}")
-    backend.is_local = isinstance(client.cluster, LocalCluster)
+    if isinstance(cluster := client.cluster, LocalCluster):
+        backend.is_local = True
+        # It would lose all of them to one call that always ends its worker. Other clusters open
+        # machines or jobs, which is not for us to decide.
+        backend.planned = lambda: len(cluster.plan)
+        backend.grow = lambda: _grow(cluster, len(cluster.plan))
     return _opened(backend, client)
 
 
@@ -184,5 +195,5 @@ def _not_started(error: Exception) -> RuntimeError:
 
 def _close_all(ends: list[Callable[[], object]]) -> None:
     while ends:
-        with contextlib.suppress(Exception):
+        with giving_up(__name__, "the Dask cluster could not be closed"):
             ends.pop(0)()

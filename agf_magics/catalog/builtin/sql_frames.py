@@ -1,0 +1,172 @@
+"""The frames of the tool ``sql`` as Arrow tables, and its result as a frame of the kind of the
+first one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ...text.diagnostics import AgfError, Diagnostic, StepError
+from ...values.tables.data_frames import FrameRows, arrow_table, table_of_columns
+from ...values.tables.rows import Rows, cell
+from ...values.tables.tables import open_rows
+from ...values.times import is_missing
+from ...values.value import Value, type_name
+
+FRAMES = "a DataFrame of pandas or polars, an Arrow table, or a list of mappings"
+ONE_TYPE = "make all of them whole numbers, floats or texts, or leave the column out"
+RENAMED = "give one of them another name: select t.id, u.id as other_id"
+
+_DAY = 86_400_000_000
+"""Microseconds."""
+
+
+def same_in_sql(names: Iterable[str]) -> tuple[str, str] | None:
+    """Two names that SQL does not tell apart: DuckDB compares them without the case of ASCII."""
+    seen: dict[bytes, str] = {}
+    for name in names:
+        other = seen.setdefault(name.encode("utf-8", "surrogatepass").lower(), name)
+        if other is not name:
+            return other, name
+    return None
+
+
+def arrow_of_frame(name: str, frame: Value, pyarrow: Any) -> Any:
+    """A frame as an Arrow table. A text is no path here: a query reads no file."""
+    try:
+        if isinstance(frame, str | Path | Rows):
+            raise StepError(Diagnostic("tool.sql-frame", f"it is {type_name(frame)}"))
+        rows = open_rows(frame)
+        if not rows.columns:
+            raise StepError(Diagnostic("tool.sql-frame", "it has no columns"))
+        if double := same_in_sql(rows.columns):
+            same = f"its columns {double[0]!r} and {double[1]!r} have the same name in SQL"
+            raise StepError(Diagnostic("tool.sql-frame", same, hint="rename one of them"))
+        held = rows.frame if isinstance(rows, FrameRows) else None
+        library = type(held).__module__.partition(".")[0]
+        if held is None:
+            return _rows_table(rows.columns, list(rows), pyarrow)
+        if library == "pandas":
+            columns = [_pandas_column(held, place, pyarrow) for place in range(held.shape[1])]
+            return table_of_columns(rows.columns, columns)
+        return held.to_arrow() if library == "polars" else held
+    except (AgfError, pyarrow.ArrowException, TypeError, ValueError) as error:
+        why: object = error
+        hint = FRAMES
+        if isinstance(error, AgfError):
+            why = error.diagnostic.message
+            if error.code == "tool.sql-frame":  # others may name a file, which no frame is
+                hint = error.diagnostic.hint or FRAMES
+        message = f"the frame {name!r} cannot be used: {why}"
+        raise StepError(Diagnostic("tool.sql-frame", message, hint=hint)) from None
+
+
+def _pandas_column(frame: Any, place: int, pyarrow: Any) -> Any:
+    """A column of a DataFrame of pandas. Objects of several types are taken one by one: Arrow
+    takes the time off a datetime that stands beside a date."""
+    column = frame.iloc[:, place]
+    if str(column.dtype) != "object" or len({type(v) for v in column if not is_missing(v)}) < 2:
+        with suppress(pyarrow.ArrowException, OverflowError):
+            part = frame.iloc[:, [place]]
+            return pyarrow.Table.from_pandas(part, preserve_index=False).column(0)
+    name = str(frame.columns[place])
+    return _rows_table([name], [{name: cell(value)} for value in column], pyarrow).column(0)
+
+
+def _rows_table(names: Sequence[str], rows: Sequence[Mapping[str, Value]], pyarrow: Any) -> Any:
+    """Rows as an Arrow table. Values of different kinds are texts; numbers alone are never, since
+    texts are compared by their characters."""
+    table = arrow_table(names, rows)
+    for name, column in zip(names, table.columns, strict=True):
+        if pyarrow.types.is_string(column.type):
+            kinds = {type(row.get(name)) for row in rows} - {type(None)}
+            if kinds and kinds <= {int, float, bool}:
+                listed = ", ".join(sorted(kind.__name__ for kind in kinds))
+                message = f"its column {name!r} has numbers that no one type of SQL holds: {listed}"
+                raise StepError(Diagnostic("tool.sql-frame", message, hint=ONE_TYPE))
+    return table
+
+
+def have_decimals(tables: Mapping[str, Any], pyarrow: Any) -> bool:
+    types = pyarrow.types
+    return any(types.is_decimal(kind) for table in tables.values() for kind in table.schema.types)
+
+
+def frame_like(first: Value, table: Any, has_decimals: bool, pyarrow: Any) -> Value:
+    """``table`` as a frame of the kind of ``first``, with all its columns and values.
+    ``has_decimals``: whether a frame of the query has."""
+    names = table.column_names
+    if double := next((name for name in names if names.count(name) > 1), None):
+        message = f"two columns of the result are called {double!r}"
+        raise StepError(Diagnostic("tool.sql-query", message, hint=RENAMED))
+    arrays = [_plain(column, has_decimals, pyarrow) for column in table.columns]
+    table = pyarrow.table(arrays, names=names)
+    library = type(first).__module__.partition(".")[0]
+    if library == "polars":
+        return sys.modules["polars"].from_arrow(table)
+    if library == "pandas":
+        return _pandas(table, sys.modules["pandas"], pyarrow)
+    return table if library == "pyarrow" else _records(table, pyarrow)
+
+
+def _plain(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
+    """A column of what DuckDB makes of numbers and durations as a column of these, if nothing is
+    lost. A sum of whole numbers is a decimal of it, and so is ``1.5``; a duration is an interval."""
+    kind = column.type
+    if pyarrow.types.is_decimal(kind):
+        return _numbers(column, has_decimals, pyarrow)
+    if not pyarrow.types.is_interval(kind):
+        return column
+    parts = column.to_pylist()
+    if any(part is not None and part.months for part in parts):  # months have no length
+        return column
+    spans = [None if p is None else p.days * _DAY + p.nanoseconds // 1000 for p in parts]
+    return pyarrow.array(spans, type=pyarrow.duration("us"))
+
+
+def _numbers(column: Any, has_decimals: bool, pyarrow: Any) -> Any:
+    """A column of decimals as whole numbers, or as floats if these are the same numbers; decimals
+    where a frame has decimals, too, are what its person computes with."""
+    if column.type.scale == 0:
+        for whole in ("int64", "uint64"):
+            with suppress(pyarrow.ArrowInvalid):
+                return column.cast(whole)
+    elif not has_decimals:
+        with suppress(pyarrow.ArrowInvalid):
+            floats = column.cast("float64")
+            if floats.cast(column.type).equals(column):
+                return floats
+    return column
+
+
+def _is_whole(column: Any, pyarrow: Any) -> bool:
+    """Whether a column has whole numbers that no integer of Arrow can hold; Python's can."""
+    return bool(pyarrow.types.is_decimal(column.type)) and column.type.scale == 0
+
+
+def _ints(column: Any) -> list[int | None]:
+    return [None if value is None else int(value) for value in column.to_pylist()]
+
+
+def _pandas(table: Any, pandas: Any, pyarrow: Any) -> Any:
+    """Whole numbers stay whole beside NULL, where pandas would make floats of them."""
+    frame = table.to_pandas()
+    for place, column in enumerate(table.columns):
+        if column.null_count and pyarrow.types.is_integer(column.type):
+            kind = "UInt64" if str(column.type) == "uint64" else "Int64"
+            frame.isetitem(place, pandas.array(column.to_pylist(), dtype=kind))
+        elif _is_whole(column, pyarrow):
+            frame.isetitem(place, pandas.Series(_ints(column), dtype=object))
+    return frame
+
+
+def _records(table: Any, pyarrow: Any) -> Value:
+    columns = [
+        _ints(column) if _is_whole(column, pyarrow) else list(map(cell, column.to_pylist()))
+        for column in table.columns
+    ]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -1,0 +1,258 @@
+"""The HTTP answers of a model's server, checked before the library reads them.
+
+An answer is bounded, an error is an error also under status 200, and what servers of the common
+protocols get wrong in the form of a reply that is paid for (numbers of tokens, a call without a
+name, calls with one index) does not refuse it. The library's HTTP client calls `hear` with each
+response.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from .http_repairs import CallNumbers, error_status, is_reply, repair_reply
+from .reasoning import TAGS
+
+MOST_ANSWER = 64_000_000
+"""Bytes of a server's answer, unpacked."""
+
+
+class AnswerTooLarge(Exception):
+    """A server's answer has more than `MOST_ANSWER` bytes, or comes packed in a way whose size
+    cannot be bounded."""
+
+
+class AnswerBroken(Exception):
+    """The connection ended in the middle of a server's answer."""
+
+
+class AnswerUnended(Exception):
+    """A server's answer in one piece is the beginning of a JSON text."""
+
+
+@dataclass
+class Heard:
+    """What is known of the answer to a request besides the library's reading of it."""
+
+    kind: str = ""
+    """``pieces``: a stream of events; ``json``: a reply in one piece; ``other``; empty: none
+    came."""
+    has_events: bool = False
+    """Whether a stream had any event."""
+    is_done: bool = False
+    """Whether a stream had OpenAI's mark of its end."""
+    text: str | None = None
+    """The text of a reply of the Chat protocol in one piece, out of which the library takes tags of
+    reasoning wherever they stand; None: another reply."""
+    calls: CallNumbers = field(default_factory=CallNumbers)
+
+
+_heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
+"""What the request of this task has got as an answer; None: it is no request of ours."""
+
+
+@contextmanager
+def hearing() -> Iterator[Heard]:
+    """A context for one request: what is known of its answer."""
+    token = _heard.set(now := Heard())
+    try:
+        yield now
+    finally:
+        _heard.reset(token)
+
+
+def listen_to(model: Any) -> None:
+    """Let `hear` read the answers to ``model`` first. A model object of the user's own, without an
+    HTTP client that is known here, is read by the library alone."""
+    provider = getattr(model, "_provider", None)
+    for holder, name in (
+        (provider, "_own_http_client"),
+        (getattr(model, "client", None), "_client"),
+    ):
+        hooks = getattr(getattr(holder, name, None), "event_hooks", None)
+        if isinstance(hooks, dict) and hear not in hooks.setdefault("response", []):
+            hooks["response"].append(hear)
+
+
+async def hear(response: Any) -> None:
+    """Read an answer before the library does; a hook of an HTTP client."""
+    packing = response.headers.get("content-encoding", "identity").strip().lower()
+    if packing not in ("identity", "gzip", "deflate"):
+        raise AnswerTooLarge(f"the server packs its answer as {packing[:40]!r}, not as gzip")
+    pieces = _bounded(response.aiter_bytes)
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    now = _heard.get()
+    if now is None:  # a request that the user makes with the same client
+        response.aiter_bytes = _as_iterator(pieces)
+        return
+    if not 200 <= response.status_code < 300:
+        response.aiter_bytes = _as_iterator(pieces)
+    elif kind == "text/event-stream":
+        now.kind = "pieces"
+        response.aiter_bytes = _as_iterator(_events(pieces, now))
+    elif kind == "application/json" or kind.endswith("+json"):
+        now.kind = "other"
+        whole = await _whole(pieces)
+        status, body = _read_whole(whole, now)
+        response.status_code = status or response.status_code
+        response.aiter_bytes = _as_iterator(_once(body))
+        # Its body is read, and that of an error is not asked for again.
+        await response.aread()
+        del response.aiter_bytes
+    else:
+        now.kind = "other"
+        response.aiter_bytes = _as_iterator(pieces)
+
+
+async def _bounded(read: Any) -> AsyncGenerator[bytes]:
+    """The bytes of an answer, counted while it is unpacked."""
+    # A packed piece of 64 kB has at most a thousand times as many bytes: no piece is too large.
+    size = 0
+    async for piece in read(None):
+        size += len(piece)
+        if size > MOST_ANSWER:
+            raise AnswerTooLarge(f"the answer has more than {MOST_ANSWER // 10**6} MB")
+        yield piece
+
+
+def _as_iterator(pieces: AsyncGenerator[bytes]) -> Any:
+    def aiter_bytes(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        return pieces
+
+    return aiter_bytes
+
+
+async def _once(body: bytes) -> AsyncGenerator[bytes]:
+    yield body
+
+
+async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
+    parts: list[bytes] = []
+    try:
+        async for piece in pieces:
+            parts.append(piece)
+    except AnswerTooLarge:
+        raise
+    except Exception as error:  # of the HTTP client, whose package is the provider's choice
+        if any(parts):
+            raise AnswerBroken(str(error) or type(error).__name__) from error
+        raise
+    return b"".join(parts)
+
+
+def _read_whole(body: bytes, now: Heard) -> tuple[int, bytes]:
+    """The status that the answer should have, 0 if it has it; and its body, repaired."""
+    try:
+        reply = json.loads(body)
+    except json.JSONDecodeError as error:
+        # An answer that begins as JSON and ends where more must come is not another kind of page.
+        if error.doc.lstrip()[:1] == "{" and _CUT.match(error.doc, error.pos):
+            raise AnswerUnended from None
+        return 0, body
+    except (ValueError, RecursionError):
+        return 0, body
+    if not isinstance(reply, dict):
+        return 0, body
+    if status := error_status(reply):
+        return status, body
+    if not is_reply(reply):
+        return 0, body
+    now.kind = "json"
+    is_wrong = repair_reply(reply, now.calls, is_whole=True)
+    now.text = _text_of(reply)
+    return 0, json.dumps(reply).encode() if is_wrong else body
+
+
+_CUT = re.compile(
+    r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*\\?|[-a-z]{0,5}|\\u?[0-9a-fA-F]{0,3})\s*\Z', re.DOTALL
+)
+"""Nothing, a text that does not end, or the beginning of a word: where a JSON text was cut."""
+
+
+async def _events(pieces: AsyncIterator[bytes], now: Heard) -> AsyncGenerator[bytes]:
+    """The lines of a stream of events, each as soon as it is complete."""
+    waiting: list[bytes] = []
+    async for piece in pieces:
+        waiting.append(piece)
+        # A line may arrive in many pieces: they are joined once, when its end is there.
+        if b"\n" not in piece and b"\r" not in piece:
+            continue
+        lines = b"".join(waiting).splitlines(keepends=True)
+        waiting = [] if lines[-1].endswith((b"\n", b"\r")) else [lines.pop()]
+        yield b"".join(_line(line, now) for line in lines)
+    if waiting:
+        line = b"".join(waiting)
+        if line.startswith(b"data:") and line[5:].strip() != b"[DONE]" and not _is_json(line[5:]):
+            raise AnswerUnended
+        yield _line(line, now)
+
+
+_LOOKED_INTO = re.compile(
+    rb"oken|tool_calls|tool_use|function_?[cC]all|\"error\"|</?think", re.IGNORECASE
+)
+"""What a piece has that may be put right."""
+
+
+def _line(line: bytes, now: Heard) -> bytes:
+    if not line.startswith(b"data:"):
+        return line
+    now.has_events = True
+    if line[5:].strip() == b"[DONE]":
+        now.is_done = True
+        return line
+    if not _LOOKED_INTO.search(line):
+        return line
+    try:
+        event = json.loads(line[5:])
+    except (ValueError, RecursionError):
+        return line
+    if not isinstance(event, dict):
+        return line
+    is_wrong = repair_reply(event, now.calls, is_whole=False)
+    if event.get("object") == "error" and "error" not in event:
+        event, is_wrong = {"error": event}, True
+    events = _apart(event)
+    if not is_wrong and len(events) == 1:
+        return line
+    ending = line[len(line.rstrip(b"\r\n")) :]
+    return (ending * 2).join(b"data: " + json.dumps(each).encode() for each in events) + ending
+
+
+def _apart(event: dict[str, Any]) -> list[dict[str, Any]]:
+    """A piece of the Chat protocol that is a tag of reasoning and nothing else, as two: the library
+    knows tags only if they are whole pieces, and its answer would depend on that."""
+    choice = _first_choice(event)
+    delta = choice.get("delta")
+    content = delta.get("content") if isinstance(delta, dict) else None
+    if not isinstance(delta, dict) or not isinstance(content, str) or content not in TAGS:
+        return [event]
+    first = {**choice, "delta": {**delta, "content": content[:3]}, "finish_reason": None}
+    rest = {**choice, "delta": {"content": content[3:]}}
+    return [{**event, "choices": [first], "usage": None}, {**event, "choices": [rest]}]
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _text_of(reply: dict[str, Any]) -> str | None:
+    """The text of a reply of the Chat protocol in one piece."""
+    message = _first_choice(reply).get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return content if isinstance(content, str) else None
+
+
+def _first_choice(reply: dict[str, Any]) -> dict[str, Any]:
+    choices = reply.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    return choice if isinstance(choice, dict) else {}

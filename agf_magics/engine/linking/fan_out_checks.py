@@ -1,0 +1,44 @@
+"""Warnings about fan-outs that link: too many agents asked at once, and retries that repeat an
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ...catalog import Tool
+from ...flow.steps import WIDTH, Branches, Each, Flow, calls, every
+from ...text.diagnostics import Diagnostic
+from .sessions import sessions
+
+
+def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Branches that ask many agents at the same time. A for_each, a batch, a map and a session have
+    a limit of their own."""
+    for step in every(flow.body):
+        if not isinstance(step, Branches):
+            continue
+        asking = sum(sessions(branch, callees) > 0 for branch in step.branches.values())
+        if asking > WIDTH:
+            message = f"{asking} branches ask agents at the same time, and nothing limits them"
+            hint = (
+                "a service may refuse so many requests at once: a for_each over the prompts asks "
+                f"{WIDTH} at a time, or max_parallel"
+            )
+            yield Diagnostic("flow.unlimited", message, step.span, hint, "warning")
+
+
+def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """Retries of calls with an effect, which the author of the tool has not allowed."""
+    for step in every(flow.body):
+        if not isinstance(step, Branches | Each) or not step.failing.retries:
+            continue
+        parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
+        for call in (inner for one in parts for inner in calls(one)):
+            tool = callees.get(call.id)
+            if not isinstance(tool, Tool) or tool.reuse or (tool.throttle and tool.throttle.retry):
+                continue
+            message = f"retry repeats {tool.name!r}, which has an effect (reuse=False)"
+            hint = "@tool(retry=agf.Retry(…)) says that it may be repeated; else on_error: continue"
+            yield Diagnostic("flow.repeated-effect", message, call.name.span, hint, "warning")

@@ -1,0 +1,94 @@
+"""The elements or branches of a fan-out, and what their failures mean: a retry, a dropped part, or
+its end.
+
+task_fan_out.py runs them as steps, worker_fan_out.py as calls on workers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from ...flow.graph_steps import Walk
+from ...flow.progress import events as ev
+from ...flow.steps import Branches, Each
+from ...journal.codec.encoding import preview
+from ...journal.records.records import CallKey, again
+from ...text.diagnostics import Diagnostic, StepError
+from ...values.value import Value
+from ..runner import CallSite, Scope, clock
+from .elements import Elements
+from .start_order import StartOrder
+
+
+class FanOutParts(ABC):
+    """The elements or branches of a fan-out, and what their failures mean for it."""
+
+    @abstractmethod
+    async def run(self, order: StartOrder) -> dict[int, StepError]:
+        """Run the parts. Returns the failures that did not end the fan-out, and raises the one that
+        did."""
+
+    def __init__(
+        self,
+        site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
+        keep: Callable[[int, Value], None],
+        at: Callable[[int], ev.StepPath],
+        items: Elements | None = None,
+    ) -> None:
+        """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
+        self.site, self.keep, self.at, self.items = site, keep, at, items
+        self.failures: dict[int, StepError] = {}
+        """Failures that do not end the fan-out, if the step needs them."""
+        self.failure: BaseException | None = None
+        """The failure that ends the fan-out."""
+        self.dropped = 0
+
+    def retries(self, i: int, attempt: int, error: StepError) -> bool:
+        """Whether to try again. Raises the error if it ends the fan-out."""
+        run, at = self.site.run, self.at(i)
+        if attempt <= self.site.step.failing.retries and not isinstance(error, ev.Denied):
+            run.emit(ev.StepRetried(at, clock(), error))
+            run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
+            return True
+        self.give_up(i, error)
+        return False
+
+    def give_up(self, i: int, error: StepError) -> None:
+        """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
+        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
+        on_error = step.failing.on_error
+        if on_error == "abort":
+            self.failure = self.failure or error
+            raise error
+        if step.gather is not None or on_error == "finish" or step.failing.kept:
+            self.failures[i] = error
+        if on_error == "continue":
+            # None if it cannot be read, or if the parts are branches.
+            value = self.items.shown(i) if self.items is not None else None
+            element = preview(run.secrets.shown(value))
+            run.emit(ev.ElementDropped(self.at(i), clock(), error, element))
+            run.mark("dropped", CallKey(self.at(i), tries), error)
+            self.dropped += 1
+
+    def warn_if_all_dropped(self, count: int) -> None:
+        """Warn that nothing of ``count`` parts is left; once for a step, which may be inside
+        another fan-out."""
+        step, run = self.site.step, self.site.run
+        if self.items is not None and count < len(self.items):  # others follow
+            return
+        is_call = self.items is None and step.gather is not None  # its failure is in the headline
+        if self.dropped == count > 0 and not is_call:
+            parts = "elements" if self.items is not None else "branches"
+            message = (
+                f"{step.word or step.label}: all {parts} failed and were dropped ({self.dropped:,})"
+            )
+            warning = Diagnostic("run.all-dropped", message, step.span, severity="warning")
+            run.warn_once(warning, (warning.code, step.span))
+
+
+def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
+    """The scope of this attempt at the part ``at``."""
+    if attempt == 1:
+        return scope
+    return scope._replace(tries=again(scope.tries, at, attempt))

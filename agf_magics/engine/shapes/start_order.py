@@ -1,0 +1,30 @@
+"""The order in which the parts of a fan-out start, and how many run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+
+
+class StartOrder:
+    """The order in which a fan-out starts its parts.
+
+    A resumed run starts with those that ended, so that the failure that stopped the others is known
+    before they start.
+    """
+
+    def __init__(
+        self, count: int, width: int, done: Sequence[int] = (), first: Sequence[int] = ()
+    ) -> None:
+        self.count, self.width = count, min(width, count)
+        self.done = done
+        """In order, in the order of their ends."""
+        ahead = {*done, *first}
+        self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in ahead))
+        """Concurrently."""
+
+    def begin(self, count: int) -> StartOrder:
+        """The first ``count`` parts, which this order then no longer has."""
+        first = StartOrder(count, self.width, self.done)
+        first.rest, self.done = islice(self.rest, count), ()
+        return first

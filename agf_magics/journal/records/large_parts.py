@@ -1,0 +1,55 @@
+"""Large parts of arguments and stores: a run writes each once, and it is found again by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping
+
+from ..codec.json_texts import checker
+from ..database.errors import JournalError
+from .fields import Text
+from .records import UNREADABLE
+
+NO_LARGE: Mapping[str, str] = {}
+
+
+def large_parts(
+    connection: sqlite3.Connection, num: int, given: Text, before: Mapping[str, str] = NO_LARGE
+) -> dict[str, str]:
+    """The large parts of arguments that are a list of pieces. ``before``: those that were just read.
+    Raises ValueError if one is not in the file."""
+    digests = json.loads(given or "")[1::2]
+    return {digest: before.get(digest) or _large(connection, num, digest) for digest in digests}
+
+
+def read_stores(
+    connection: sqlite3.Connection, num: int, text: str | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The stores of a run as JSON, from what `CallRows.stores` returned, and the names of those that
+    are previews. Raises JournalError."""
+    if text is None or not text.startswith("["):
+        return text, ()
+    try:
+        pieces = json.loads(text)
+        previews = pieces.pop(0) if isinstance(pieces[0], list) else []
+        if not _are_names(previews):
+            raise ValueError
+        pieces[1::2] = [_large(connection, num, digest) for digest in pieces[1::2]]
+        return "".join(pieces), tuple(previews)
+    except UNREADABLE:
+        raise JournalError("journal.damaged", "a store of the run cannot be read") from None
+
+
+_are_names = checker(list[str])
+
+
+def _large(connection: sqlite3.Connection, num: int, digest: str) -> str:
+    """A large part of the arguments of a run as JSON. Raises ValueError unless it is what was
+    written."""
+    sql = "SELECT text FROM large WHERE num=? AND digest=?"
+    (text,) = connection.execute(sql, (num, digest)).fetchone() or (None,)
+    if type(text) is not str or hashlib.sha256(text.encode()).hexdigest() != digest:
+        raise ValueError
+    return text

@@ -1,0 +1,98 @@
+"""The reader of a run's records: each row of the journal is checked and becomes a `Record`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from ..codec.json_texts import checker
+from ..codec.signatures import row_crc
+from ..database.errors import JournalError
+from ..database.store import ROOM
+from .failures import error_from
+from .fields import Identifier, Moment, Raw, Text, is_at, is_stored
+from .large_parts import large_parts
+from .records import UNREADABLE, Record, RecordedArguments, StoredValue, check_tries
+
+Row = tuple[Any, ...]
+"""The cells of `COLUMNS`, and their checksum."""
+
+
+def read_records(rows: sqlite3.Cursor, is_shown: bool = True) -> Iterator[Record]:
+    """The records of ``rows``. ``is_shown``: with the large parts of arguments, which only a person
+    looks at. Raises JournalError for a damaged row."""
+    row = None
+    large: dict[str, str] = {}
+    try:
+        for row in rows:
+            record = _read(row)
+            text, whole, _ = record.given
+            if whole == 2 and is_shown:
+                # Of the last record alone: what calls share is read once, and a long run does not
+                # fill the memory.
+                num = record.line - record.line % ROOM
+                large = large_parts(rows.connection, num, text, large)
+                record = record._replace(given=RecordedArguments(text, whole, large))
+            yield record
+    except (*UNREADABLE, sqlite3.OperationalError) as error:
+        raise _damage(row, error) from None
+
+
+def _damage(row: Row | None, error: Exception) -> Exception:
+    """The error of reading ``row``."""
+    if not isinstance(error, sqlite3.OperationalError):
+        which = f"row {row[0]}" if row is not None else "a row"
+        return JournalError("journal.damaged", f"{which} has changed since it was written")
+    if hasattr(error, "sqlite_errorcode"):
+        return error
+    # Python's error, not SQLite's, although it has the same class.
+    return JournalError("journal.damaged", "a text of a row is not UTF-8")
+
+
+_is_row = checker(
+    tuple[
+        int,
+        Identifier,
+        str,
+        str,
+        str,
+        str,
+        Moment | None,
+        Moment | None,
+        Text,
+        Annotated[int, lambda whole: 0 <= whole <= 2],
+        Text,
+        object,
+        Text,
+        Text,
+        Raw,
+        Raw,
+    ]
+)
+"""The cells of `COLUMNS`."""
+
+
+def _read(row: Row) -> Record:
+    """One record. Raises ValueError or another of `UNREADABLE`."""
+    parts = row[:-1]
+    if row_crc(parts) != row[-1] or not _is_row(parts):
+        raise ValueError
+    line, what, place, tries, kind, name, started, ended, given, whole, *rest = parts
+    form, value, shown, error, signature, digest = rest
+    at = tuple(json.loads(place))
+    # A failed call has an error, a dropped element too; nothing else has.
+    has_error = what in ("failed", "dropped")
+    if not is_at(at) or not is_stored(form, value) or has_error != (error is not None):
+        raise ValueError
+    if tries:
+        check_tries(tries)
+    if has_error:
+        error_from(error, ())
+    arguments, result = (
+        RecordedArguments(given, whole),
+        StoredValue(form, value, shown, signature),
+    )
+    when = (started, ended)
+    return Record(line, what, at, tries, kind, name, *when, arguments, result, error, digest)

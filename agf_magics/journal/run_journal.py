@@ -1,0 +1,386 @@
+"""The journal of one run: the outcome of each call is durable before the step that made it
+continues.
+
+The journal has everything that cannot be computed again: what user code returned or raised, the
+answers of persons, fire-and-forget calls, and the order in which concurrent parts ended. A resumed
+run computes expressions, choices and joins again, with the same results from the same outcomes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from ..catalog import MASK, Tool
+from ..flow.progress import events as ev
+from ..flow.steps import Invoke
+from ..limits.grants import ANYTHING, Grant
+from ..text.diagnostics import Diagnostic, StepError
+from ..values.value import Value
+from .calls.call_rows import CallRows, StartedCall
+from .calls.reuse import Reuse, ReusedResult
+from .codec.json_texts import encode
+from .codec.signatures import checksum
+from .database.errors import JournalError, not_journaled
+from .database.store import ADD_LARGE, ROOM, Store
+from .records.failures import error_json
+from .records.recorded_outcomes import NO_RECORDS, RecordedOutcome, ReplayLog
+from .records.records import CallKey, Record, SequenceRow
+from .secrets.masking import Received
+
+START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
+    work_sign, head_crc, state_crc, work_crc, end_crc, part)
+VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
+FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
+status=?, ended=?, tokens=?, cost=?, lost=?,
+state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+REOPEN = """UPDATE runs SET status='running', ended=NULL,
+state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
+WHERE num=? AND owner=? AND status='cancelled'"""
+
+
+T = TypeVar("T")
+
+
+class Journal:
+    """The journal of one run. Rows are written in the order of the calls to it, so a mark is
+    durable before anything that comes after it."""
+
+    def __init__(
+        self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
+    ) -> None:
+        # A journal that goes elsewhere, as on a worker, has no store.
+        self.store = store.used_by(self) if store else store
+        self.num = num
+        self.run_id = run_id
+        self.most = most
+        """Bytes of one value, at most."""
+        self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
+        self.manifest = ""
+        """What is needed to do the run, as JSON."""
+        self.part: bytes | None = None
+        """The last part that the manifest names: the journal keeps it as long as the run."""
+        self.reuse: Reuse | None = None
+        """The results of another run to reuse."""
+        self.earlier = earlier
+        """What earlier sessions of this run did; None: it is the first one."""
+        self.log = NO_RECORDS if earlier is None else earlier
+        """The same; empty for the first session."""
+        if self.log.identities is not None:
+            self.rows.identities = self.log.identities
+        self.broken: JournalError | None = None
+        """Why nothing is journaled any more."""
+        self.emit: Callable[[ev.Event], None] = lambda event: None
+        self.summary: Callable[[], Any] = lambda: None
+        """Returns the tree of the run at its end, as JSON."""
+        self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
+        """Returns the tokens that its models used and their cost; None: it used no model, the cost
+        is not known."""
+        self.running: dict[CallKey, StartedCall] = {}
+        """The calls of this process that have not ended, except those of threads: a view shows with
+        which arguments."""
+        self._lost = 0
+        # After all rows of earlier sessions: the order of the lines is the order of what happened.
+        self._lines = itertools.count(max(num, self.log.line) + 1)
+        self._warned: set[str] = set()
+        self._ended = self._closed = self._open = self._fired = False
+        self._ends = threading.Lock()
+
+    async def start(self, emit: Callable[[ev.Event], None], name: str, language: str) -> None:
+        """Write the manifest before the first step; a resumed run has one."""
+        self.emit = emit
+        if self.earlier is not None:
+            return
+        num, owner, started = self.num, self.store.owner.name, time.time()
+        work = self.manifest
+        signature = self.rows.sign("work", work)
+        end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
+        head = checksum(num, self.run_id, name, language, started, work_crc)
+        state = checksum(num, owner, 0, "running", None, None, None, 0, end)
+        what = (num, self.run_id, name, language, started, owner, work, signature)
+        row = (*what, head, state, work_crc, end, self.part)
+        # Awaited: a call whose run is not in the file could never be resumed.
+        await self.durable(self._write(START, row), lost=0)
+
+    def end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
+        """Write the end without waiting. Tried even if earlier rows could not be written: a full
+        disk may have room again, and a run without an end counts as interrupted. Only the first end
+        counts."""
+        with self._ends:
+            if self._ended:
+                return
+            self._ended = True
+            # The kernel interrupts runs when it restarts: such an end is not the person's.
+            if not self._open or status != "cancelled":
+                self._end(status, output, stores, error)
+
+    def leave_open(self) -> None:
+        """The end of the process has cancelled the run: it has no end of its own and counts as
+        interrupted."""
+        with self._ends:
+            self._open = True
+            if self._ended:
+                # The end was faster than the exit of the process: take it back.
+                self.store.writer.later(REOPEN, [(self.num, self.store.owner.name)], self._break)
+
+    def _end(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> None:
+        # Also where no row follows: a run whose file is gone must say so at its end.
+        try:
+            self.store.writer.check_place()
+        except JournalError as broken:
+            self._break(broken)
+        self.warn_broken()
+        if (changes := self.rows.changes()) is not None:
+            self._later(*changes, self._break)
+        ending = self._ending(status, output, stores, error)
+        self.store.writer.later(FINISH, [ending], self._not_ended)
+
+    def close(self) -> None:
+        """Write nothing more: a call is still running, and the run may be resumed before the call
+        ends."""
+        self._closed = True
+
+    @property
+    def may_write(self) -> bool:
+        """Whether rows may come: the run has not ended, or has calls that it does not wait for."""
+        return not self._ended or self._fired
+
+    @property
+    def is_open(self) -> bool:
+        return self.broken is None and not self._closed
+
+    # --- calls ---
+
+    def recorded(self, key: CallKey) -> RecordedOutcome | None:
+        """The outcome of this call in an earlier session."""
+        return self.log.take(key)
+
+    def start_call(
+        self,
+        step: Invoke,
+        callee: object,
+        key: CallKey,
+        given: Any,
+        tools: Mapping[str, Tool] | None = None,
+        grant: Grant = ANYTHING,
+    ) -> StartedCall:
+        """A call that is about to be made. ``given`` is encoded now, because user code may change
+        it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
+        outcome."""
+        return self.rows.start(step, callee, key, given, tools, grant)
+
+    def outcome(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+        alone: bool = False,
+    ) -> asyncio.Future[None] | None:
+        """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
+        run can end at the same time, so the row does not wait for others."""
+        return self._write(*self.rows.ended(call, value, error, secret), alone)
+
+    def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
+        """The result of an identical call in another run, which then is not made."""
+        given = call.objects.objects if call.objects is not None else ()
+        return self.reuse.take(call.digest, given) if self.reuse is not None else None
+
+    def reused(self, call: StartedCall, result: ReusedResult) -> Value:
+        """The value of a call in another run, written for this run without waiting: the call is not
+        made, so nothing happened that a crash could forget, and the row is durable before all rows
+        that follow."""
+        value, call = result.value, call._replace(digest=result.digest)
+        self._later(*self.rows.reused(call, value), self.lose)
+        if not self.is_open:
+            self._lost += 1
+            self.warn_broken()
+        return value
+
+    async def ended(
+        self, calls: Iterable[tuple[StartedCall, Value, StepError | None, bool]]
+    ) -> None:
+        """Write the outcomes of several calls: for each its value or its failure, and whether the
+        value is secret. Done when all are durable."""
+        rows = [self.rows.ended(*call) for call in calls]
+        done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
+        await self.durable(done, lost=1 if done is not None else len(rows))
+        self.warn_broken()
+
+    def is_own(self, key: CallKey) -> bool:
+        """Whether an earlier session of this run made the call, and did not reuse a result of
+        another run."""
+        return self.earlier is not None and ("taken", key) not in self.earlier.marks
+
+    def note_asked(self, key: CallKey, question: str) -> None:
+        """Write, without waiting, that a person is asked: a later session knows what it waits for."""
+        self._later(*self.rows.mark("asked", key, shown=encode(question)), self._break)
+
+    def answered(self, key: CallKey, question: bytes | None = None) -> Record | None:
+        """The answer of a person in an earlier session. ``question``: its mark; the answer to another
+        question is none."""
+        record = self.log.answers.pop(key, None)
+        is_other = question is not None and record is not None and record.digest != question
+        return None if is_other else record
+
+    async def keep_answer(self, call: StartedCall, value: Value, secret: bool = False) -> None:
+        """Write the answer of a person, so that the question is not asked again; a ``secret`` one
+        is not stored."""
+        if secret:
+            self.rows.secret.returned(value)
+        packed = self.rows.secret.pack(value, self.most, call.received, secret)
+        await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
+
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+        """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
+        if ("fired", key) in self.log.marks:
+            return False
+        # Before the row: the journal must stay open for what the call writes after the run.
+        self._fired = True
+        await self.durable(
+            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
+        )
+        return True
+
+    async def start_effect(self, call: StartedCall) -> None:
+        """Write that a call with an effect is about to be made; done when it is durable."""
+        await self.durable(self._write(*self.rows.mark("begun", call.key)), lost=0)
+
+    def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
+        """Write that something happened, and for which ``error``, without waiting: a mark decides
+        what calls after it see, so it is durable before their records."""
+        if self.is_open and (what, key) not in self.log.marks:
+            self.store.writer.before_next(*self.rows.mark(what, key, error=error), self._break)
+
+    def keep_row(
+        self,
+        call: StartedCall,
+        value: Value,
+        error: StepError | None = None,
+        secret: bool = False,
+    ) -> None:
+        """Write the outcome of a row of a table without waiting: a row whose record is lost is
+        computed again, from those of its calls."""
+        self._later(*self.rows.ended(call, value, error, secret), self._break)
+
+    def note_use(self, key: CallKey, tokens: int, cost: str | None) -> None:
+        """Write, without waiting, what the models of a row have used. ``cost``: None: it is not
+        known."""
+        self._later(*self.rows.mark("used", key, shown=encode([tokens, cost])), self._break)
+
+    def compare_sequence(self, key: CallKey, now: SequenceRow) -> SequenceRow | None:
+        """Write, without waiting, the sequence of a fan-out. Returns what an earlier session wrote
+        if it differs."""
+        earlier = self.log.sequences.get(key)
+        if earlier is not None:
+            return earlier if earlier.differs(now) else None
+        self._later(*self.rows.mark("sequence", key, now.name, encode(now[1:])), self._break)
+        return None
+
+    def next_line(self) -> int:
+        """The number of the next line. On any thread."""
+        line = next(self._lines)
+        if line >= self.num + ROOM:
+            self._break(JournalError("journal.full", f"a run can have at most {ROOM:,} rows"))
+        return line
+
+    def _ending(
+        self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
+    ) -> tuple[Any, ...]:
+        secret = self.rows.secret
+        # From here on, what fed a secret argument is masked even if that call was not made.
+        secret.end()
+        packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
+        is_pickle = packed.form == "pickle"
+        signature = self.rows.sign("output", "", packed.data or b"") if is_pickle else None
+        # The names that feed a secret argument are left out even if no call has received it.
+        hides = stores if secret.too_many else secret.names
+        kept = {name: MASK if name in hides else value for name, value in stores.items()}
+        # What could not be written is not there to refer to.
+        is_whole = self.broken is None
+        text = self.rows.stores(kept) if is_whole else secret.to_show(kept, self.most).text
+        failure = error_json(error, secret) if error is not None else None
+        # Without a tree, that of the calls is shown.
+        tree = None if secret.too_many else encode(self.summary())
+        end = (
+            packed.form,
+            packed.data,
+            packed.shown,
+            text,
+            failure,
+            signature,
+            tree,
+        )
+        end_crc = checksum(self.num, *end)
+        state = (status, time.time(), *self.used(), self._lost)
+        return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
+
+    # --- failures ---
+
+    def _keep_large(self, digest: str, text: str) -> None:
+        """Write a large part of arguments, before the row that refers to it."""
+        self._later(ADD_LARGE, (self.num, digest, text), self._break)
+
+    def _later(self, statement: str, row: Any, failed: Callable[[JournalError], None]) -> None:
+        """Write a row without waiting, unless nothing is journaled any more."""
+        if self.is_open:
+            self.store.writer.later(statement, [row], failed)
+
+    def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
+        """Hand over a row; None: nothing is journaled any more."""
+        return self.store.writer.write(statement, row, alone) if self.is_open else None
+
+    async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
+        """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that
+        are then lost."""
+        if done is None:
+            self._lost += lost
+            self.warn_broken()
+            return value
+        try:
+            await done
+        except JournalError as error:
+            self.lose(error, lost)
+            self.warn_broken()
+        return value
+
+    def lose(self, error: JournalError, count: int = 1) -> None:
+        """The rows of ``count`` calls cannot be written."""
+        self._lost += count
+        self._break(error)
+
+    def _not_ended(self, error: JournalError) -> None:
+        self._break(error)
+        # The row says `running` for ever, and this process lives: the store remembers that it
+        # ended.
+        self.store.unended[self.num] = self._lost
+        self.warn_broken()
+
+    def _break(self, error: JournalError) -> None:
+        self.broken = self.broken or error
+
+    def warn_broken(self) -> None:
+        """Warn, once, that nothing is journaled any more."""
+        if self.broken is not None and self.broken.code not in self._warned:
+            self._warned.add(self.broken.code)
+            self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
+
+    def _warn_not_stored(self, call: StartedCall, why: str | None) -> None:
+        step = next(str(bit) for bit in reversed(call.key.at) if isinstance(bit, str))
+        if step not in self._warned:
+            self._warned.add(step)
+            message = f"the result of {call.name!r} in {step} is not stored: {why}"
+            hint = "a resumed run makes the call again"
+            self.emit(
+                ev.Warned(
+                    time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")
+                )
+            )

@@ -1,0 +1,62 @@
+"""A path in the state: the value that it leads to, and what it may not look into.
+
+Of an object only attributes that are not methods and do not begin with ``_`` are read (decision
+Y5), of the parts of a program (`CLOSED`) none.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import AsyncGenerator, Coroutine, Generator
+
+from ....text.raised import describe_exception
+from ....values.value import Value, type_name
+from ...scan import MISSING, descend
+
+
+def find(value: Value, names: tuple[str, ...]) -> Value:
+    """The value at a path; MISSING if there is none.
+
+    >>> find({"d": {"n": 1}}, ("d", "n")), find({"d": {}}, ("d", "keys"))
+    (1, MISSING)
+    """
+    return descend(value, names, _attribute)
+
+
+CLOSED = (
+    types.ModuleType,
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    types.MethodType,
+    functools.partial,
+    property,
+    types.CodeType,
+    types.CellType,
+    types.FrameType,
+    types.TracebackType,
+    types.GeneratorType,
+    types.CoroutineType,
+    types.AsyncGeneratorType,
+    Generator,
+    Coroutine,
+    AsyncGenerator,
+)
+"""The parts of a program. Their attributes lead to variables of the notebook that no definition was
+given: a generator has its frame, a module all its imports. The last three are any class of that
+kind (Cython has its own)."""
+
+
+def _attribute(value: Value, name: str) -> Value:
+    if isinstance(value, dict):
+        return value.get(name, MISSING)
+    if not name or name.startswith("_") or isinstance(value, CLOSED):
+        return MISSING
+    try:
+        found = getattr(value, name, MISSING)
+    except Exception as error:  # a property is user code
+        raise ValueError(
+            f"cannot read {name!r} of {type_name(value)}: {describe_exception(error)}"
+        ) from error
+    return MISSING if callable(found) else found

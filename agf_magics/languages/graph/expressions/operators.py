@@ -1,0 +1,112 @@
+"""The operators of expressions: arithmetic and comparison of two values of the state.
+
+The state is never changed: a sum of lists is a new list. No result exceeds a bound, however often a
+loop computes it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ....text.length import ATOMS
+from ....values.extent import LARGEST
+from ....values.value import Value, equal, is_json, type_name
+from .value_errors import describe
+
+MOST_BITS = 100_000
+"""Bits of an integer that arithmetic may give."""
+
+
+_PYTHON = (*ATOMS, list, dict, tuple, set, frozenset, bytes, complex)
+_SIZED = (str, list, tuple, bytes)
+
+
+def combine(sign: str, left: Value, right: Value) -> Value:
+    """``left sign right`` as in Python, except that anything added to a list is appended."""
+    if sign == "+" and type(left) is list:
+        added = right if type(right) is list else [right]
+        _check_size(len(left) + len(added))
+        return left + added
+    for side in (left, right):
+        if type(side) not in _PYTHON:  # decision A1: an opaque value is not looked into
+            raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")
+    _check_result(sign, left, right)
+    check_number(sign, left, right)
+    try:
+        return ARITHMETIC[sign](left, right)
+    except OverflowError as error:
+        raise ValueError(f"{sign}: {error}") from error
+    except TypeError as error:
+        raise TypeError(f"cannot compute {describe(left)} {sign} {describe(right)}") from error
+
+
+def check_number(sign: str, left: Value, right: Value) -> None:
+    """Raises ValueError where one of two numbers is NaN: no sum and no order has it (decision
+    A1′)."""
+    for side, name in ((left, "left"), (right, "right")):
+        if _is_nan(side):
+            raise ValueError(
+                f"{sign!r} needs numbers, and the value on its {name} is NaN: it stands for a missing "
+                "number, which a node before this one can replace"
+            )
+
+
+def _is_nan(value: Value) -> bool:
+    return type(value) is float and value != value
+
+
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+
+
+def _check_result(sign: str, left: Any, right: Any) -> None:
+    sizes = [len(side) for side in (left, right) if isinstance(side, _SIZED)]
+    numbers = [side for side in (left, right) if isinstance(side, int)]
+    if len(sizes) == 2:
+        _check_size(sum(sizes))
+    elif sign == "*" and len(numbers) == 2:
+        if sum(map(int.bit_length, numbers)) > MOST_BITS:
+            raise ValueError("the product is too large")
+    elif sign == "*" and len(sizes) == len(numbers) == 1:
+        _check_size(sizes[0] * numbers[0])
+
+
+def _check_size(size: int) -> None:
+    if size > LARGEST:
+        raise ValueError(f"the result has {size:,} parts; the limit is {LARGEST:,}")
+
+
+def compare(sign: str, left: Value, right: Value) -> bool:
+    """A comparison. Ordering is False for a missing left side and for values that have no order."""
+    if sign in ("==", "!="):
+        return equal(left, right) is (sign == "==")
+    if left is None or not (_ordered(left) and _ordered(right)):
+        return False
+    check_number(sign, left, right)
+    try:
+        return bool(COMPARE[sign](left, right))
+    except (TypeError, RecursionError):
+        return False
+
+
+COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _ordered(value: Value) -> bool:
+    if type(value) in ATOMS:
+        return True
+    try:
+        return type(value) is list and is_json(value)
+    except RecursionError:
+        return False

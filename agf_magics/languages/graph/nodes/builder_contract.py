@@ -1,0 +1,79 @@
+"""What the builder of each kind of node gets and returns: the node as written, and its step with
+the keys that it writes.
+
+There is one builder for each kind of node, by table (node_kinds.py). A step gives a value; the
+node's `Write` turns it into new values of keys, and state.py combines the values of one round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ....flow.protocols import Name
+from ....flow.step import Step
+from ....text.diagnostics import Diagnostic
+from ....text.source import Span
+from ....values.value import Value
+from ..prompts.prompts import Folders
+from ..state import Write
+from .declared_tools import Tools
+
+Given = dict[str, Any]
+
+
+class Written(NamedTuple):
+    """A key that a node writes, as far as its text says."""
+
+    name: str
+    span: Span | None
+    declares: bool = True
+    """Whether writing it declares it; a key of `output`, and a node's name in place of a key, does
+    not."""
+    type: str = "any"
+    reducer: str | None = None
+    option: str = ""
+    """The option of the node that names it; empty: none."""
+    sure: bool = True
+    """Whether the node writes it whenever it runs."""
+
+
+class Built(NamedTuple):
+    """A node: its step and what it writes."""
+
+    step: Step
+    write: Write
+    keys: tuple[Written, ...] = ()
+    collects: bool = False
+    """Whether in a map `write` makes the collected value, not the step alone."""
+    routes: tuple[Name, ...] = ()
+    """The nodes that a router names."""
+    answers: Mapping[str, str] = MappingProxyType({})
+    """Of a router: the answers that lead to each node."""
+    binds: tuple[str, ...] = ()
+    """Of a map: the names that its item has."""
+    writes_any: bool = False
+    """Whether it may write keys that its text does not name."""
+    note: Callable[[Value], Diagnostic | None] | None = None
+    """The warning about its value, if there is one."""
+
+
+class Here(NamedTuple):
+    """A node that is being built."""
+
+    name: str
+    id: str
+    kind: str
+    span: Span
+    defaults: Given
+    tools: Tools
+    limits: Mapping[str, Any]
+    inside: bool = False
+    """Whether it is the node of a map."""
+    folders: Folders = Folders()
+    timeout: float | None = None
+    """Of the map around it: the longest time for one item."""
+
+
+# --- shared by several kinds ---

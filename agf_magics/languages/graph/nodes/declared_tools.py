@@ -1,0 +1,197 @@
+"""``tools:`` of a graph: functions and commands that its nodes call by name.
+
+A name there is a registered tool first (decision Y9). Otherwise it is a function of a Python file,
+which is imported only if the person allows it, or a command for the built-in shell tool (decision
+P8).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ....flow.expressions import NamedArguments
+from ....flow.protocols import Frame, Name, Ref
+from ....flow.step_options import DerivedTool
+from ....text.diagnostics import Diagnostic, StepError
+from ....text.source import Span
+from ....text.yaml.nodes import Fields, Scalar, shown
+from ....values.value import Value
+from ...documents import named, said
+from ..expressions.reading import Reader
+from ..prompts.slots import Prompt, Slot, split_slots
+from ..words import TOOL
+from .call_arguments import Values, Wanted, state_ref
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The words of a command. ``{name}`` in a word is a variable, and its value stays in that word
+    (decision P8)."""
+
+    words: tuple[Prompt, ...]
+    values: Values | None
+    options: Mapping[str, Value]
+    """Of these ``timeout`` and ``success_codes``, what the text has."""
+    names: tuple[tuple[str, Span | None], ...]
+
+    def build(self, frame: Frame, wanted: Wanted = None) -> Value:
+        state = frame["state"]
+        return self.filled(
+            state, state if self.values is None else NamedArguments(self.values).build(frame)
+        )
+
+    def filled(
+        self, state: Mapping[str, Value], variables: Mapping[str, Value]
+    ) -> dict[str, Value]:
+        command = [word.fill(state, variables, complete=True) for word in self.words]
+        return {"command": command, **self.options}
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        return tuple(slot for word in self.words for slot in word.slots)
+
+    def reads(self) -> tuple[Ref, ...]:
+        own = tuple(
+            state_ref(slot.names, slot.span)
+            for slot in self.slots
+            if slot.in_state or self.values is None
+        )
+        return own if self.values is None else (*own, *NamedArguments(self.values).reads())
+
+
+class ShellTool(NamedTuple):
+    """A command of the graph."""
+
+    name: str
+    words: tuple[Prompt, ...]
+    parse: str
+    span: Span
+    description: str
+    options: Mapping[str, Value]
+
+    def call(self, values: Values | None) -> Command:
+        return Command(self.words, values, self.options, (("command", self.span),))
+
+    def read_output(self, result: Value) -> Value:
+        """The output of the command in the form that ``parse`` names."""
+        text = result["stdout"] if isinstance(result, dict) else result
+        if self.parse == "none":
+            return None
+        if self.parse == "json":
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError) as error:
+                message = f"the output of the command is not JSON: {error}"
+                raise StepError(Diagnostic("graph.command-json", message, self.span)) from error
+        return text
+
+    def derived(self) -> DerivedTool:
+        """The command as a tool for an agent: each slot is an argument."""
+        command = self.call(None)
+        return DerivedTool(
+            name=self.name,
+            base="shell",
+            description=self.description,
+            parameters=tuple(dict.fromkeys(slot.names[0] for slot in command.slots)),
+            arguments=lambda given: command.filled(given, given),
+            result=self.read_output,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The tools of a graph: functions, the files of some of them, commands."""
+
+    functions: tuple[Name, ...] = ()
+    files: Mapping[str, Name] = field(default_factory=dict)
+    commands: Mapping[str, ShellTool] = field(default_factory=dict)
+    declared: bool = False
+    spans: Mapping[str, Span] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    """The names that nodes use; the builders of nodes add to it."""
+
+
+class _Words:
+    """The words of a command, one after the other, as a Text: an error in a word is at its place in
+    the command."""
+
+    def __init__(self, command: Scalar) -> None:
+        self.command, self.whole, self.text, self.reached = command, command.text, "", 0
+
+    def locate(self, start: int, end: int) -> Span:
+        # From the last place on: a command may have thousands of slots.
+        self.reached = max(self.reached, self.whole.find(self.text[start:end], self.reached))
+        return self.command.locate(self.reached, self.reached + end - start)
+
+
+def read_tools(reader: Reader, node: Fields | None) -> Tools:
+    if node is None:
+        return Tools()
+    functions, files, commands = list[Name](), dict[str, Name](), dict[str, ShellTool]()
+    for key, value in reader.entries(node):
+        name, span = key.text, key.span
+        if not isinstance(value, Fields):
+            hint = f"{name}: {{type: python, path: tools.py, function: {name}}}"
+            reader.error(
+                "graph.wrong-type",
+                f"a tool must be a mapping, got {shown(value)}",
+                value.span,
+                hint,
+            )
+            continue
+        given = reader.fields(TOOL, value, span)
+        if given.get("command") is not None:
+            commands[name] = _read_command(name, given, value.fields["command"])
+            if "path" in given or "module" in given or given.get("type") == "python":
+                hint = "a tool is a command or a function: keep one of them"
+                reader.error(
+                    "graph.tool-kind", f"{name!r} has a command and a function", span, hint
+                )
+            continue
+        if given.get("type") == "shell":
+            reader.error(
+                "graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"'
+            )
+        if "timeout" in given:
+            hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
+            reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
+        if "success_codes" in given:
+            hint = "only a command has exit codes: a function that fails raises an exception"
+            reader.error("graph.tool-kind", "a function has no 'success_codes'", span, hint)
+        functions.append(Name(name, span))
+        if (file := _file(name, given)) is not None:
+            files[name] = file
+    spans = {name: key.span for name, key in node.keys.items()}
+    return Tools(tuple(functions), files, commands, True, spans)
+
+
+def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellTool:
+    words, places = list[Prompt](), _Words(command)
+    for word in given["command"]:
+        places.text = word
+        parts = split_slots(word, places)
+        # Doubled braces are how a command writes a brace.
+        single = (
+            part.replace("{{", "{").replace("}}", "}") if isinstance(part, str) else part
+            for part in parts
+        )
+        words.append(Prompt(tuple(single), command.span))
+    return ShellTool(
+        name=name,
+        words=tuple(words),
+        parse=given.get("parse") or "text",
+        span=command.span,
+        description=said(given, "description"),
+        options={name: given[name] for name in ("timeout", "success_codes") if name in given},
+    )
+
+
+def _file(name: str, given: Mapping[str, Any]) -> Name | None:
+    """``tools.py:add`` or ``package.module:add``"""
+    where: Name | None = given.get("path") or given.get("module")
+    if where is None:
+        return None
+    return Name(f"{where.text}:{named(given, 'function', Name(name))}", where.span)

@@ -1,0 +1,254 @@
+"""The node ``map``: its inner node runs once for each item of a list, in parallel.
+
+Results and failures go to separate keys. An element of the fan-out is ``{as: item, "_map_index":
+n}``; it is laid over the state for the inner node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ....flow.expressions import Computed, Stored
+from ....flow.protocols import DROPPED, FanOutResult, Frame, Name, Ref
+from ....flow.step import Cut, Failing, Step
+from ....flow.steps import Compute, Each, Invoke, Sequence
+from ....text.diagnostics import Diagnostic, StepError
+from ....text.source import Span
+from ....text.suggestions import suggest
+from ....text.yaml.nodes import Fields, Items, Node, is_text, plain
+from ....values.sequences import Numbered, is_sequence, why_no_sequence
+from ....values.value import Value
+from ...documents import Key
+from ...scan import MISSING
+from ..expressions.lookup import find
+from ..expressions.reading import ROOT, NotBuilt, Reader
+from ..expressions.tokens import KEY_NAME
+from ..expressions.value_errors import CANNOT, describe, value_failed
+from ..takes import OVER
+from .builder_contract import Built, Given, Here, Written
+from .on_error import repeated
+from .sessions import CALLED, keep
+from .step_fields import at
+
+ITEMS = 100
+"""The number of items that a map may have by default."""
+
+
+def elements(
+    span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]
+) -> Computed:
+    """The items of a map, each with its number."""
+
+    def evaluate(frame: Frame) -> Value:
+        items = read(frame)
+        if type(items) is list:
+            return [{name: item, "_map_index": index} for index, item in enumerate(items)]
+        if is_sequence(items):
+            return Numbered(items, name)
+        message = f"over must be a list, got {describe(items)}"
+        hint = why_no_sequence(items) or (
+            "the node runs for each item of a list; a node before this one can make the list"
+        )
+        raise StepError(Diagnostic("graph.over", message, span, hint)) from TypeError(message)
+
+    return Computed(span, evaluate, reads)
+
+
+def _lay_over(frame: Frame, element: Value) -> Frame:
+    return {**frame, "state": {**frame["state"], **element}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gather:
+    """The value of a map: its results and its failures, under their keys."""
+
+    node: str
+    collect: str
+    failures: str
+    least: int | float
+    key: str | None
+    """The key of the object that a function returns; None: the whole value."""
+    tolerated: bool
+    span: Span
+
+    def __call__(self, ran: FanOutResult) -> Value:
+        results, failed = list[Value](), list[Value]()
+        for index, value in enumerate(ran.values):
+            error = ran.failures.get(index)
+            if value is DROPPED:
+                failed.append(
+                    self.failure(index, error.kind if error is not None else "unknown_error")
+                )
+            elif (
+                type(value) is dict
+                and (value.get("error") or value.get("errors"))
+                and "success" not in value
+            ):
+                failed.append(self.failure(index, "unknown_error"))
+            else:
+                results.append(self.result(index, value))
+        accepted = len(results) + (len(failed) if self.tolerated else 0)
+        self.enough(accepted, len(ran.values), ran)
+        return {self.collect: results, self.failures: failed}
+
+    def failure(self, index: int, kind: str) -> Value:
+        node = f"_map_{self.node}_sub"
+        return {
+            "map": self.node,
+            "index": index,
+            "error_type": kind,
+            "node": node,
+            "tolerated": self.tolerated,
+        }
+
+    def result(self, index: int, value: Value) -> Value:
+        if type(value) is dict and self.key in value:
+            value = value[self.key]
+        if type(value) is not dict:
+            return {"_map_index": index, "value": value}
+        return {"_map_index": index, **value} | {"_map_index": index}
+
+    def enough(self, accepted: int, width: int, ran: FanOutResult) -> None:
+        needed = self.least if type(self.least) is int else self.least * width
+        if accepted >= needed:
+            return
+        message = (
+            f"{accepted} of {width} items of {self.node!r} succeeded; min_success is {self.least}"
+        )
+        first = ran.failures[min(ran.failures)] if ran.failures else None
+        if first is not None:
+            message += f"; the first failure: {first.diagnostic.message}"
+        hint = (first.diagnostic.hint if first is not None else None) or (
+            "fix the failure, or allow some: min_success: 0.5 for a share, min_success: 2 for "
+            "a count"
+        )
+        raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
+
+
+BuildNode = Callable[[Reader, Node, Here], Built | None]
+"""Builds a node of any kind; None after an error."""
+
+
+def build_map(build_node: BuildNode, reader: Reader, given: Given, here: Here) -> Built:
+    name: Name = given["as"]
+    inner = build_node(
+        reader,
+        given["node"],
+        here._replace(id=f"{here.id}.node", inside=True, timeout=given.get("timeout")),
+    )
+    over = _over(reader, given["over"], name.text)
+    if inner is None:
+        raise NotBuilt
+    if given.get("on_error") == "retry":
+        inner = repeated(given, inner)
+    collect: Name = given["collect"]
+    failures: Name = given.get("failures") or Name(f"{collect.text}_failures")
+    gather = _gather(given, here, inner, failures)
+    most: int = given.get("max_items") or here.limits.get("max_map_items") or ITEMS
+    overflow = given.get("on_overflow") or here.defaults.get("on_overflow") or "error"
+    step = Each(
+        **at(here),
+        label=f"{name.text} in {over.span.text}",
+        over=over,
+        element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
+        body=_collected(inner, here.span),
+        gather=gather,
+        limit=here.limits.get("max_concurrency"),
+        failing=Failing("continue"),
+        cut=_cut(most, overflow == "truncate", over.span),
+    )
+    keys = (
+        Written(collect.text, collect.span, type="list", reducer="sorted_add"),
+        Written(failures.text, failures.span, type="list", reducer="add"),
+    )
+    return Built(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
+
+
+def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
+    node: Fields = given["node"]
+    return Gather(
+        node=here.name,
+        collect=given["collect"].text,
+        failures=failures.text,
+        least=given.get("min_success", 1.0),
+        # Only a function returns keys of the state (decision Y16).
+        key=(node.text_at("state_key") or None) if inner.step.word == "python" else None,
+        tolerated="skip" in (given.get("on_error"), node.text_at("on_error")),
+        span=here.span,
+    )
+
+
+def _collected(inner: Built, span: Span) -> Step:
+    """The step of a node as the body of a map: its value is the collected value."""
+    step = inner.step
+    if not inner.collects:
+        return step
+    inside = (
+        "call" if isinstance(step, Invoke) else "steps"
+    )  # the parts of other steps may have the id of a call
+    call = replace(step, id=f"{step.id}.{inside}", target=keep)
+    value = Computed(span, lambda frame: inner.write(frame["state"], frame["called"]), (CALLED,))
+    result = Compute(id=f"{step.id}.result", word="result", span=span, value=value)
+    return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
+
+
+def _cut(most: int, truncate: bool, span: Span) -> Cut:
+    def finding(left_out: int) -> Diagnostic:
+        if truncate:
+            message = f"the map uses the first {most} items and drops {left_out}"
+            return Diagnostic(
+                "graph.truncated",
+                message,
+                span,
+                f"write max_items: {most + left_out} to use all",
+                "warning",
+            )
+        message = f"the map has {most + left_out} items; the limit is {most}"
+        hint = (
+            f"write max_items: {most + left_out} to use all; on_overflow: truncate uses the "
+            f"first {most}"
+        )
+        return Diagnostic("graph.too-many-items", message, span, hint)
+
+    return Cut(most, finding)
+
+
+_BRACES = re.compile(r"\{(.+)\}", re.DOTALL)
+
+
+def _over(reader: Reader, node: Node, name: str) -> Computed:
+    if isinstance(node, Items):
+        items = plain(node)
+        return elements(node.span, name, lambda frame: items, ())
+    braces = _BRACES.fullmatch(node.text)
+    if not is_text(node) or braces is None:
+        path = node.text.removeprefix("state.")
+        named = all(map(KEY_NAME.fullmatch, path.split(".")))
+        reader.wrong_type(node, Key("over", OVER), f'over: "{{state.{path}}}"' if named else None)
+        raise NotBuilt
+    text = braces[1].strip()
+    start = braces.end(1) - len(braces[1].lstrip())
+    names = tuple(text.removeprefix("state.").split("."))
+    span = node.locate(start, start + len(text))
+    if not all(map(KEY_NAME.fullmatch, names)):
+        hint = "compute the list in a passthrough node, into a key of its own"
+        message = "over takes one path, without arithmetic or brackets"
+        reader.refuse("graph.over-expression", message, span, hint)
+
+    def read(frame: Frame) -> Value:
+        state = frame["state"]
+        try:
+            found = find(state, names)
+        except CANNOT as error:
+            raise value_failed(text, span, error) from error
+        if found is not MISSING:
+            return found
+        path = ".".join(names)
+        hint = suggest(names[0], state, "keys of the state")
+        raise StepError(
+            Diagnostic("graph.over", f"the state has no {path!r}", span, hint)
+        ) from KeyError(path)
+
+    return elements(span, name, read, (Ref((*ROOT, *names), span),))

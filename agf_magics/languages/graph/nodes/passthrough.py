@@ -1,0 +1,45 @@
+"""The node ``passthrough``: it calls nothing, and computes new values of keys from the state."""
+
+from __future__ import annotations
+
+from ....flow.expressions import Computed, NamedArguments
+from ....flow.protocols import Frame
+from ....flow.steps import Compute
+from ....text.source import Span
+from ....text.yaml.nodes import shorten
+from ....values.value import Value
+from ..expressions.reading import Reader
+from .builder_contract import Built, Given, Here, Written
+from .call_arguments import Values
+from .step_fields import at
+
+
+def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:
+    if "output" in given and "set" in given:
+        hint = "keep one of them: set is another name for output"
+        reader.error(
+            "graph.same-key", "a passthrough cannot have both 'output' and 'set'", here.span, hint
+        )
+    values: Values = given.get("output") or given.get("set") or ()
+    label = ", ".join(str(name) for name, _ in values)
+    step = Compute(**at(here), label=shorten(label), value=Outputs(here.span, values))
+    keys = tuple(Written(name.text, name.span, declares=False) for name, _ in values)
+    return Built(step, lambda state, value: value, keys)
+
+
+class Outputs(Computed):
+    """The new values of a passthrough."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, span: Span, values: Values) -> None:
+        def evaluate(frame: Frame) -> Value:
+            state, made = frame["state"], NamedArguments(values).build(frame)
+            # A null value leaves an existing key unchanged.
+            return {
+                name: state[name] if value is None and name in state else value
+                for name, value in made.items()
+            }
+
+        super().__init__(span, evaluate, NamedArguments(values).reads())
+        self.values = values

@@ -1,0 +1,82 @@
+"""The node ``subgraph``: it calls another flow, with parts of the state as its input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ....flow.protocols import Frame, Name
+from ....flow.step_options import Exchange, Lookup
+from ....flow.steps import Invoke
+from ....text.diagnostics import Diagnostic
+from ....text.suggestions import suggest
+from ....values.value import Value
+from ..expressions.reading import Reader
+from ..state import Failed, State
+from .builder_contract import Built, Given, Here, Written
+from .call_arguments import passed
+from .on_error import on_error
+from .step_fields import common
+from .writes import write_as_subgraph, write_changed
+
+
+def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
+    name: Name = given["graph"]
+    into, out = given.get("input_mapping"), given.get("output_mapping")
+    if given.get("mode") == "direct":
+        into = out = "auto"
+    if not into and not out:
+        hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
+        reader.warn(
+            "graph.subgraph-mapping", f"no key is passed to {name.text!r} or back", name.span, hint
+        )
+    is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
+    step = Invoke(
+        **common(here, given, name.text),
+        kind="flow",
+        name=name,
+        args=passed(here.span, None if into == "auto" else into or ()),
+        lookup=Lookup(name if is_file else None),
+        exchange=Exchange(
+            wants=True, while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ())
+        ),
+    )
+    if out == "auto":
+        write = write_changed if here.inside else write_as_subgraph
+        built = Built(step, write, collects=here.inside, writes_any=True)
+        return on_error(given, here, built)
+    mapping: tuple[tuple[Name, Name], ...] = out or ()
+
+    def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
+        result = _keys_of(value)
+        return {own.text: result[other.text] for own, other in mapping if other.text in result}
+
+    def note_missing(value: Value) -> Diagnostic | None:
+        result = _keys_of(value)
+        for own, other in mapping:
+            if type(value) is not Failed and other.text not in result:
+                message = f"the result of {name.text!r} has no {other.text!r} for {own.text!r}"
+                hint = suggest(other.text, result, "its keys")
+                return Diagnostic(
+                    "graph.subgraph-mapping", message, other.span, hint, severity="warning"
+                )
+        return None
+
+    keys = tuple(Written(own.text, own.span, sure=False) for own, _ in mapping)
+    built = Built(step, write_mapped, keys, collects=here.inside, note=note_missing)
+    return on_error(given, here, built)
+
+
+def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, State], Frame] | None:
+    """``interrupt_output_mapping``: keys of the other graph in the stores of the waiting run."""
+    if not mapping:
+        return None
+
+    def show(frame: Frame, stores: State) -> Frame:
+        shown = {own.text: stores[other.text] for own, other in mapping if other.text in stores}
+        return {**frame, "state": {**frame["state"], **shown}}
+
+    return show
+
+
+def _keys_of(value: Value) -> Mapping[str, Value]:
+    return value if isinstance(value, dict) else {"output": value}

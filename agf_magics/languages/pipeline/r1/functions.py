@@ -1,0 +1,239 @@
+"""The functions of R1, one row each: `FUNCTIONS` is the only place that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ....flow.null_warnings import warn_of_null
+from ....flow.sessions.found_json import NoJson, find_json
+from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, literal
+from ....text.yaml.nodes import shorten
+from ....values.json_text import TooLong, write_json
+from ....values.times import iso_text
+from ....values.value import Value
+from ...scan import MISSING, descend
+from .account import charge
+from .failures import Failure, no_float, not_a_number
+from .nodes import Call, Get, Path
+from .row import EACH, LIST, Argument, Env, Function, Run
+
+LONGEST_WRITTEN = 1_000_000
+"""The most characters of a value as text, in a prompt and by ``text``."""
+
+Loop = Callable[[Env, list[Value]], Value]
+"""What a function with a lambda does with its list."""
+
+
+# In each loop the element becomes the parameter.
+
+
+def _map(level: int, body: Run, test: Run) -> Loop:
+    return lambda env, items: [body(env) for env[level] in items]
+
+
+def _filter(level: int, body: Run, test: Run) -> Loop:
+    return lambda env, items: [env[level] for env[level] in items if test(env)]
+
+
+def _find(level: int, body: Run, test: Run) -> Loop:
+    return lambda env, items: next((env[level] for env[level] in items if test(env)), None)
+
+
+def _any(level: int, body: Run, test: Run) -> Loop:
+    return lambda env, items: any(test(env) for env[level] in items)
+
+
+def _all(level: int, body: Run, test: Run) -> Loop:
+    return lambda env, items: all(test(env) for env[level] in items)
+
+
+def _count(node: Call, items: Run) -> Run:
+    return lambda env: len(items(env))
+
+
+def _sum(node: Call, numbers: Run) -> Run:
+    at, width = node.at, len(node.name)
+
+    def total(env: Env) -> Value:
+        items = numbers(env)
+        charge(len(items), at, width, env)
+        try:
+            found = sum(items)
+        except OverflowError:
+            raise no_float(at, width) from None
+        if found != found:
+            place = next((place for place, value in enumerate(items) if value != value), None)
+            if place is not None:  # else infinities have left no number
+                raise not_a_number(node.name, [f"element {place}"], at)
+        return found
+
+    return total
+
+
+def _join(node: Call, texts: Run, separator: Run) -> Run:
+    at, width = node.at, len(node.name)
+
+    def joined(env: Env) -> Value:
+        items, between = texts(env), separator(env)
+        charge(sum(map(len, items)) + len(between) * len(items), at, width, env)
+        return between.join(items)
+
+    return joined
+
+
+def _parse_json(node: Call, written: Run) -> Run:
+    at, width = node.at, len(node.name)
+
+    def parsed(env: Env) -> Value:
+        text = written(env)
+        charge(len(text), at, width, env)
+        try:
+            return find_json(text)
+        except NoJson as error:
+            message = f"{error} in the text {shorten(text)!r}"
+            hint = "ask the agent for JSON in its prompt, or give its step a schema"
+            raise Failure("r1.no-json", message, at, width, hint) from None
+
+    return parsed
+
+
+def _text(node: Call, value_of: Run) -> Run:
+    at, width, read = node.at, len(node.name), node.args[0]
+    name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
+
+    def text(env: Env) -> str:
+        value = value_of(env)
+        try:
+            found = text_form(value, name)
+        except ValueError as problem:
+            message, hint = f"the value {problem}", "turn it into text in a tool first"
+            raise Failure("r1.type", message, at, width, hint) from None
+        charge(len(found), at, width, env)
+        return found
+
+    return text
+
+
+def text_form(value: Value, name: str = "the value") -> str:
+    """What a value is in a text: a text as it is, a date in ISO 8601, all else as compact JSON.
+    ``name``: what a warning calls it. Raises ValueError."""
+    if type(value) is str:
+        return value
+    if (text := iso_text(value)) is not None:
+        return text
+    try:
+        written = write_json(value, LONGEST_WRITTEN)
+    except TypeError as error:
+        raise ValueError(f"has {error} in it, which has no text form") from None
+    except TooLong:
+        raise
+    except (ValueError, RecursionError):  # a number too long to write, or nested too deep
+        raise ValueError("is too large to be written as text") from None
+    if written.has_nulls:
+        warn_of_null(name, value)
+    return written.text
+
+
+def _get(node: Get, base: Run, default: Run) -> Run:
+    keys = node.key.split(".")
+
+    def get(env: Env) -> Value:
+        value, otherwise = (base(env), default(env))  # it may fail even when it is not needed
+        value = descend(value, keys)
+        return otherwise if value is MISSING else value
+
+    return get
+
+
+def _elements(items: Shape | None) -> Shape | None:
+    return items and items.of
+
+
+_ROWS = (
+    Function(
+        "map",
+        (LIST, EACH),
+        lambda items, body: list_of(body),
+        _map,
+        "the value of the lambda for each element, in order",
+    ),
+    Function(
+        "filter",
+        (LIST, EACH),
+        lambda items, body: list_of(_elements(items)),
+        _filter,
+        "the elements for which the lambda is true",
+    ),
+    Function(
+        "all",
+        (LIST, EACH),
+        lambda items, body: BOOL,
+        _all,
+        "`true` if the lambda is true for every element, also if the list is empty",
+    ),
+    Function(
+        "any",
+        (LIST, EACH),
+        lambda items, body: BOOL,
+        _any,
+        "`true` if the lambda is true for at least one element",
+    ),
+    Function(
+        "find",
+        (LIST, EACH),
+        lambda items, body: either([_elements(items), literal(None)]),
+        _find,
+        "the first element for which the lambda is true, or `null`",
+    ),
+    Function(
+        "count",
+        (LIST,),
+        lambda items: NUMBER,
+        _count,
+        "the number of elements",
+        foreign=("len", "length", "size"),
+    ),
+    Function(
+        "sum",
+        (LIST._replace(of="number"),),
+        lambda items: NUMBER,
+        _sum,
+        "the sum of a list of numbers; `0` for an empty list",
+    ),
+    Function(
+        "join",
+        (LIST._replace(of="text"), Argument("separator", "text")),
+        lambda items, separator: TEXT,
+        _join,
+        "the texts of a list as one text, with the separator between them",
+    ),
+    Function(
+        "parse_json",
+        (Argument("text", "text"),),
+        lambda text: None,
+        _parse_json,
+        "the value of the JSON in a text",
+    ),
+    Function(
+        "text",
+        (Argument("value"),),
+        lambda value: TEXT,
+        _text,
+        "the value as text: compact JSON, and a text as it is",
+        foreign=("str",),
+    ),
+    Function(
+        "get",
+        (Argument("base"), Argument("'a.b'", "path"), Argument("default", optional=True)),
+        lambda base, field, default: either([field, default]),
+        _get,
+        "the value at the path, or the default (`null` if it is left out) if there is none; never an error",
+        foreign=("default",),
+    ),
+)
+
+FUNCTIONS: Mapping[str, Function] = MappingProxyType({row.name: row for row in _ROWS})
+"""By name, in the order of the reference."""
+EACH_NAMES = tuple(name for name, row in FUNCTIONS.items() if row.second == "lambda")
+"""The functions whose second argument is a lambda."""

@@ -1,0 +1,69 @@
+"""Text in a policy that looks like a path and is not replaced: the warnings about it (decision
+P21).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from ...text.diagnostics import Diagnostics
+from ...text.yaml.nodes import Scalar
+from .operators import COMPARED
+
+_BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
+
+
+def input_field(
+    path: str, schema: Mapping[str, Any] | None, undeclared: bool = False
+) -> str | None:
+    """The field of the input that ``topic``, ``input.topic`` or ``parent.input.topic`` names; None:
+    it has no such field. ``undeclared``: where no fields are declared, ``topic`` is one, too."""
+    properties = (schema or {}).get("properties")
+    fields = properties if isinstance(properties, Mapping) else None
+    bare = path.removeprefix("parent.").removeprefix("input.")
+    prefixed = bare != path
+    known = (prefixed or undeclared) if fields is None else bare.partition(".")[0] in fields
+    return bare if known and bare else None
+
+
+def warn_of_braces(
+    node: Scalar,
+    field_of: Callable[[str], str | None],
+    problems: Diagnostics,
+    hint: str,
+    filled: bool,
+) -> None:
+    """Warn of placeholders in a text that are not replaced. ``filled``: the text has ``{{name}}``
+    placeholders, so only other forms are reported. ``hint`` has ``%s`` for the name of the
+    field."""
+    for found in _BRACES.finditer(node.text):
+        # A name that the input has not may be meant as it stands: JSON, LaTeX, an example.
+        field = field_of(found[1])
+        if field is None or (filled and found[0].startswith("{{") and field == found[1]):
+            continue
+        span = node.locate(found.start(), found.end())
+        problems.warn(
+            "policy.literal-path", f"{found[0]!r} in this text is not replaced", span, hint % field
+        )
+
+
+def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) -> None:
+    """Warn of a matcher's constant that looks like a path."""
+    source, _, rest = node.text.partition(".")
+    if (
+        isinstance(node.value, str)
+        and source in sources
+        and re.match(r"(?:input|output)\.\w", rest, re.ASCII)
+    ):
+        message = f"{node.text!r} is compared as text: a matcher cannot read a path"
+        hint = "compare with a constant, or let an agent compare both values and test its output"
+        problems.warn("policy.literal-path", message, node.span, hint)
+    for comparison in _COMPARED.finditer(node.text):
+        message = f"{node.text!r} is compared as text: it is no comparison"
+        hint = f"write {{{COMPARED[comparison[1]]}: {comparison[2]}}}"
+        problems.warn("policy.literal-path", message, node.span, hint)
+
+
+_COMPARED = re.compile(rf"\A\s*({'|'.join(COMPARED)})\s*(-?[0-9.]+)\s*\Z")

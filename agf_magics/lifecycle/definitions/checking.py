@@ -1,0 +1,121 @@
+"""What is wrong with a definition: it is loaded, checked and linked, and nothing is registered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from ...catalog import Registry
+from ...engine.linking.link import link
+from ...flow.steps import Flow
+from ...schemas.schema import Schema, check_schemas, resolve
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ...text.source import Source, Text
+from ...text.suggestions import share_suggestion_budget, suggest
+from .flow_names import refuse_two_names, without_name
+from .linking import link_flow
+from .loading import load_checked
+
+
+class Defined(NamedTuple):
+    """A definition that was loaded."""
+
+    flow: Flow | None
+    """None: the text declares only schemas."""
+    schemas: Mapping[str, Schema]
+    findings: tuple[Diagnostic, ...]
+    """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
+    error of a run (decision A5)."""
+
+    @property
+    def replacements(self) -> tuple[Diagnostic, ...]:
+        """The notes about what another cell or file had defined under its names."""
+        return tuple(found for found in self.findings if found.code.endswith(".replaced"))
+
+
+def find_problems(
+    source: Source,
+    language: str,
+    *,
+    name: Text | None,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] | None = (),
+) -> list[Diagnostic]:
+    """The findings of `register` for a text that is still written. Nothing is registered, no file
+    is read and no code of a user is called. ``name``: on the line of the cell. ``given``: as in
+    `check_definition`; None if it is not known."""
+    try:
+        written = name.text if name is not None and name.text.strip() else None
+        flow, schemas, problems = load_checked(source, language, latent, written)
+        if flow is not None and name is not None and written is not None:
+            refuse_two_names(name, flow)
+    except DefinitionError as error:
+        return list(error.diagnostics)
+    _check_refs(schemas, registry, problems)
+    if flow is not None:
+        with share_suggestion_budget():
+            problems.extend(link(flow, registry, passive=True)[1])
+        if not (name or flow.name):
+            problems.add(without_name(flow))
+    return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
+
+
+def check_definition(
+    source: Source,
+    language: str,
+    *,
+    strict: bool,
+    registry: Registry,
+    latent: Collection[str] = (),
+    given: Collection[str] = (),
+    name: str | None = None,
+) -> Defined:
+    """Load, check and link a definition, registering nothing. ``given``: the names of the input of
+    a run that follows. ``name``: of a text that has none. Raises DefinitionError with everything
+    that is wrong."""
+    flow, schemas, problems = load_checked(source, language, latent, name)
+    _check_refs(schemas, registry, problems)
+    if flow is not None:
+        for problem in link_flow(flow, registry)[1]:
+            problems.add(
+                replace(problem, severity="warning") if problem.severity == "error" else problem
+            )
+    findings = Diagnostics()
+    findings.extend(for_input(problems, given))
+    findings.refuse(strict)
+    return Defined(flow, schemas, tuple(findings))
+
+
+def _check_refs(schemas: Mapping[str, Schema], registry: Registry, problems: Diagnostics) -> None:
+    """Check the schemas of a text with those to which they refer: a schema of another cell may
+    close a circle."""
+    if not schemas:
+        return
+    used, _ = resolve(schemas, {**registry.schemas, **schemas})
+    if len(used) > len(schemas):  # the language has checked those of the text alone
+        check_schemas(used, problems)
+
+
+UNLESS_GIVEN = "pipeline.template-name"
+"""The code of a warning about the name at its place, which is void if the input has that name."""
+
+
+def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
+    """The findings that remain when the input has these names."""
+    for finding in findings:
+        if finding.code != UNLESS_GIVEN or finding.span is None:
+            yield finding
+        elif finding.span.text not in given:
+            yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
+
+
+def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
+    """The findings of a definition that is run at once, without the errors of that run."""
+    if defined.flow is None:
+        return defined.findings
+    refusing = {(error.code, error.span) for error in link_flow(defined.flow, registry)[1].errors}
+    return tuple(
+        finding for finding in defined.findings if (finding.code, finding.span) not in refusing
+    )

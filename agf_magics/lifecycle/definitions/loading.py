@@ -1,0 +1,68 @@
+"""A text is loaded by its language, and checked as far as the text alone shows."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from ...flow.checks.rules import check
+from ...flow.steps import Definition, Flow
+from ...languages import LANGUAGES, Language
+from ...schemas.schema import Schema
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ...text.source import Source
+from ...text.suggestions import share_suggestion_budget, suggest
+
+
+def load_checked(
+    source: Source, language: str, latent: Collection[str] = (), name: str | None = None
+) -> tuple[Flow | None, Mapping[str, Schema], Diagnostics]:
+    problems = Diagnostics()
+    with share_suggestion_budget():
+        definition = load_definition(source, language, problems, latent, name)
+        flow = definition.flow
+        if flow is not None:
+            flow, findings = check(flow)
+            told = {problem.span for problem in problems}  # by the language, which knows more
+            problems.extend(finding for finding in findings if finding.span not in told)
+    problems.refuse()
+    if flow is not None:
+        # These depend only on the text. Problems that linking finds depend on the registry, which
+        # later cells change.
+        flow = replace(flow, warnings=tuple(problems))
+    return flow, definition.schemas, problems
+
+
+def load_definition(
+    source: Source,
+    language: str,
+    problems: Diagnostics,
+    latent: Collection[str] = (),
+    name: str | None = None,
+) -> Definition:
+    """The definition in a text. ``name``: of a text that has none. Raises DefinitionError for a
+    wrong ``latent``."""
+    reader = language_of(language)
+    if not latent and name and reader.named is not None:
+        return reader.named(source, problems, current.settings.bounds, name)
+    if not latent:
+        return reader.load(source, problems, current.settings.bounds)
+    if isinstance(latent, str) or not all(
+        isinstance(name, str) and name.strip() for name in latent
+    ):
+        message, hint = "latent must be a list of names of tools", "latent=['think']"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
+    if reader.latent is None:
+        message, hint = f"a {language} has no latent tools", "latent= is for plans"
+        raise DefinitionError(Diagnostic("define.latent", message, hint=hint))
+    return reader.latent(source, problems, current.settings.bounds, latent)
+
+
+def language_of(name: str) -> Language:
+    if name not in LANGUAGES:
+        hint = suggest(name, LANGUAGES, "languages")
+        raise DefinitionError(
+            Diagnostic("define.language", f"unknown language {name!r}", hint=hint)
+        )
+    return LANGUAGES[name]

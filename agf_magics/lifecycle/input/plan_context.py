@@ -1,0 +1,18 @@
+"""The context on which a plan runs: the named one that it continues, a copy of it, or an empty one."""
+
+from __future__ import annotations
+
+from ...catalog import Context, Registry
+from ...flow.steps import Flow
+
+
+def plan_context(flow: Flow, registry: Registry, copies: bool) -> Context | None:
+    """The context of a plan: the named one that it continues or a copy of it, else an empty one,
+    so that a cell that runs twice gives the same."""
+    name = flow.dialect.context
+    if name is None:
+        return None
+    if not name:
+        return Context(flow.name)
+    context = registry.contexts.named(name)
+    return Context(name, context.log) if copies else context

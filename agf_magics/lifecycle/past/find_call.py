@@ -1,0 +1,29 @@
+"""The call that a person or the page names by its path, among the records of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...flow.progress.events import format_path
+from ...flow.progress.rows import key_of
+from ...journal.records.records import Record
+from ...text.diagnostics import refused
+
+
+def find_call(records: Iterable[Record], place: str, kind: str = "") -> Record:
+    """The last call of a run at the path ``place`` (``steps[0].do#3``) that returned. With ``kind``:
+    a call of this kind with any outcome, also that of a step, of which the last failed call is taken
+    before others. Raises DefinitionError."""
+
+    def is_meant(call: Record) -> bool:
+        if not kind:
+            return call.what == "finished" and format_path(call.at) == place
+        is_call = call.kind == kind and call.given is not None
+        return is_call and place in (format_path(call.at), "/".join(key_of(call.at)))
+
+    calls = filter(is_meant, records)
+    last = max(calls, key=lambda call: (call.what == "failed", call.line), default=None)
+    if last is None:
+        message = f"there is no {kind} call {place!r} in this run".replace("  ", " ")
+        raise refused("journal.unknown-call", message, "run.calls lists them")
+    return last

@@ -1,0 +1,48 @@
+"""The run that a person names, of this process or of the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...journal.database.errors import as_definition_errors
+from ...journal.runs import read_run
+from ...settings.folders import journal_file
+from ..runs.live import live
+from ..runs.run import Run
+from ..storage.lookup import (
+    find_run,
+    journal,
+    refused_running,
+)
+from ..storage.run_names import identify, named_runs, word_of
+from .past_run import PastRun, find_past_run
+
+
+def find_named(run: object, flows: Collection[str] | None = None) -> Run | PastRun:
+    """The run that ``run`` names, of this process or of the journal; a run itself. ``flows``: see
+    `identify`. Raises DefinitionError."""
+    if isinstance(run, Run | PastRun):
+        return run
+    word = word_of(run)
+    if (here := live.find(word)) is not None:
+        return here
+    if journal_file() is None:
+        runs = named_runs(None)
+        if not runs:
+            journal()  # refuses
+        return live.find(identify(word, runs, where="", flows=flows)) or find_past_run(word)
+    store = journal()
+    with as_definition_errors():
+        row = read_run(store, word)
+        run_id = word if row is not None else identify(word, named_runs(store), flows=flows)
+        return live.find(run_id) or PastRun(store, row or find_run(store, run_id))
+
+
+def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -> Run | PastRun:
+    """A run that has ended and is journaled: the live one, which still has its definitions, its
+    input and its secrets, else that of the journal. ``flows``: see `identify`. Raises
+    DefinitionError."""
+    run = find_named(run, flows)
+    if run.status in ("running", "pending"):
+        raise refused_running(run.run_id)
+    return run if run._in_journal is not None else find_past_run(run.run_id)

@@ -1,0 +1,33 @@
+"""What a past run needs to run again: the flow that is registered now under its name, and its
+input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...catalog import Registry
+from ...flow.steps import Flow
+from ...text.diagnostics import refused
+from ...values.value import Value
+from ..runs.run import Run
+from ..storage.given_again import check_given
+from .past_run import PastRun
+
+
+def input_again(run: Run | PastRun, more: Mapping[str, Value] | None) -> Value:
+    """The input of a run for another run of its flow, with the fields of ``more`` instead. Raises
+    DefinitionError if a part is neither known nor given."""
+    fields, input = dict(more or {}), run.input
+    if isinstance(run, PastRun):
+        check_given(run.order, fields, run.run_id)
+    return {**input, **fields} if isinstance(input, dict) else input
+
+
+def find_registered(name: str, registry: Registry) -> Flow:
+    """The flow that is registered now under the name of an earlier run's. Raises
+    DefinitionError."""
+    if name not in registry.flows:
+        hint = "define it again: run the cell of its definition"
+        raise refused("flow.unknown-flow", f"no flow {name!r} is registered", hint)
+    return registry.flows[name]

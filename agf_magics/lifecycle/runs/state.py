@@ -1,0 +1,217 @@
+"""The state of a run: what it runs, with which options, what stops it, and how it ended. Its driver
+writes it; the person's handle reads it."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+from unicodedata import category
+
+from ...catalog import Tool
+from ...engine import run as engine
+from ...engine.host import host, job
+from ...engine.host.background_calls import cancel_background_calls, count_background_calls
+from ...engine.host.held_interrupt import PersonsInterrupt
+from ...engine.linking.linked import Linked
+from ...engine.run_options import RunOptions
+from ...engine.runner import clock
+from ...flow.progress.events import Event, RunEnded, StepAbandoned
+from ...flow.progress.progress import Progress
+from ...flow.protocols import FlowInput
+from ...flow.steps import Flow
+from ...journal.database.store import Store
+from ...journal.run_journal import Journal
+from ...journal.secrets.masking import Secrets, names_a_secret
+from ...limits.grants import ANYTHING, Grant
+from ...settings.settings import current
+from ...text.diagnostics import Diagnostic, StepError, sort_by_place
+from ...text.names import same_name
+from ...values.value import Value
+from ..definitions.influence import SecretSources, find_secret_sources
+from ..input.fields import fields_of
+from .event_queue import EventQueue
+
+if TYPE_CHECKING:
+    from ...workers.backends.backend import WorkerBackend
+
+_numbers = itertools.count(1)
+
+
+class RunState:
+    """What is known of one run of this process, from before its first step to after its end.
+
+    ``run_id`` and ``grant``: of a resumed run, those of the original one; empty: a new id.
+    """
+
+    def __init__(
+        self,
+        linked: Linked,
+        given: FlowInput,
+        options: RunOptions,
+        warnings: Iterable[Diagnostic],
+        *,
+        run_id: str = "",
+        grant: Grant = ANYTHING,
+        workers: WorkerBackend | None = None,
+    ) -> None:
+        self.linked = linked
+        self.given = given
+        self.limits = options.limits or current.settings.limits
+        self.options = replace(options, limits=self.limits)
+        self.warnings = tuple(sort_by_place([*warnings]))
+        """What is wrong with its definition or its input."""
+        self.run_id = run_id or _new_id(linked.flow)
+        self.grant = grant
+        """The tools that it may use; a resumed run may use no more than the original one."""
+        self.workers = workers
+        """What makes its concurrent calls; None: threads."""
+        self.continues = _about_context(given)
+        """What it reads of its named context."""
+        self.progress = Progress(linked.flow, linked.callees)
+        self.emit: Callable[[Event], None] = self.progress.apply
+        self.queue = EventQueue() if options.queue else None
+        """The events that nobody has read yet."""
+        self.journal: Journal | None = None
+        """None: the run is not journaled."""
+        self.job: job.Job[engine.Done] | None = None
+        """The work on the engine's loop; None: the run is awaited, or was not started."""
+        self.stop: Callable[[], object] | None = None
+        """Cancels the task that awaits the run."""
+        self.reason: str | None = None
+        """Why it was cancelled without a job."""
+        self.place: host.Host | None = None
+        self.output: Value = None
+        self.error: StepError | None = None
+        self.bug: BaseException | None = None
+        """What ended the run and is no failure of a step."""
+        self.calls = 0
+        self.sessions = 0
+        self.origin = ""
+        """The cell that started it and shows its result: ``In[6]``."""
+        self.secrets = Secrets()
+        tools = [callee for callee, _ in linked.every_callee if isinstance(callee, Tool)]
+        self.secrets.surround(bound_secrets(tools))
+        for value in options.secrets:
+            self.secrets.learn(value)
+        self._has_secrets = any(tool.secret for tool in tools)
+
+    @property
+    def flow(self) -> Flow:
+        return self.linked.flow
+
+    @property
+    def in_journal(self) -> tuple[Store, int] | None:
+        """Its journal, and its number there; None if it is not journaled."""
+        return (self.journal.store, self.journal.num) if self.journal is not None else None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the run has ended, with any status."""
+        return self.job.done if self.job is not None else self.progress.ended is not None
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was started on the engine's loop, which reports its end from then on."""
+        return self.job is not None and self.job.started
+
+    @property
+    def cancel_reason(self) -> str | None:
+        return self.job.reason if self.job is not None else self.reason
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a person has interrupted it, with ■ or Ctrl-C."""
+        return isinstance(self.cancel_reason, PersonsInterrupt)
+
+    @property
+    def fired(self) -> int:
+        """The number of its fire-and-forget calls that are still running."""
+        return count_background_calls(self.place) if self.place is not None else 0
+
+    def cancel(self, reason: str) -> None:
+        """Ask the run to stop, and its fire-and-forget calls, even after its end."""
+        if self.place is not None:
+            cancel_background_calls(self.place)
+        if self.is_started:
+            assert self.job is not None
+            self.job.cancel(reason)
+        elif self.reason is None:
+            self.reason = reason  # its driver reads it when it starts the job
+            if self.stop is not None:
+                self.stop()
+
+    def leave_open(self) -> None:
+        """Journal no end that an interrupt caused: the process is exiting, and the run counts as
+        interrupted."""
+        if self.journal is not None and (self.is_interrupted or self.cancel_reason is None):
+            self.journal.leave_open()
+
+    def end_early(self, status: str, why: str, error: BaseException | None = None) -> None:
+        """Emit and journal the end of a run that the engine has not ended; later events of its loop
+        are ignored."""
+        if self.progress.ended is not None:
+            return
+        for row in list(self.progress.rows.values()):
+            for _ in range(row.running):
+                self.emit(StepAbandoned(row.key, clock(), why))
+        if self.journal is not None:
+            self.journal.end(status, None, {}, error)
+            self.journal.close()
+        self.emit(RunEnded(clock(), status, error))
+
+    @cached_property
+    def _secret_sources(self) -> SecretSources:
+        """What feeds the secret arguments of its tools. Of nearly every run nothing is followed."""
+        return find_secret_sources(self.linked) if self._has_secrets else SecretSources()
+
+    def find_secrets(self) -> None:
+        """Find which of its values are secret before any tool is called: the manifest with the
+        input is on disk before the first one. Without a journal, a secret is learned with the call
+        that receives it, and elements without it may leave the kernel."""
+        sources = self._secret_sources
+        self.secrets.names, self.secrets.steps = sources.names, sources.steps
+        for name in sources.names & fields_of(self.given.input).keys():
+            self.secrets.learn(self.given.input[name])
+
+    def log_to_keep(self) -> Any:
+        """The messages of its named context, without secrets; None: there are none."""
+        context = self.given.context
+        log, remove = (context and context.log, self.flow.dialect.without_secrets)
+        if log is None or remove is None:
+            return log
+        paths = self._secret_sources.paths
+        if not paths and not self.secrets.active:
+            return log
+        return remove(log, paths, self.secrets.holds_any)
+
+
+def _new_id(flow: Flow) -> str:
+    """An id that begins with the name of the flow, as a word of a line without quotes. It keeps the
+    letters and digits of all scripts, with their marks."""
+    name = "".join(
+        each if each.isalnum() or each in "_.-" or category(each).startswith("M") else "_"
+        for each in same_name(flow.name or flow.language)
+    )
+    return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
+
+
+def _about_context(given: FlowInput) -> str:
+    if (context := given.context) is None or not (count := len(context.log or ())):
+        return ""
+    return f"reads {count:,} earlier message{'s' * (count != 1)} of the context {context.name!r}"
+
+
+def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
+    """The texts that a `functools.partial` gives to these tools for parameters whose names say that
+    they are secrets (decision D42)."""
+    for tool in tools:
+        function: Any = tool.function
+        while isinstance(function, partial):
+            for name, value in function.keywords.items():
+                if names_a_secret(name) and isinstance(value, str):
+                    yield value
+            function = function.func

@@ -1,0 +1,71 @@
+"""Old runs are deleted from the journal: when a process journals its first run, or when a person
+asks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from ...journal import deletion
+from ...journal import runs as queries
+from ...journal.database.store import Store
+from ...journal.runs import ENDED, RunHead
+from ...settings.settings import current
+
+
+def forget_old_runs(store: Store) -> None:
+    """Delete the runs that are too old, once in a process. Raises JournalError."""
+    if store.path in _pruned:
+        return
+    _pruned.add(store.path)
+    days, size = current.settings.journal_days, current.settings.journal_size
+    since = time.time() - days * DAY if days else 0.0
+    if queries.has_older(store, since) or 0 < size < deletion.size(store.path):
+        # Thousands of runs take seconds: the run that happens to be first does not wait.
+        store.in_background(lambda: forget_old(store, days, size, automatic=True))
+
+
+_pruned: set[Path] = set()
+"""Journals whose old runs were deleted: once in a process."""
+
+
+DAY = 86_400.0
+
+
+NEWEST_KEPT = 10
+"""Runs that are never deleted because of their age alone, unless the user asks for it."""
+
+
+def forget_old(store: Store, days: float, size: int, *, automatic: bool = False) -> int:
+    """Delete runs that ended or were interrupted more than ``days`` ago, and then the oldest ones
+    until the journal takes at most ``size`` bytes; 0: no limit. Running and waiting runs stay.
+
+    ``automatic``: nobody asked. Then interrupted runs stay, and a run is old if it ended ``days``
+    before each of the last `NEWEST_KEPT` runs: so a clock that is days ahead deletes nothing.
+
+    Returns the number of deleted runs. Raises JournalError.
+    """
+    statuses = ENDED if automatic else (*ENDED, "interrupted")
+    runs = queries.list_runs(store)
+    now = time.time()
+    if automatic:
+        now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
+    ended = [run for run in runs if run.status in statuses]
+    old = _old(store, ended, now - days * DAY if days else 0.0, size)
+    return deletion.forget(store, old)
+
+
+def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    old = [run for run in runs if (run.ended or run.started) < since]
+    if size and deletion.size(store.path) > size:
+        sizes = deletion.sizes(store)
+        left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
+        for run in reversed(runs):
+            if left <= size:
+                break
+            if run not in old:
+                old.append(run)
+                left -= sizes.get(run.num, 0)
+    return old

@@ -1,0 +1,140 @@
+"""The progress of a run in the journal: its rows as JSON, and restored with the times and results
+of its calls.
+
+The tree of steps is journaled at the end of the run: one row per step, also of steps whose results
+are not journaled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite
+from operator import attrgetter
+from typing import Annotated, Any
+
+from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress
+from ...flow.progress.rows import Key, Row, key_of
+from ...journal.codec.encoding import preview
+from ...journal.codec.json_texts import checker
+from ...journal.records.fields import Count
+from ...journal.records.records import Record, around
+from ...journal.secrets.masking import Secrets
+from ...text.diagnostics import AgfError, Diagnostic, StepError
+
+COUNTS = (
+    "started",
+    "finished",
+    "failed",
+    "cancelled",
+    "left",
+    "skipped",
+    "dropped",
+    "retried",
+    "earlier",
+)
+
+
+OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+
+
+_counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
+
+
+_Time = int | Annotated[float, isfinite] | None
+
+
+_is_row = checker(
+    tuple[
+        list[str],
+        Annotated[list[Count], lambda counts: len(counts) == len(COUNTS)],
+        tuple[bool, bool, bool, Count | None, str | None, _Time, _Time],
+        object,
+        tuple[str, str] | None,
+    ]
+)
+"""A row: its key, the values of `COUNTS`, those of `OTHERS`, its value, the code and the message of
+its error."""
+
+
+def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
+    """The state of each row, as JSON."""
+    return [
+        [list(key), *_row(row, secrets)]
+        for key, row in progress.rows.items()
+        if row.started or row.skipped
+    ]
+
+
+def restore_rows(progress: Progress, rows: list[Any]) -> None:
+    """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
+    for stored in rows:
+        if not _is_row(stored):
+            raise ValueError("a row of the tree is damaged")
+        key, counts, others, value, error = stored
+        row = progress.rows.get(tuple(key))
+        if row is None:
+            continue
+        for name, number in zip(COUNTS, counts, strict=True):
+            setattr(row, name, number)
+        for name, other in zip(OTHERS, others, strict=True):
+            setattr(row, name, other)
+        row.value = value
+        row.error = StepError(Diagnostic(*error)) if error is not None else None
+
+
+def _row(row: Row, secrets: Secrets) -> list[Any]:
+    described = None
+    if isinstance(row.error, AgfError):
+        described = [row.error.code, secrets.text(row.error.diagnostic.message)]
+    elif row.error is not None:
+        described = ["step.tool-failed", type(row.error).__name__]
+    return [
+        _counts_of(row),
+        _others_of(row),
+        secrets.shown(preview(secrets.shown(row.value), 3, [40])),
+        described,
+    ]
+
+
+def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool) -> None:
+    """Restore the times of calls, which a resumed run did not repeat, and the dropped elements, with
+    their errors. ``has_rows``: without them, the run has not ended, and its tree is filled from its
+    calls."""
+    rows, containers, last = progress.rows, set[Key](), Key()
+    times: dict[tuple[str, ...], tuple[float, float]] = {}
+    for record in records:
+        if record.what not in ("finished", "failed", "dropped"):
+            continue
+        key = key_of(record.at)
+        error = record.failure
+        if record.what == "dropped":
+            progress.failures.total += 1
+            if error is not None and len(progress.failures) < FAILURES_KEPT:
+                progress.failures.append(Failure(record.at, error))
+        elif not has_rows:
+            last = key
+            containers.update(map(key_of, [*around(key)][:-1]))
+            if key in rows:  # not a step of a definition without a text: a model's session
+                _count(rows[key], record, error)
+        while key and key not in rows:  # the time counts for the step around it
+            key = key[:-1]
+        if key and record.started is not None and record.ended is not None:
+            first, end = times.get(key, (record.started, record.ended))
+            times[key] = min(first, record.started), max(end, record.ended)
+    # The last call is in those that had not ended.
+    open_rows = {*around(last)}
+    for key in containers & rows.keys():
+        row, is_open = rows[key], key in open_rows
+        row.started, row.finished, row.cancelled = 1, int(not is_open), int(is_open)
+    for key, (first, end) in times.items():
+        rows[key].when, rows[key].ended = first, end
+
+
+def _count(row: Row, record: Record, error: StepError | None) -> None:
+    row.started += 1
+    if error is None:
+        row.finished += 1
+        row.value = record.value_shown if not row.many else None
+    else:
+        row.failed += 1
+        row.error = error

@@ -1,0 +1,51 @@
+"""A run gets its journal, before its first step."""
+
+from __future__ import annotations
+
+import secrets as random
+from pathlib import Path
+
+from ...engine.runner import clock
+from ...engine.threads.rights import rights
+from ...flow.progress.events import Warned
+from ...flow.progress.rows import PRICE, Usage
+from ...journal.database.errors import JournalError, not_journaled
+from ...journal.database.store import ROOM, Store
+from ...journal.run_journal import Journal
+from ...settings.settings import current
+from ..runs.state import RunState
+from .manifest import write_manifest
+from .old_runs import forget_old_runs
+from .saved_progress import snapshot_rows
+
+
+def start_journal(state: RunState, path: Path) -> None:
+    """Journal a run from before its first step on. A run that cannot be journaled has a warning
+    and continues."""
+    try:
+        store = Store.at(path)
+        forget_old_runs(store)
+        most = current.settings.journal_value
+        journal = Journal(store, random.randbits(36) * ROOM, state.run_id, most)
+        watch(state, journal)
+        journal.manifest = write_manifest(state, journal, rights().grant)
+    except JournalError as error:
+        state.journal = None
+        state.progress.apply(Warned(clock(), not_journaled(error)))
+
+
+def watch(state: RunState, journal: Journal) -> None:
+    """Give a run its journal, which reads the state and the secrets of the run."""
+    state.journal = journal
+    journal.summary = lambda: snapshot_rows(state.progress, state.secrets)
+    journal.used = lambda: _used(state.progress.usage)
+    journal.rows.secret = state.secrets
+    journal.rows.identities.know(state.given.input)
+    state.find_secrets()
+
+
+def _used(usage: Usage) -> tuple[int | None, str | None]:
+    """The tokens and the cost as the journal lists them."""
+    cost = f"{usage.cost:f}" if usage.cost is not None else ""
+    tokens = usage.tokens if usage.requests else None
+    return tokens, cost if PRICE.fullmatch(cost) else None

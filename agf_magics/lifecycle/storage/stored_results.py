@@ -1,0 +1,45 @@
+"""The stored result of a call as its value, if the user has signed it or trusts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ...journal.codec.encoding import DecodeError
+from ...journal.codec.identities import Identities
+from ...journal.codec.signatures import SignatureError
+from ...journal.records.records import CallKey, Record, StoredValue
+
+
+def unpickled(
+    record: Record, run_id: str, trust: bool, identities: Identities | None = None
+) -> Record:
+    """A record of that run with its value. ``identities``: the objects that were read before.
+    Raises DecodeError for a value that the user has not signed."""
+    # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
+    if record.what == "answered" and not record.is_believed(run_id):
+        return record._replace(result=StoredValue("again"))
+    if record.result.data is None or record.result.form not in ("json", "pickle"):
+        return record
+    try:
+        value = record.read_value(run_id, trust)
+        if identities is not None and isinstance(record.result.data, bytes):
+            value = identities.restored(value, record.result.data)
+        return record._replace(result=record.result._replace(unpickled=(value,)))
+    except SignatureError:
+        raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
+    except DecodeError as error:
+        raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
+
+
+def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator[Record]:
+    """The records of that run, where an outcome of a call with an effect that the run has not written
+    is none: a person is asked whether the call was made (decision D7)."""
+    begun = set[CallKey]()
+    for record in records:
+        if record.what == "begun":
+            begun.add(record.key)
+        is_end = record.what in ("finished", "failed") and record.key in begun
+        if is_end and not record.is_believed(run_id):
+            result = StoredValue("again")
+            record = record._replace(what="finished", result=result, error=None)
+        yield record

@@ -1,0 +1,134 @@
+"""The state of a plan's context after each message: the references, their values, and the calls
+that wrote them.
+
+A log never changes, so the state at a moment is that of the log up to a message. A page shows the
+last messages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ...languages.plan import Log, Reference, read_content
+from ...languages.plan.log.messages import PATCH
+from ...pictures.amounts import counted
+from ...pictures.plain import html, line
+from ...pictures.values import table_html, table_text
+from ...text.diagnostics import AgfError
+from ...values.extent import dump_bounded
+from ...values.value import Value, type_name
+
+MOST_ROWS = 60
+"""The last references and messages that are shown."""
+
+NO_MESSAGE = "before the first message"
+
+_STATE = ("reference", "value", "given by")
+_LOG = ("#", "by", "writes", "how", "value", "value after it", "when")
+
+
+class Cells(NamedTuple):
+    """A table of texts and its title."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    @property
+    def html(self) -> str:
+        return (
+            table_html(self.columns, self.rows, html(self.title))
+            if self.rows
+            else f"<p>{html(self.title)}</p>"
+        )
+
+    @property
+    def text(self) -> str:
+        return "\n".join([self.title, *(table_text(self.columns, self.rows) if self.rows else ())])
+
+
+def messages(log: Log) -> Cells:
+    """The log, one row per write."""
+    rows = [
+        row for number, message in _last(log) for row in _writes(log.until(number + 1), message)
+    ]
+    title = counted(len(log), "message")
+    return Cells(
+        title + (f", the last {MOST_ROWS:,}" if len(log) > MOST_ROWS else ""), _LOG, tuple(rows)
+    )
+
+
+def state(log: Log) -> Cells:
+    """Every reference that a message of ``log`` writes, its value at the end, and the messages that
+    wrote it."""
+    found = list(references(log))
+    rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
+    more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
+    after = (
+        f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
+        if len(log)
+        else NO_MESSAGE
+    )
+    return Cells(after + more, _STATE, rows)
+
+
+def _last(log: Log) -> Iterator[tuple[int, Mapping[str, Value]]]:
+    start = max(0, len(log) - MOST_ROWS)
+    return enumerate(log[start:], start)
+
+
+def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
+    """The writes of the last message of ``log``, each with the resulting value if that is another
+    one."""
+    content, number = read_content(message), str(len(log) - 1)
+    by, when = writer(message), line(str(message.get("_date", "")), 30)
+    if content is None:
+        yield number, by, "", "", "", "", when
+        return
+    for writing in content.writings[:MOST_ROWS]:
+        reference = Reference(content.kind, writing.path, content.instance)
+        written, then = _value(writing.value), _row(log, reference)[1]
+        name, method = (
+            line(str(reference), 100),
+            "" if writing.method in ("set", PATCH) else writing.method,
+        )
+        yield number, by, name, method, written, then if then != written else "", when
+
+
+def references(log: Log) -> list[Reference]:
+    """The references that the last messages write, in the order of their first write."""
+    found: dict[Reference, None] = {}
+    for content in filter(None, (read_content(message) for _, message in _last(log))):
+        for writing in content.writings[:MOST_ROWS]:
+            found.setdefault(Reference(content.kind, writing.path, content.instance))
+    return list(found)
+
+
+def _row(log: Log, reference: Reference) -> tuple[str, str, str]:
+    try:
+        value = log.read(reference)
+        numbers = log.used(reference)
+    except AgfError as error:
+        return line(str(reference), 100), line(error.diagnostic.message, 120), ""
+    by = ", ".join(f"{number} {writer(log[number])}" for number in numbers[-4:])
+    return line(str(reference), 100), _value(value), ("… " if len(numbers) > 4 else "") + by
+
+
+def writer(message: Mapping[str, Value]) -> str:
+    """The call that wrote a message, or the kind of the message."""
+    call = message.get("_call")
+    if isinstance(call, Mapping):
+        return line(str(call.get("_tool") or call.get("_delegate") or "a call"), 60)
+    kind = message.get("kind") or message.get("type")
+    return f"({line(str(kind), 40)})"
+
+
+def _value(value: Any) -> str:
+    try:
+        text = dump_bounded(
+            value, 1_000_000, ensure_ascii=False, default=lambda part: f"<{type_name(part)}>"
+        )
+    except (ValueError, RecursionError):
+        text = f"<{type_name(value)}>"
+    return line(text, 100)

@@ -1,0 +1,267 @@
+"""Errors of our cells as the notebook shows them: with the source of the cell, without our own
+frames.
+
+IPython calls ``_render_traceback_`` of an exception, which ours have while the extension is loaded.
+If a tool raised, the frames of the tool are shown too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from types import CoroutineType, TracebackType
+from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
+
+from ...catalog import Registry
+from ...flow.steps import Flow
+from ...lifecycle.launch.launch import arun
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run, RunInterrupted
+from ...pictures.plain import plain
+from ...text.columns import wrapped
+from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
+from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
+from ...text.suggestions import suggest
+from ..config import BadSetting
+from . import registry_page
+from .findings import MOST, print_findings
+from .view import show_ended
+
+HOOK = "_render_traceback_"
+OURS = str(Path(__file__).parents[2])
+RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
+
+
+def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) -> None:
+    """Let IPython show our errors with `render`. ``is_full()``: whether to show Python's tracebacks
+    instead."""
+
+    def hook(error: Any) -> list[str]:
+        lines = _full(shell, error) if is_full() else render(shell, error)
+        if (frames := _for_debugger(error)) is not None:  # after it is rendered
+            error.__traceback__ = sys.last_traceback = frames
+        return lines
+
+    for kind in (AgfError, BadSetting, RunInterrupted):
+        setattr(kind, HOOK, hook)
+        undo.callback(delattr, kind, HOOK)
+
+    def wrong_call(_: Any, kind: Any, error: Any, tb: TracebackType, tb_offset: Any = None) -> None:
+        frames = tb if is_full() else _without_ours(tb)
+        for name, parameter in _UNEXPECTED.findall(str(error)):
+            function = vars(sys.modules["agf_magics"]).get(name)
+            if shell.user_ns.get(name, function) is function is not None:  # and not the user's own
+                known = inspect.signature(function).parameters
+                near = suggest(parameter, known, "its parameters")
+                error.add_note(_MEANT.get((name, parameter), str(near)))
+        shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
+
+    # What Python itself raises for a wrong call, we raise too: `agf.run(1)` is a TypeError. A person
+    # who has set a handler of their own keeps it.
+    if not shell.custom_exceptions:
+        shell.set_custom_exc((TypeError, ValueError, LookupError, AttributeError), wrong_call)
+        undo.callback(shell.set_custom_exc, (), None)
+
+    told = set[int]()
+
+    def after_cell(result: Any) -> None:
+        if found := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
+            sign, kind = found[1], "line" if found[1] == "%" else "cell"
+            names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
+            if near := suggest(sign + found[2], names):
+                print(near, file=sys.stderr)  # where IPython prints the error
+        waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
+        if waiting - told:
+            print_findings([_NOT_AWAITED])
+        told.clear()  # a later coroutine may have the id of one that is gone
+        told.update(waiting)
+
+    shell.events.register("post_run_cell", after_cell)
+    undo.callback(shell.events.unregister, "post_run_cell", after_cell)
+
+
+def _full(shell: Any, error: BaseException) -> list[str]:
+    """Python's traceback."""
+    return list(
+        shell.InteractiveTB.structured_traceback(
+            type(error), error, error.__traceback__, tb_offset=0
+        )
+    )
+
+
+def _is_run_not_awaited(value: object) -> bool:
+    # By its code: other packages have an `arun` too.
+    is_run = type(value) is CoroutineType and value.cr_code is inspect.unwrap(arun).__code__
+    return is_run and inspect.getcoroutinestate(value) == "CORO_CREATED"  # type: ignore[arg-type]
+
+
+_NOT_AWAITED = Diagnostic(
+    "run.not-awaited",
+    "agf.arun(…) starts when it is awaited",
+    hint="write await agf.arun(…), or agf.start(…) for a run in the background",
+    severity="warning",
+)
+
+_MEANT = {("agent", "model"): "a model is an agent with agf.model_agent(NAME, model=…)"}
+"""By a function and a parameter that it does not have."""
+_UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
+
+
+def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
+    shows the run."""
+
+    def flow(found: Flow, **_: Any) -> dict[str, str]:
+        from ...pictures.diagram import Diagram
+
+        return Diagram(found)._repr_mimebundle_()
+
+    def registry(found: Registry, **_: Any) -> dict[str, str]:
+        return registry_page.everything(found)
+
+    def run(found: Run) -> None:
+        # `%%capture` would keep an empty output.
+        if isinstance(sys.displayhook, CapturingDisplayHook):
+            raise NotImplementedError
+        if not is_shown(found):
+            show_ended(found, shell)
+
+    def captured(found: Run, **_: Any) -> dict[str, str]:
+        if is_shown(found):
+            return {"text/plain": repr(found)}
+        return dict(found._repr_mimebundle_())
+
+    formatter = shell.display_formatter
+    for table, kind, shown in (
+        (formatter.mimebundle_formatter, Flow, flow),
+        (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.mimebundle_formatter, Run, captured),
+        (formatter.ipython_display_formatter, Run, run),
+        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
+    ):
+        table.for_type(kind, shown)
+        undo.callback(table.pop, kind, None)
+
+
+def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
+    """The lines of an error; of a failed step also the frames of the code that failed, as
+    ``%xmode`` has them."""
+    red, bold, off = ("", "", "") if _colourless(shell) else (RED, BOLD, OFF)
+    lines = []
+    name = type(error).__name__
+    if isinstance(error, RunInterrupted):
+        error = error.error
+    findings = merge_equal(error.diagnostics)
+    for finding in findings[:MOST]:
+        head = name if finding.severity == "error" else finding.severity
+        first, *rest = plain(str(finding), 20_000).split("\n")
+        message = wrapped(f"{head}: {first}").removeprefix(head)
+        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
+    if len(findings) > MOST:
+        lines.append(f"... and {len(findings) - MOST} more")
+    if isinstance(error, StepError) and error.path_text:
+        lines.append(f"  {error.path_text}")
+    cause = error.__cause__
+    if isinstance(error, StepError) and cause is not None:
+        frames = _theirs(trace_of(cause))
+        if frames is not None:
+            lines += [
+                "",
+                *(_COLOUR_OR_NOT.sub(_safe, one) for one in _frames(shell, cause, frames)),
+            ]
+        else:
+            lines += _remote_frames(shell, cause)
+    return lines
+
+
+def _frames(shell: Any, cause: BaseException, frames: TracebackType) -> list[str]:
+    try:
+        shown: list[str] = shell.InteractiveTB.structured_traceback(
+            type(cause), cause, frames, tb_offset=0
+        )
+    except RAISED:  # IPython reads the exception as it is
+        return [format_trace(cause, frames)]
+    return shown
+
+
+def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
+    """The frames of an exception that a worker has sent, with the names of cells; none if a worker
+    did not send it."""
+    from ...workers.sending.tracebacks import RemoteTraceback, with_source
+
+    found = next((one for one in (cause, cause_of(cause)) if is_a(one, RemoteTraceback)), None)
+    if found is None:
+        return []
+
+    def cell(file: str) -> str:
+        # IPython's compiler knows the names of the cells; nothing is compiled.
+        name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+        return " ".join((name(file) if name is not None else None) or ())
+
+    lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")
+    return ["", "On the worker:", *(plain(one, 2_000) for one in lines)]
+
+
+_COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
+
+
+def _safe(found: re.Match[str]) -> str:
+    """A colour of IPython's as it is; what else is not plain text, as it is shown everywhere."""
+    return found[1] or plain(found[0], 20_000)
+
+
+_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")
+"""IPython's own message; it knows of no near names."""
+
+
+def _without_ours(tb: TracebackType) -> TracebackType | None:
+    """The traceback up to the call of the function that refused it, if a function of ours did."""
+    frames = []
+    at: TracebackType | None = tb
+    while at is not None:
+        frames.append(at)
+        at = at.tb_next
+    generated = "<string>"  # the constructor of a dataclass
+    while len(frames) > 1 and frames[-1].tb_frame.f_code.co_filename.startswith((OURS, generated)):
+        frames.pop()
+    shown = None
+    for frame in reversed(frames):
+        shown = TracebackType(shown, frame.tb_frame, frame.tb_lasti, frame.tb_lineno)
+    return shown
+
+
+def _for_debugger(error: BaseException) -> TracebackType | None:
+    """The frames of an error, and of what has failed its step, without ours and those of IPython:
+    `%debug` and `%pdb on` begin at the innermost one, in the tool, and `up` leads to the cell.
+    None: there are no others."""
+    cause = cause_of(error) if is_a(error, StepError) else None
+    frames: list[TracebackType] = []
+    for trace in (trace_of(error), trace_of(cause) if cause is not None else None):
+        while trace is not None:
+            frame = trace.tb_frame
+            module = str(frame.f_globals.get("__name__")).partition(".")[0]
+            if not frame.f_code.co_filename.startswith(OURS) and module != "IPython":
+                frames.append(trace)
+            trace = trace.tb_next
+    shown = None
+    for trace in reversed(frames):
+        shown = TracebackType(shown, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
+    return shown
+
+
+def _theirs(tb: TracebackType | None) -> TracebackType | None:
+    """The part of a traceback that begins in code that is not ours."""
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(OURS):
+        tb = tb.tb_next
+    return tb
+
+
+def _colourless(shell: Any) -> bool:
+    return str(getattr(shell, "colors", "")).lower() in ("nocolor", "no color")

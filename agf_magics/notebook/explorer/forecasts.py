@@ -1,0 +1,127 @@
+"""What the explorer computes on request only: which steps an edit made stale, and the state at each
+moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from ...catalog import default
+from ...lifecycle.forecasts.moments import Moments, find_moments
+from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
+from ...pictures.amounts import duration
+from ...pictures.difference import MISSING, shorten_pair
+from ...pictures.pages.run_page import MOST_STORES
+from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
+from ...pictures.plain import line, plain
+from ...pictures.values import value_json
+from .calls import journal_of, natural
+from .request_types import AnyRun, Json, Refused
+
+SLOW = 1.0
+"""Seconds: after a comparison that took longer, only the button compares."""
+
+MOST_MARKS = 2_000
+"""Steps that are marked."""
+
+MOST_NEW = 50
+"""New and removed steps that are named."""
+
+
+_took: dict[str, float] = {}
+"""Seconds of the last comparison of a run, by its id."""
+
+
+def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
+    not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
+    journal_of(run)
+    is_auto = given.get("auto") is True
+    if is_auto and _took.get(run.run_id, 0.0) > SLOW:
+        return {"skipped": "the last comparison was slow"}
+    started = time.monotonic()
+    try:
+        found = find_stale(run, None, default(), unpickles=not is_auto)
+    except NeedsUnpickling:
+        return {"skipped": "it reads results that are not JSON, as --reuse does"}
+    _took[run.run_id] = time.monotonic() - started
+    marks = [
+        StaleRow(
+            number=number,
+            state=row["state"],
+            why=line(row["why"], 200),
+            calls=row["calls"],
+            reused=row["reused"],
+            change=row["change"],
+        )
+        for number, one in enumerate(run.progress.rows.values())
+        if (row := found.rows_of_run.get(one.id)) is not None
+        and (row["state"] not in ("", "reused") or row["change"])
+    ]
+    new = [row for row in found if row["change"] == "new" and row["state"]]
+    return {
+        "edited": found.is_edited,
+        "summary": plain(found.summary, 600),
+        "marks": marks[:MOST_MARKS],
+        "new": [line(f"{row['kind']} {row['label']}", 100) for row in new[:MOST_NEW]],
+    }
+
+
+class _Recent:
+    """The moments of the last requested run. They hold its values, so only those of one run are in
+    memory."""
+
+    run_id = ""
+    moments: Moments | None = None
+
+
+def answer_moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """How many moments there are now."""
+    moments = _moments_of(run, again=True)
+    return {"total": len(moments), "note": plain(moments.note, 400)}
+
+
+def _moments_of(run: AnyRun, again: bool = False) -> Moments:
+    """The moments at the last count: a running run has more by now. ``again``: count them now."""
+    journal_of(run)
+    moments = _Recent.moments if _Recent.run_id == run.run_id and not again else None
+    if moments is None:
+        _Recent.moments = None
+        moments = _Recent.moments = find_moments(run)
+        _Recent.run_id = run.run_id
+    return moments
+
+
+def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
+    """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
+    moments = _moments_of(run)
+    at, since = natural(given.get("at")), natural(given.get("since"))
+    if max(at, since) >= len(moments):
+        raise Refused(f"the run has no moment {max(at, since) + 1}")
+    state = moments.state(at)
+    parts, is_more = moments.differences(since, at)
+    changed = {part.path.split(".")[0].split("[")[0] for part in parts}
+    names = sorted(state, key=lambda name: name not in changed)
+    return {
+        "label": line(moments[at].label, 200),
+        "took": duration(moments[at].seconds),
+        "step": line(next(iter(moments[at].steps), ""), 200),
+        "next": line(moments.step_after(at), 200),
+        "values": [
+            StoreRow(line(name, 60), value_json(state[name]), is_new=name in changed)
+            for name in names[:MOST_STORES]
+        ],
+        "more": max(0, len(names) - MOST_STORES),
+        "differs": [describe_difference(part.path, part.first, part.other) for part in parts],
+        "isMore": is_more,
+    }
+
+
+def describe_difference(path: str, first: Any, other: Any) -> DifferenceRow:
+    """A part that differs, as a row of a table."""
+    texts = zip((first, other), shorten_pair(first, other), strict=True)
+    return DifferenceRow(
+        line(path, 120), *("" if value is MISSING else text for value, text in texts)
+    )

@@ -1,0 +1,70 @@
+"""A journaled call is opened: its arguments become a variable, and a cell makes the call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple
+
+from ...catalog import Registry
+from ...flow.progress.events import format_path
+from ...journal.records.records import Record
+from ...lifecycle.past.find_call import find_call
+from ...lifecycle.past.past_run import find_past_run
+from ...pictures.plain import line
+from ...pictures.values import value_text
+from ...text.diagnostics import DefinitionError
+
+ARGUMENTS = "arguments"
+"""The name of the variable, unless a person gives another one."""
+
+
+class Opened(NamedTuple):
+    """A call that was opened."""
+
+    name: str
+    """The variable that has its arguments."""
+    path: str
+    shown: str
+    """The arguments as a short text."""
+    code: str
+    """The text of a cell that makes the call."""
+    note: str
+    """Why the arguments are incomplete; empty if they are complete."""
+
+
+def open_call(
+    shell: Any, registry: Registry, run_id: str, place: str, name: str = ARGUMENTS
+) -> Opened:
+    """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
+    Raises DefinitionError if there is no such call, or no such tool."""
+    found = find_call(find_past_run(run_id).records(), place, "tool")
+    # The name is that of the journal, which may be a stranger's: nothing else may be meant by it.
+    if found.name not in registry.tools:
+        raise DefinitionError(registry.tools.missing(found.name, None, "flow.unknown-tool"))
+    note = (
+        ""
+        if found.given.whole
+        else "some of the arguments are only previews: a secret, or a value that is not JSON"
+    )
+    shell.user_ns[name] = found.given_shown
+    shown = line(value_text(found.given_shown), 200)
+    return Opened(
+        name,
+        line(format_path(found.at), 100),
+        shown,
+        _calling(found, name, shell.user_ns, registry),
+        note,
+    )
+
+
+def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
+    """A cell that makes a call with the arguments in the variable ``name``."""
+    tool = registry.tools[found.name]
+    # The notebook's name only if it is that of the tool's function: it may be anything else.
+    is_same = found.name.isidentifier() and names.get(found.name) is tool.function
+    called = found.name if is_same else f"agf_magics.registry.tools[{found.name!r}].function"
+    context = "".join(f", {one}=agf_magics.ToolContext()" for one in tool.context)
+    lead = "" if is_same and not context else "import agf_magics\n\n"
+    waits = "await " if iscoroutinefunction(tool.function) else ""
+    return f"{lead}{waits}{called}(**{name}{context})"

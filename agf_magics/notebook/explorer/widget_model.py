@@ -1,0 +1,173 @@
+"""What the kernel and the page share about explorers: one widget model for all explorers of a
+kernel.
+
+A model costs the kernel a millisecond and two messages, so runs are entries of one model, and a new
+explorer is one message. Where the front end shows each output in a frame of its own, each explorer
+has its own model. The page gets the script with the model.
+
+Imported with the first explorer: the widgets take half of the time of ``%load_ext``.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+import anywidget
+import ipywidgets  # type: ignore[import-untyped]
+import traitlets
+
+from ...pictures.pages.wire import wire_script
+from ..output.front_end import in_frames
+from ..output.output import receive_while_busy
+
+FOLDER = Path(__file__).parents[1] / "browser"
+SCRIPTS = (
+    "elements",
+    "state",
+    "values",
+    "picture",
+    "steps",
+    "panel",
+    "notices",
+    "extras",
+    "explorer",
+    "context",
+    "mount",
+)
+"""The parts of the script, in the order in which they need each other."""
+LATER_SCRIPTS = ("table", "later")
+"""The parts that the page asks for when a person opens one of their views."""
+
+
+@cache
+def script() -> str:
+    """The module of the page: the style as a text, the names of the wire, and its parts one after
+    the other, without comments and indents."""
+    style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    return "\n".join([f"const STYLE = {style};", wire_script(), *map(_shortened, parts)])
+
+
+@cache
+def later_script() -> str:
+    """The script of the views that a person opens."""
+    parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in LATER_SCRIPTS]
+    return "\n".join(map(_shortened, parts))
+
+
+@cache
+def loader() -> str:
+    """The module of the model: it unpacks the script, which a page loads once."""
+    name = f"agf-{hashlib.sha256(script().encode()).hexdigest()[:16]}"
+    named = f"{script()}\nglobalThis[{json.dumps(name)}] = ours;"
+    packed = base64.b64encode(gzip.compress(named.encode(), mtime=0)).decode()
+    text = _shortened((FOLDER / "loader.js").read_text(encoding="utf-8"))
+    return text.replace("$NAME", name).replace("$PACKED", packed)
+
+
+def _shortened(text: str) -> str:
+    """``text`` without comments, indents and blank lines; no text of ours goes over several
+    lines."""
+    lines = (_COMMENT.sub("", line.strip()) for line in text.splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+_COMMENT = re.compile(r"^//.*|(?<=[;,{}\[\]()]) // .*")
+
+
+class Explored(Protocol):
+    """What a model has of an explorer: see `Answers`, which imports the model late."""
+
+    mark: str
+
+    def start(self) -> dict[str, Any]: ...
+
+    def receive(self, message: dict[str, Any]) -> None: ...
+
+
+class Model(anywidget.AnyWidget):
+    """The explorers of a kernel, by their marks. The page reads their state when it is loaded, so
+    ``runs`` is computed then. `Model.of` and `leave` may be called by any thread."""
+
+    _shared: ClassVar[Model | None] = None
+    """The one to which explorers are added."""
+    _lock = threading.Lock()
+    runs = traitlets.Any().tag(sync=True, to_json=lambda _, model: model.starts())
+    _esm = traitlets.Unicode().tag(sync=True)
+
+    def __init__(self, first: Explored) -> None:
+        self._explored = {first.mark: first}
+        self._gone: list[str] = []
+        """Marks of closed explorers that the page still has."""
+        super().__init__(_esm=loader(), layout=ipywidgets.Layout())
+        self.on_msg(self._receive)
+        receive_while_busy(self.comm)
+        self.comm.on_close(self._forget)
+
+    @classmethod
+    def of(cls, explored: Explored, alone: bool = False) -> Model:
+        """The model that has ``explored`` from now on. ``alone``: one of its own, which a person
+        displays."""
+        if alone:
+            return cls(explored)
+        with cls._lock:
+            shared = cls._shared
+            if shared is None or shared.comm is None or in_frames():
+                cls._shared = shared = cls(explored)
+                return shared
+            shared._explored[explored.mark] = explored
+            shared.send(
+                {"type": "run", "mark": explored.mark, "gone": shared._told(), **explored.start()}
+            )
+            return shared
+
+    def leave(self, explored: Explored, tell: bool = True) -> None:
+        """``explored`` is closed. ``tell``: False if another one is opened next, which tells it."""
+        with self._lock:
+            self._explored.pop(explored.mark, None)
+            self._gone.append(explored.mark)
+            if not self._explored:
+                self._forget()
+                self.close()
+            elif tell:
+                self.send({"type": "gone", "gone": self._told()})
+
+    def starts(self) -> dict[str, Any]:
+        """What a page needs to show each explorer."""
+        return {mark: explored.start() for mark, explored in self._explored.copy().items()}
+
+    def _told(self) -> list[str]:
+        told, self._gone = self._gone, []
+        return told
+
+    def _forget(self, _: Any = None) -> None:
+        """Explorers are no longer added to this one: it is closed here or by the front end."""
+        if Model._shared is self:
+            Model._shared = None
+
+    def _receive(self, _: Any, message: Any, __: Any) -> None:
+        if not isinstance(message, dict):
+            return
+        if message.get("do") == "runs":
+            self.send({"type": "runs", "runs": self.starts()})
+        elif (explored := self._explored.get(str(message.get("mark")))) is not None:
+            explored.receive(message)
+        else:
+            why = "this explorer is closed: show the run again with %runs"
+            self.send(
+                {
+                    "type": "reply",
+                    "mark": message.get("mark"),
+                    "id": message.get("id"),
+                    "ok": False,
+                    "why": why,
+                }
+            )

@@ -1,0 +1,47 @@
+"""Files in the user's cache folder, which only this user can read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+MOST_STORED = 64 * 2**20
+"""Bytes of a stored file that is read. The machine code of today has 3 MB."""
+
+
+def cache_folder() -> Path:
+    """The folder of this user's stored machine code."""
+    if sys.platform == "win32":
+        return (
+            Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+            / "agf-magics"
+            / "cache"
+        )
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "agf-magics"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agf-magics"
+
+
+def read_cached(file: Path) -> bytes:
+    """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A
+    pipe would wait."""
+    found = file.stat()
+    return (
+        file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
+    )
+
+
+def write_cached(file: Path, data: bytes) -> None:
+    """Write a file that only this user can read, all of it or nothing."""
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    number, made = tempfile.mkstemp(dir=file.parent)  # mode 0600
+    try:
+        with os.fdopen(number, "wb") as out:
+            out.write(data)
+        os.replace(made, file)
+    except BaseException:
+        os.unlink(made)
+        raise

@@ -1,0 +1,62 @@
+"""The words of ``on=`` and ``--on``: which workers a run uses, and how many.
+
+They are read here, because the settings must not import the workers.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, cast
+
+WORDS = ("here", "processes", "dask")
+"""``here``: in this process; the others: in processes that this one starts."""
+
+FOR_PROJECTS = ("processes", "dask")
+"""What the file of a project may say: it comes with a folder, so it names no address (decision
+D4)."""
+
+TAKES = "processes, processes:4, dask, dask:4, here, tcp://HOST:PORT or tls://HOST:PORT"
+
+MOST_WORKERS = 1_024
+"""Processes that one word may start on this machine."""
+
+_COUNTED = re.compile(r"(processes|dask):([0-9]{1,4})")
+_ADDRESS = re.compile(
+    r"(?:tcp|tls)://(?:\[[0-9A-Fa-f:.]{2,45}\]|[A-Za-z0-9._-]{1,253}):([0-9]{1,5})"
+)
+
+
+Kind = Literal["here", "processes", "dask", "address"]
+
+
+class Word(NamedTuple):
+    """A text of ``on``, read."""
+
+    kind: Kind
+    number: int | None = None
+    """How many processes to start; None: one per core."""
+    address: str = ""
+
+
+def read_word(text: str) -> Word | None:
+    """What a text says; None if it is neither a word nor an address.
+
+    >>> read_word("processes:4")
+    Word(kind='processes', number=4, address='')
+    >>> read_word("tcp://10.0.0.5:8786").address
+    'tcp://10.0.0.5:8786'
+    >>> read_word("proceses") is None
+    True
+    """
+    if text in WORDS:
+        return Word(cast(Kind, text))
+    counted = _COUNTED.fullmatch(text)
+    if counted is not None:
+        count = int(counted[2])
+        return Word(cast(Kind, counted[1]), count) if 1 <= count <= MOST_WORKERS else None
+    address = _ADDRESS.fullmatch(text)
+    return (
+        Word("address", address=text)
+        if address is not None and 0 < int(address[1]) < 65_536
+        else None
+    )

@@ -1,0 +1,89 @@
+"""The options of `agf.Workers` in each chunk of calls: a setup that runs once, and needed resources."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..text.diagnostics import DefinitionError, Diagnostic, StepError
+from .backends.backend import Cancel, WorkerBackend, options_of
+from .backends.chunk_size import AIM
+from .backends.dispatcher import AHEAD
+from .backends.requirements import Need, find_problems
+from .chunk import run_after_setup
+from .sending.functions import Program, loadable
+from .sending.tracebacks import RemoteTraceback
+from .sending.unsendable import unsendable_function
+
+SEEN = 10.0
+"""Seconds of work in flight on an adaptive cluster: with less, it does not start workers."""
+
+
+class BackendWithOptions:
+    """Sends each chunk to ``backend``, with a setup and with the resources that it needs."""
+
+    def __init__(
+        self,
+        backend: WorkerBackend,
+        setup: Callable[[], object] | None,
+        resources: Mapping[str, float],
+        adaptive: bool,
+    ) -> None:
+        """Raises DefinitionError ``step.unsendable`` if the setup cannot be sent."""
+        self.backend = backend
+        self.resources = dict(resources)
+        self.ahead = math.ceil(SEEN / AIM) if adaptive else getattr(backend, "ahead", AHEAD)
+        self._setup = b"", ""
+        if setup is not None:
+            try:
+                program = Program(setup)
+            except Exception as error:
+                raise DefinitionError(unsendable_function(setup, error).diagnostic) from None
+            self._setup = program.pickled, program.digest
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the backend's own."""
+        return getattr(self.backend, name)
+
+    @property
+    def lanes(self) -> int:
+        count: Callable[[Mapping[str, float]], int] | None = getattr(
+            self.backend, "lanes_with", None
+        )
+        return count(self.resources) if count is not None and self.resources else self.backend.lanes
+
+    def submit(
+        self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
+    ) -> Cancel:
+        # The options of the chunk, which each run function has last.
+        of_chunk = options_of(order)
+        options = {
+            "effect": of_chunk.get("effect", False),
+            "timeout": of_chunk.get("timeout"),
+            "resources": {**self.resources, **of_chunk.get("resources", {})},
+            "setup": (*self._setup, loadable(run)),
+        }
+        return self.backend.submit(
+            run_after_setup, (*order, options), lambda outcome: done(_checked(outcome))
+        )
+
+    def find_problems(self, needs: Sequence[Need]) -> list[Diagnostic]:
+        of_all = Need("", self.resources, False, None)
+        return find_problems(self.backend, [of_all, *needs])
+
+
+def _checked(outcome: Any) -> Any:
+    """The outcome of a chunk, or the failure of the setup."""
+    if type(outcome) is tuple and outcome[:1] == ("setup",):
+        _, why, text = outcome
+        hint = (
+            "the workers that are there now do not call it again: %workers --restart starts "
+            "new ones"
+        )
+        error = StepError(
+            Diagnostic("step.setup-failed", f"the setup of a worker failed: {why}", hint=hint)
+        )
+        error.__cause__ = RemoteTraceback(text)
+        return error
+    return outcome

@@ -1,0 +1,465 @@
+"""Breaks random places of the package and runs the tests that should notice: ``python -m tests.mutants 60 SEED``.
+
+A mutant is one change of one expression or statement, drawn with the seed. It is made in a copy of the tree, so nothing
+here is edited. ``python -m tests.mutants map`` runs all tests once and writes which of them reach which line; then only
+those run. Without a map, test files run in the order of their nearness: the examples of the file itself, its tests,
+those that import it, those of its room, all others. They run until one fails (killed) or the seconds for a mutant are
+over. A test that fails without the change, too, or only now and then, does not count. One that does not end has failed.
+The exit status is 1 if a mutant survived. Its change is a hole in the tests, or makes no difference (equivalent).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import difflib
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from typing import NamedTuple
+
+from coverage import CoverageData
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = "agf_magics"
+
+TEST_SECONDS = 90
+"""Of one test: it then fails, and the mutant is killed."""
+
+SILENCE = TEST_SECONDS + 30
+"""Seconds without a new line of pytest, after which it hangs where its own limit does not reach."""
+
+ALONE = {"tests/test_rooms.py", "tests/test_size.py", "tests/test_contributing.py", "tests/test_packaging.py"}
+"""Tests of the form of the code, which would notice a change whether it matters or not."""
+
+COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Lt: ast.GtE,
+    ast.GtE: ast.Lt,
+    ast.Gt: ast.LtE,
+    ast.LtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+}
+COMPUTED: dict[type[ast.operator], type[ast.operator]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.FloorDiv,
+    ast.FloorDiv: ast.Mult,
+    ast.Div: ast.Mult,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+}
+
+SMALL = 10
+"""The largest whole number that is changed: larger ones are sizes and times that somebody chose."""
+
+
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+RUNNING = re.compile(r"^(\S+::.+?)(?: (?:PASSED|FAILED|SKIPPED|XFAIL).*)?$", re.MULTILINE)
+
+MAP = ROOT / "build" / "mutants" / "map"
+"""Which test reaches which line; written by ``python -m tests.mutants map``."""
+
+
+class Mutant(NamedTuple):
+    """One change: the file, the place in its text (line, column in bytes), and the new text of it."""
+
+    file: str
+    begin: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+    kind: str
+
+    def apply(self, source: str) -> str:
+        """The text of the file with the change."""
+        lines = source.encode().splitlines(keepends=True)
+        (first, left), (last, right) = self.begin, self.end
+        lines[first - 1 : last] = [lines[first - 1][:left] + self.text.encode() + lines[last - 1][right:]]
+        return b"".join(lines).decode()
+
+    def show(self, source: str) -> str:
+        """The changed lines, as ``diff`` shows them."""
+        changed = difflib.unified_diff(source.splitlines(), self.apply(source).splitlines(), lineterm="", n=0)
+        return "\n".join(line for line in changed if not line.startswith(("---", "+++", "@@")))
+
+
+class Outcome(NamedTuple):
+    """What became of a mutant: the test that failed, or None; how many tests, or files of them, ran; the seconds."""
+
+    mutant: Mutant
+    killer: str | None
+    tests: int
+    seconds: float
+
+
+# --- mutants ---
+
+
+def mutants_of(file: str, source: str) -> list[Mutant]:
+    """All changes of a file.
+
+    >>> [m.text for m in mutants_of("f.py", "def f(a: int) -> bool:\\n    return a < 3 and not a\\n")]
+    ['return None', 'a < 3 or not a', 'a >= 3', '4', '(a)']
+    """
+    tree = ast.parse(source)
+    return [
+        Mutant(file, (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset), text, kind)
+        for node, condition in _code(tree)
+        for kind, text in _changes(node, condition)
+        if node.end_lineno is not None and node.end_col_offset is not None
+    ]
+
+
+def _code(node: ast.AST, condition: bool = False) -> Iterator[tuple[ast.stmt | ast.expr, bool]]:
+    """What runs, and whether it is a condition: no annotations, texts of f-strings, patterns of `match`, constants of a
+    module, and what is only there for types."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+        return
+    if isinstance(node, (ast.stmt, ast.expr)):
+        yield node, condition
+    if isinstance(node, ast.JoinedStr):
+        return
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns", "pattern", "decorator_list", "type_params"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.Module) and isinstance(child, (ast.Assign, ast.AnnAssign)):
+                continue
+            if isinstance(child, ast.AST):
+                yield from _code(child, name == "test")
+
+
+def _changes(node: ast.stmt | ast.expr, condition: bool) -> Iterator[tuple[str, str]]:
+    match node:
+        case ast.Compare(ops=[op]) if type(op) in COMPARED:
+            yield "comparison", _unparsed(node, ops=[COMPARED[type(op)]()])
+        case ast.BoolOp(op=op):
+            yield "and/or", _unparsed(node, op=ast.Or() if isinstance(op, ast.And) else ast.And())
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "not dropped", f"({ast.unparse(operand)})"
+        case ast.BinOp(op=op, left=left) if type(op) in COMPUTED and not _is_text(left):
+            yield "arithmetic", _unparsed(node, op=COMPUTED[type(op)]())
+        case ast.Constant(value=bool() as value):
+            yield "constant", repr(not value)
+        case ast.Constant(value=int() as value) if value <= SMALL:
+            yield "constant", repr(value + 1)
+        case ast.Call() | ast.Name() | ast.Attribute() if condition:
+            yield "condition", f"(not {ast.unparse(node)})"
+        case ast.Return(value=value) if value is not None and not _is_empty(value):
+            yield "return None", "return None"
+        case ast.Expr(value=ast.Call() | ast.Await() as value):
+            yield "statement removed", "pass"
+        case ast.AugAssign() | ast.Delete() | ast.Assert():
+            yield "statement removed", "pass"
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            yield "statement removed", "pass"
+        case ast.Continue():
+            yield "continue/break", "break"
+        case ast.Break():
+            yield "continue/break", "continue"
+
+
+def _unparsed(node: ast.expr, **changed: object) -> str:
+    other = copy.copy(node)
+    for name, value in changed.items():
+        setattr(other, name, value)
+    text = ast.unparse(other)
+    return f"({text})" if "\n" in text else text
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_empty(node: ast.expr) -> bool:
+    """Whether it is None, False, 0 or an empty text or container, for which None would mostly do as well."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return not node.elts
+    return (isinstance(node, ast.Constant) and not node.value) or (isinstance(node, ast.Dict) and not node.keys)
+
+
+def draw(number: int, seed: int, under: Sequence[str] = (PACKAGE,)) -> list[Mutant]:
+    """``number`` mutants of all files below ``under``, the same for the same seed and tree."""
+    files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE).rglob("*.py"))
+    chosen = [file for file in files if file.startswith(tuple(under))]
+    candidates = [mutant for file in chosen for mutant in mutants_of(file, read(file))]
+    return random.Random(seed).sample(candidates, min(number, len(candidates)))
+
+
+@cache
+def read(file: str) -> str:
+    return (ROOT / file).read_text(encoding="utf-8")
+
+
+# --- the tests that should notice ---
+
+
+def nearest_tests(file: str) -> list[str]:
+    """All test files, those first that are nearest to a file of the package."""
+    room = file.split("/")[1].removesuffix(".py")
+    stem = Path(file).stem
+    words = set(re.findall(r"[a-z]+", file.removeprefix(PACKAGE)))
+    importers = _importers()
+    near = importers.get(file, frozenset())
+    second = frozenset[str]().union(*(importers.get(each, frozenset()) for each in near))
+
+    def distance(test: str) -> tuple[int, int, str]:
+        in_room = test.startswith(f"tests/{room}/")
+        alike = -len(words & set(re.findall(r"[a-z]+", test)))
+        if Path(test).stem.removeprefix("test_") == stem:
+            return 0, alike, test
+        if test in near:
+            return (1 if in_room else 2), alike, test
+        if in_room or test == "tests/test_conformance.py":
+            return 3, alike, test
+        return (4 if test in second else 5), alike, test
+
+    examples = [file] if ">>> " in read(file) else []
+    return [*examples, *sorted(_test_files(), key=distance)]
+
+
+@cache
+def _test_files() -> tuple[str, ...]:
+    found = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
+    return tuple(test for test in found if test not in ALONE and not test.startswith("tests/browser/"))
+
+
+@cache
+def _importers() -> dict[str, frozenset[str]]:
+    """For each file of the package, the files of the package and the tests that import it."""
+    found: dict[str, set[str]] = {}
+    for path in [*(ROOT / PACKAGE).rglob("*.py"), *(ROOT / "tests").rglob("*.py")]:
+        importer = path.relative_to(ROOT).as_posix()
+        for name in _imported(importer):
+            for target in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"):
+                found.setdefault(target, set()).add(importer)
+    return {target: frozenset(importers) for target, importers in found.items()}
+
+
+def _imported(file: str) -> Iterator[str]:
+    here = list(Path(file).with_suffix("").parts)
+    for node in ast.walk(ast.parse(read(file))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = here[: -node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
+
+
+@cache
+def _map() -> CoverageData | None:
+    data = CoverageData(str(MAP))
+    data.read()
+    return data if data.measured_files() else None
+
+
+def reaching_tests(mutant: Mutant) -> list[str] | None:
+    """The tests that reach the statement of a mutant, the nearest first; None: that is not known, because there is no
+    map, or because it is reached outside of tests, too: in an import, a kernel or a worker."""
+    found = _map()
+    if found is None:
+        return None
+    statements = [
+        node
+        for node in ast.walk(ast.parse(read(mutant.file)))
+        if isinstance(node, ast.stmt) and (node.end_lineno or 0) >= mutant.begin[0] >= node.lineno
+    ]
+    lines = range(max(node.lineno for node in statements), mutant.end[0] + 1)
+    by_line = found.contexts_by_lineno(str(ROOT / mutant.file))
+    contexts = {context for line in lines for context in by_line.get(line, [])}
+    order = {file: number for number, file in enumerate(nearest_tests(mutant.file))}
+    tests = {context.rpartition("|")[0] for context in contexts if context}
+    near = sorted(tests, key=lambda test: (order.get(test.partition("::")[0], len(order)), test))
+    return None if "" in contexts and not near else near
+
+
+def write_map(arguments: Sequence[str]) -> int:
+    """Run the tests once, and write which test reaches which line."""
+    MAP.parent.mkdir(parents=True, exist_ok=True)
+    MAP.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "--cov", "--cov-context=test", "--cov-report=", *arguments]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "COVERAGE_FILE": str(MAP)}, check=False).returncode
+
+
+# --- running ---
+
+
+class Copy:
+    """A copy of the tree in which mutants are made, one after the other."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self.tree = folder / f"tree-{number}"
+        self.temporary = folder / f"tmp-{number}"
+        self.home = folder / f"home-{number}"
+        self.mark = f"{folder.name}-{number}"
+        ignore = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", "screenshots")
+        shutil.copytree(ROOT, self.tree, ignore=ignore, symlinks=True)
+        self.home.mkdir()
+
+    def judge(self, mutant: Mutant, seconds: float) -> Outcome:
+        """Run the tests on a mutant for at most ``seconds``, from its nearest test file on."""
+        begin = time.monotonic()
+        path = self.tree / mutant.file
+        source = path.read_text(encoding="utf-8")
+        reaching = reaching_tests(mutant)
+        tests, ran, red = nearest_tests(mutant.file) if reaching is None else reaching, 0, list[str]()
+        size, most = (1, 16) if reaching is None else (50, 800)
+        try:
+            path.write_text(mutant.apply(source), encoding="utf-8")
+            while tests and (left := begin + seconds - time.monotonic()) > 5:
+                batch, later = tests[:size], tests[size:]
+                failed = self._first_failure(batch, red, left)
+                if failed is None:
+                    ran, tests, size = ran + len(batch), later, min(size * 2, most)
+                    continue
+                test = failed.partition(" (")[0]
+                path.write_text(source, encoding="utf-8")
+                without = self._first_failure([test], red, 3 * TEST_SECONDS)
+                path.write_text(mutant.apply(source), encoding="utf-8")
+                # Twice: a test that fails now and then tells nothing.
+                if without is None and self._first_failure([test], red, 3 * TEST_SECONDS):
+                    return Outcome(mutant, failed, ran + 1, time.monotonic() - begin)
+                red.append(test)
+        finally:
+            path.write_text(source, encoding="utf-8")
+        return Outcome(mutant, None, ran, time.monotonic() - begin)
+
+    def _first_failure(self, tests: Sequence[str], without: Sequence[str], seconds: float) -> str | None:
+        """The first test that fails; None: none does, or the time is over."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        self.temporary.mkdir()
+        output = self.home / "output"
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-v",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            f"--timeout={TEST_SECONDS}",
+        ]
+        command += [*(f"--deselect={test}" for test in without), *tests]
+        with output.open("wb") as written:
+            process = subprocess.Popen(
+                command,
+                cwd=self.tree,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=written,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+            try:
+                hung = _wait(process, output, seconds)
+            finally:
+                self._end(process)
+        text = output.read_text(encoding="utf-8", errors="replace")
+        failed = FAILED.findall(text)
+        if failed:
+            return failed[0] if "::" in failed[0] else f"{failed[0]} (import)"
+        if hung:
+            running = RUNNING.findall(text)
+            return f"{running[-1] if running else tests[0]} (hangs)"
+        if process.returncode in (0, 5, -signal.SIGKILL):  # 5: every test is left out
+            return None
+        return f"{tests[0]} (pytest ends with {process.returncode})"
+
+    def _environment(self) -> dict[str, str]:
+        folders = {"TMPDIR": self.temporary, "PYTEST_DEBUG_TEMPROOT": self.temporary, "HOME": self.home}
+        settings = {"PYTHONPATH": str(self.tree), "AGF_MUTANT": self.mark, "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**os.environ, **{name: str(folder) for name, folder in folders.items()}, **settings}
+
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        """End pytest and all that it started, also kernels and workers, which have sessions of their own."""
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        mark = f"AGF_MUTANT={self.mark}\0".encode()
+        for entry in Path("/proc").glob("[0-9]*/environ"):
+            try:
+                if mark in entry.read_bytes() + b"\0":
+                    os.kill(int(entry.parent.name), signal.SIGKILL)
+            except OSError:  # it has ended, or is another user's
+                continue
+
+
+def _wait(process: subprocess.Popen[bytes], output: Path, seconds: float) -> bool:
+    """Wait for pytest for at most ``seconds``. Returns whether it hangs: it has written nothing for too long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            process.wait(timeout=1)
+            return False
+        except subprocess.TimeoutExpired:
+            if time.time() - output.stat().st_mtime > SILENCE:
+                return True
+    return False
+
+
+def main(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["map"]:
+        return write_map(arguments[1:])
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
+    parser.add_argument("number", type=int, metavar="N")
+    parser.add_argument("seed", type=int, metavar="SEED")
+    parser.add_argument("--seconds", type=float, default=300, help="for the tests of one mutant (300)")
+    parser.add_argument("--jobs", type=int, default=1, help="how many mutants at once (1)")
+    parser.add_argument("--under", action="append", help="only files whose path begins so")
+    parser.add_argument("--list", action="store_true", help="show the mutants, run nothing")
+    options = parser.parse_args(arguments)
+    mutants = draw(options.number, options.seed, options.under or [PACKAGE])
+    if options.list:
+        print("\n".join(f"{each.file}:{each.begin[0]} {each.kind}\n{each.show(read(each.file))}" for each in mutants))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="agf-mutants-", ignore_cleanup_errors=True) as folder:
+        copies = SimpleQueue[Copy]()
+        for number in range(options.jobs):
+            copies.put(Copy(Path(folder), number))
+
+        def judge(mutant: Mutant) -> Outcome:
+            tree = copies.get()
+            try:
+                outcome = tree.judge(mutant, options.seconds)
+            finally:
+                copies.put(tree)
+            print(_row(outcome), flush=True)
+            return outcome
+
+        with ThreadPoolExecutor(options.jobs) as pool:
+            outcomes = list(pool.map(judge, mutants))
+    survivors = [outcome for outcome in outcomes if outcome.killer is None]
+    print(f"\nseed {options.seed}: {len(outcomes) - len(survivors)} killed, {len(survivors)} survived")
+    for outcome in survivors:
+        print(f"\n{outcome.mutant.file}:{outcome.mutant.begin[0]}\n{outcome.mutant.show(read(outcome.mutant.file))}")
+    return int(bool(survivors))
+
+
+def _row(outcome: Outcome) -> str:
+    mutant, killer, tests, seconds = outcome
+    end = f"killed by {killer}" if killer else f"SURVIVES {tests} {'test files' if _map() is None else 'tests'}"
+    shown = mutant.show(read(mutant.file))
+    return f"{mutant.file}:{mutant.begin[0]} {mutant.kind}: {end} ({seconds:.0f} s)\n{shown}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
