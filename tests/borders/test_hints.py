@@ -110,7 +110,7 @@ def pasted(text: str, start: int, end: int, piece: str) -> Iterator[str]:
             yield text[: node.whole.start] + piece + text[node.whole.end :]
             if key and key[1] in node.fields:
                 yield text[: node.keys[key[1]].span.start] + piece + text[node.fields[key[1]].span.end :]
-    for node in scalars(text):
+    for node in scalars(text):  # type: ignore[assignment]
         if node.span.start <= start and end <= node.span.end:
             whole = piece if piece.startswith(("!expr", '"')) else json.dumps(piece, ensure_ascii=False)
             yield text[: node.span.start] + whole + text[node.span.end :]

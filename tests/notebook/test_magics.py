@@ -347,13 +347,13 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
 
     def begin_and_stop(enter: Callable[[], None]) -> Run:
-        run = start_run(flow, None, RunOptions(enter=enter))
+        run = start_run(flow, None, RunOptions(enter=enter))  # type: ignore[arg-type]
         os.kill(os.getpid(), signal.SIGINT)
         return run
 
     shell.good(STOP)
     with pytest.raises(RunInterrupted) as interrupt:
-        watch(begin_and_stop, View(), 10)
+        watch(begin_and_stop, View(), 10)  # type: ignore[arg-type]
     assert interrupt.value.run.status == "cancelled"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
