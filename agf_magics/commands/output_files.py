@@ -25,9 +25,10 @@ def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = 
     """Let ``write`` write the file that a word names, and print the path that it returns on
     ``out``; None: as `print` does."""
     try:
-        print(f"wrote {write(Path(word.text))}", file=out)
+        written = write(Path(word.text))
     except UNUSABLE as error:
         raise unwritable(word, error) from None
+    print(f"wrote {written}", file=out)
 
 
 def unwritable(word: Token, error: Exception) -> DefinitionError:

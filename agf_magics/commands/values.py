@@ -8,7 +8,7 @@ import json
 import keyword
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
@@ -28,7 +28,7 @@ from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
-from .line import ParsedLine, check_known
+from .line import Option, ParsedLine, check_known
 from .options import FOR_ROWS
 from .words import Token, line_error
 
@@ -193,7 +193,13 @@ def new_name(word: Token | None) -> str | None:
         return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
-        raise line_error("name", message, word, "use letters, digits and _")
+        fitting = re.sub(r"\W", "_", word.text)
+        hint = (
+            f"write {fitting}"
+            if fitting.isidentifier() and not keyword.iskeyword(fitting)
+            else "use letters, digits and _"
+        )
+        raise line_error("name", message, word, hint)
     return same_name(word.text)
 
 
@@ -301,11 +307,12 @@ def reused(parsed: ParsedLine) -> bool | str:
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
-def rows_of(parsed: ParsedLine, names: Names) -> object:
-    """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
+def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
+    """The table of ``--over`` or ``--retry-failed`` with its options; None without these.
+    ``others``: further options that only such a run has."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
-        for option in FOR_ROWS:
+        for option in (*FOR_ROWS, *others):
             if option.flag in parsed:
                 message, place = f"{option.flag} needs --over", parsed.words(option.flag)[0]
                 raise line_error("needs-over", message, place, "add --over TABLE")

@@ -124,7 +124,7 @@ class Instead(NamedTuple):
 class Permit(NamedTuple):
     """The question to a person before a call."""
 
-    ask: Callable[[Frame, Mapping[str, Value], Mapping[str, Value]], str | None]
+    ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
     """Given the frame, the arguments with the defaults of those that are left out, and the given ones
     without secrets: the question; None: the call needs none."""
     instead: Instead | None = None

@@ -394,6 +394,15 @@ class Phrases(NamedTuple):
     """Gives the input that has this name."""
     resume_run: str = "%resume {0}"
     answer_run: str = "%resume {0} --answer …"
+    allow: str = "%config AgfMagics.{0} = True"
+    """Turns on a switch that opens something."""
+    list_runs: str = "%runs lists the runs"
+    show_run: str = "%runs {0} shows it"
+    define_folder: str = "define its files: %define reads a folder"
+
+    def switch(self, name: str) -> str:
+        """What turns on the switch ``name``."""
+        return self.allow.format(name, name.replace("_", "-"))
 
     def resume(self, run_id: str, status: str) -> str:
         """What to write to resume a run that has this status; empty if it cannot be resumed."""
@@ -405,6 +414,10 @@ COMMAND_LINE = Phrases(
     '--input FILE.json, with {{"{0}": …}}',
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
+    "--{1}",
+    "in Python: agf.runs() lists the runs",
+    "in Python: agf.runs({0!r}) shows it",
+    "give its files: --define FOLDER and agf-magics check FOLDER read a folder",
 )
 
 

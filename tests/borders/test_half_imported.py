@@ -1,4 +1,4 @@
-"""A package that a thread is importing and that has only some of its names changes nothing for a run beside it."""
+"""A package that a thread is importing, and that has only some of its names yet, changes nothing for a run."""
 
 from __future__ import annotations
 

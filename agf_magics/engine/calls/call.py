@@ -284,6 +284,10 @@ def start_record(
     Raises the failure that an earlier session has recorded."""
     run, key = site.run, site.key
     record = journal.recorded(key) if journal.earlier is not None else None
+    if record is not None and has_effect(callee) and ("begun", key) not in journal.log.marks:
+        # A run writes first that such a call begins: this row is not from it.
+        journal.log.unknown.add(key)
+        record = None
     if record is not None:
         run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:

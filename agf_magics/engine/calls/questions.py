@@ -48,13 +48,14 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     assert step.permit is not None
     instead, arguments = step.permit.instead, as_arguments(given)
     # A run that masks everything would ask about nothing but masks: the person must see something.
-    shown = hide(arguments, hides)
+    shown = hide(given, hides) if given is arguments else given
     shown = shown if run.secrets.blind else run.secrets.shown(shown)
     defaults = tool.arguments.defaults if tool is not None else {}
     text = step.permit.ask(site.frame, {**defaults, **arguments}, shown)
     if text is None:
         return Approved()
-    offered = {name: value for name, value in shown.items() if name not in step.exchange.offers}
+    offered = as_arguments(shown)
+    offered = {name: value for name, value in offered.items() if name not in step.exchange.offers}
     replaces = instead.result if instead is not None else ""
     where = ev.format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)

@@ -190,9 +190,7 @@ class _State:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
         return conversation.answer
 
-    def question(
-        self, frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]
-    ) -> str | None:
+    def question(self, frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
         permit = self.session.permits.get(frame[self.call]["tool"])
         return permit.ask(frame, given, shown) if permit is not None else None
 

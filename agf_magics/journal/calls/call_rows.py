@@ -21,6 +21,7 @@ from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
 from ..codec.fingerprints import Fingerprint, fingerprint
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
+from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
 from ..records.failures import error_json
@@ -48,6 +49,8 @@ CHANGED = "the call changed its arguments, which later steps share"
 CHANGED_RESULT = "the call changed an object that an earlier call returned"
 
 UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
+
+SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
 
 NO_KEY = "you have no key to sign it with"
 
@@ -301,9 +304,14 @@ class CallRows:
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
         if why == CHANGED and call.objects is not None:
-            call.objects.each(self.identities.changed)
+            for each in call.objects.objects:
+                self.identities.changed(each)
+        given = call.objects.objects if call.objects is not None else []
+        if not why and given and packed.form == "pickle":
+            kind = shared_kind(self.identities.new_in(value), given)
+            why = SHARED.format(kind) if kind else ""
         if not why and packed.form == "pickle" and isinstance(packed.data, bytes):
-            data = self.identities.named(value, packed.data)
+            data = self.identities.named(value, packed.data, given)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
@@ -325,12 +333,12 @@ class CallRows:
         failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
-        if what == "answered":  # also an approval in JSON: who writes it decides what is called
-            signature = self.sign(
-                what, place, tries, call.digest or b"", packed.form, packed.data or ""
-            )
-        elif packed.form == "pickle":
+        if packed.form == "pickle" and what != "answered":
             signature = self.sign(place, tries, packed.data or b"")
+        # Who writes an answer, or that a call with an effect has ended, decides what is called.
+        elif what == "answered" or call.is_effect:
+            form, data = packed.form or "", packed.data or ""
+            signature = self.sign(what, place, tries, call.digest or b"", form, data, error or "")
         # What has no signature would be believed by nobody: the call or the question is made again.
         if signature is None and (what == "answered" or packed.form == "pickle"):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)

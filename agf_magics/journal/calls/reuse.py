@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..codec.encoding import DecodeError
+from ..codec.identities import Identities
 from ..records.records import Record, value_of
 from .changed_objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
 
@@ -55,13 +56,14 @@ class Reuse:
         source: str,
         runs: Iterable[tuple[EarlierRun, Iterable[Record]]],
         read: ReadValue,
+        identities: Identities | None = None,
     ) -> None:
         """``source``: what the run says of them; ``runs``: the records of each run, the
         newest run first. The n-th result of a digest is that of the newest run that has so many.
         ``read``: given a record and its run's id, the record with its value; raises DecodeError if
-        that cannot be used."""
+        that cannot be used. ``identities``: the objects of this run in the results that were read."""
         self.run_id = source
-        self._read = read
+        self._read, self.identities = read, identities
         self._left: dict[bytes | None, list[_Stored]] = {}
         """Lists, although they are taken from the front: most digests have one result, and a deque
         would take ten times the memory."""
@@ -95,8 +97,8 @@ class Reuse:
             if numbers[call] > self.count(call):
                 yield record
 
-    def take(self, digest: bytes | None) -> ReusedResult | None:
-        """The next result of an identical call."""
+    def take(self, digest: bytes | None, given: Sequence[Any] = ()) -> ReusedResult | None:
+        """The next result of an identical call. ``given``: the objects in its arguments."""
         left = self._left.get(digest[:CALL]) if digest is not None else None
         if not left or digest is None:
             return None
@@ -104,7 +106,7 @@ class Reuse:
         while place < len(left):
             stored = left[place]
             now = _digest_if_same(stored, digest)
-            if now is None:
+            if now is None or not self._is_here(stored, given):
                 place += 1
                 continue
             del left[place]
@@ -114,6 +116,14 @@ class Reuse:
             except (DecodeError, ValueError, RecursionError):
                 continue
         return None
+
+    def _is_here(self, stored: _Stored, given: Sequence[Any]) -> bool:
+        """Whether the objects that a result had from elsewhere are objects of this run."""
+        record = stored.value if isinstance(stored, _Object) else None
+        data = record.result.data if isinstance(record, Record) else None
+        if self.identities is None or not isinstance(data, bytes):
+            return True
+        return self.identities.is_here(data, given)
 
     def _result(self, stored: _Stored, now: bytes) -> ReusedResult:
         value = stored if isinstance(stored, str) else stored.value

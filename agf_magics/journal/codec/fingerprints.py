@@ -1,6 +1,6 @@
 """Fingerprints of objects in this process: whether a call has changed what it got.
 
-Lists and dicts of JSON are copied for each call; all other objects are shared with later steps. A
+Lists and dicts are copied for each call; all other objects are shared with later steps. A
 call that changed one of these must be made again when its run is resumed, or the steps after it
 would get the object as it was before. So the objects of a call are pickled before and after it, into
 a hash: no bytes are kept (decision D111).
@@ -19,20 +19,19 @@ import sys
 import threading
 import types
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
 from ...catalog.digests.functions import digest_value
 from ...text.length import ATOMS
 from ...values.value import Value
-from .encoding import TEXT
 
 MOST = 100_000_000
 """Bytes of a pickle, without its arrays; a larger one has no fingerprint."""
 
-_CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
 """They have no state for a step after the call."""
 
 
@@ -70,9 +69,9 @@ class Fingerprint:
             (type(each).__qualname__ for each, prints in self._objects if prints is None), ""
         )
 
-    def each(self, tell: Callable[[Any], None]) -> None:
-        for thing, _ in self._objects:
-            tell(thing)
+    @property
+    def objects(self) -> list[Any]:
+        return [each for each, _ in self._objects]
 
     def differs(self) -> bool:
         """Whether one of the objects has changed since then."""
@@ -89,15 +88,16 @@ def fingerprint(given: Value) -> Fingerprint | None:
 
 
 def _objects(given: Value) -> Iterator[Any]:
-    """What is shared with other steps: all but JSON, which is copied, and what nobody can change."""
+    """What is shared with other steps: all but lists and dicts, which are copied, and what nobody can
+    change."""
     waiting = [given]
     while waiting:
         value = waiting.pop()
         if type(value) is list:
             waiting += value
-        elif type(value) is dict and TEXT.issuperset(map(type, value)):
+        elif type(value) is dict:
             waiting += value.values()
-        elif type(value) not in ATOMS and not isinstance(value, _CODE) and not is_constant(value):
+        elif type(value) not in ATOMS and not isinstance(value, CODE) and not is_constant(value):
             yield value
 
 
@@ -138,10 +138,12 @@ class _Printer(pickle.Pickler):
     def reducer_override(self, thing: Any) -> Any:
         if thing is str or thing is bytes:  # what this method itself makes
             return NotImplemented
-        if isinstance(thing, _CODE):  # also a lambda, and a class of a function
+        if isinstance(thing, CODE) and not _is_bound(
+            thing
+        ):  # also a lambda, and a class of a function
             return str, (f"code {id(thing)}",)
         kind = type(thing)
-        if kind in _LOCKS:
+        if kind in LOCKS:
             return str, ("a lock",)
         package = kind.__module__.partition(".")[0]
         if package == "polars" and kind.__name__ in ("DataFrame", "Series", "LazyFrame"):
@@ -153,9 +155,18 @@ class _Printer(pickle.Pickler):
         return NotImplemented
 
 
+def _is_bound(thing: Any) -> bool:
+    """Whether it is a method in C of an object: each look at it makes a new one."""
+    owner = getattr(thing, "__self__", None)
+    return isinstance(thing, types.BuiltinFunctionType) and not isinstance(
+        owner, (types.ModuleType, type(None))
+    )
+
+
 def _is_copied_on_write(kind: type) -> bool:
     pandas: Any = sys.modules["pandas"]
-    return kind in (pandas.DataFrame, pandas.Series) and int(pandas.__version__.split(".")[0]) >= 3
+    is_table = kind in (pandas.DataFrame, pandas.Series) or issubclass(kind, pandas.Index)
+    return is_table and int(pandas.__version__.split(".")[0]) >= 3
 
 
 def _table(table: Any) -> _Table:

@@ -11,7 +11,7 @@ import hashlib
 import secrets
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,6 +21,9 @@ from .encoding import TEXT
 
 _MARK = b"AGFI"
 _NAME = 8
+_KNOWN, _GIVEN = 0x80, 0x40
+"""Bits of the first byte of a name where it stands: the object is of an earlier result or the input;
+it is also an argument of the call."""
 
 MOST_NAMED = 1_000
 """Objects in one result; those of a larger one have no names."""
@@ -45,20 +48,50 @@ class Identities:
         self._by_name: dict[bytes, Callable[[], Any]] = {}
         self._held: OrderedDict[int, Any] = OrderedDict()
 
-    def named(self, value: Value, data: bytes) -> bytes | None:
-        """The pickle ``data`` of a result, with the names of the objects in ``value``. None: the
-        result is an object that an earlier call returned, and nobody has seen what changed it."""
+    def know(self, input: Value) -> None:
+        """Give the objects in the input of the run their names: the same ones in each session, and in
+        each run."""
+        for place, each in _placed(input):
+            if self._find(each) is None:
+                self._add(each, _name(hashlib.sha256(repr(place).encode()).digest()), 0)
+
+    def new_in(self, value: Value) -> list[Any]:
+        """The objects in ``value`` that have no name; all, if it has too many to be named."""
+        objects = [each for each, _ in islice(_objects(value), MOST_NAMED + 1)]
+        if len(objects) > MOST_NAMED:
+            return [value]
+        return [each for each in objects if self._find(each) is None]
+
+    def is_here(self, data: bytes, given: Sequence[Any]) -> bool:
+        """Whether the objects that the result ``data`` of another run had from elsewhere are objects
+        of this run: those of its arguments are among ``given``."""
+        for name in _names(data):
+            if not name[0] & (_KNOWN | _GIVEN):
+                continue
+            look = self._by_name.get(_name(name))
+            thing = look() if look is not None else None
+            if thing is None or (name[0] & _GIVEN and not any(each is thing for each in given)):
+                return False
+        return True
+
+    def named(self, value: Value, data: bytes, given: Sequence[Any] = ()) -> bytes | None:
+        """The pickle ``data`` of a result, with the names of the objects in ``value``; ``given``: those
+        of the arguments. None: the result is an object that an earlier call returned, and nobody has
+        seen what changed it."""
         state, names = hashlib.sha256(data).digest(), list[bytes]()
         objects = list(islice(_objects(value), MOST_NAMED + 1))
         for each, _ in objects if len(objects) <= MOST_NAMED else ():
             entry = self._find(each)
+            bits = 0 if entry is None else _KNOWN
+            if entry is not None and any(other is each for other in given):
+                bits |= _GIVEN
             if entry is None:
-                entry = self._add(each, secrets.token_bytes(_NAME), len(data))
+                entry = self._add(each, _name(secrets.token_bytes(_NAME)), len(data))
             elif each is value and entry.state not in (None, state):
                 return None
             if each is value and id(each) in self._known:
                 self._known[id(each)] = entry._replace(state=state)
-            names.append(entry.name)
+            names.append(bytes((entry.name[0] | bits, *entry.name[1:])))
         return data + _MARK + b"".join(names) + len(names).to_bytes(4, "big")
 
     def changed(self, thing: Any) -> None:
@@ -74,7 +107,7 @@ class Identities:
         places = list(_objects(value)) if names else []
         if len(places) != len(names):
             return value
-        for name, (each, put) in zip(names, places, strict=True):
+        for name, (each, put) in zip(map(_name, names), places, strict=True):
             look = self._by_name.get(name)
             earlier = look() if look is not None else None
             if earlier is None:
@@ -107,6 +140,31 @@ class Identities:
         self._by_name[name] = look
         self._known[number] = entry = _Known(look, name, None)
         return entry
+
+
+def _name(digest: bytes) -> bytes:
+    """A name without the bits of a place."""
+    return bytes((digest[0] & ~(_KNOWN | _GIVEN) & 0xFF, *digest[1:_NAME]))
+
+
+def _placed(value: Value) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The objects in lists and dicts of JSON, each with the keys and numbers that lead to it; those of a
+    list in many places once."""
+    waiting: list[tuple[tuple[Any, ...], Any]] = [((), value)]
+    seen = set[int]()
+    while waiting:
+        place, each = waiting.pop()
+        if type(each) is list:
+            parts: Iterable[tuple[Any, Any]] = enumerate(each)
+        elif type(each) is dict and TEXT.issuperset(map(type, each)):
+            parts = each.items()
+        else:
+            if type(each) not in ATOMS:
+                yield place, each
+            continue
+        if id(each) not in seen:
+            seen.add(id(each))
+            waiting += (((*place, key), part) for key, part in parts if type(part) not in ATOMS)
 
 
 def _names(data: bytes) -> list[bytes]:

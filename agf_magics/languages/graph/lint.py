@@ -66,7 +66,7 @@ def written_keys(reader: Reader, graph: Graph) -> None:
         for key in built.keys:
             if not (key.declares or key.name in declared):
                 near = suggest(key.name, graph.keys.declared)
-                hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
+                hint = " ".join(filter(None, (near, _declare(key.name, graph.declares))))
                 reader.warn(
                     "graph.undeclared-key",
                     f"{key.name!r} is not declared in the state",
@@ -86,6 +86,11 @@ def read_keys(reader: Reader, graph: Graph) -> None:
     named = (Ref((*ROOT, name.text), name.span) for name in graph.named)
     for ref in (*named, *own_reads(graph.walk)):
         _read(reader, ref, known, graph.declares)
+
+
+def _declare(name: str, declares: bool) -> str:
+    """How a key is declared in a graph that has ``state`` or not."""
+    return f"add {name}: any to state" if declares else f"declare it: state: {{{name}: any}}"
 
 
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
@@ -110,7 +115,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     elif declares and names[0] not in known:
         keys = [name for name in known if name not in BUILT_IN]
         listed = suggest("", keys, "keys of the state") or "the state has no keys"
-        hint = suggest(names[0], keys) or f"{listed}; declare it: state: {{{names[0]}: any}}"
+        hint = suggest(names[0], keys) or f"{listed}; {_declare(names[0], declares)}"
         if names[0] in _OTHER_ROOTS and names[1:2] and names[1] in known:
             hint = f"write state.{'.'.join(names[1:])}"
         reader.warn(

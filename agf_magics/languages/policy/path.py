@@ -194,7 +194,7 @@ def _parse(text: str, where: Where) -> list[Part]:
         message = "a path has at most one .[]"
         raise Refusal("policy.iteration-multiple", message, every[1].start, every[1].end, hint)
     if every and where != "batch":
-        hint = "use agf.batch: its input_mapping makes one call for each element"
+        hint = "an agf.batch does it: its input_mapping makes one call for each element"
         message = f".[] is not allowed in {_ITERATES[where]}"
         raise Refusal("policy.iteration-scope", message, every[0].start, every[0].end, hint)
     return parts

@@ -37,17 +37,18 @@ def approval(
     if template := fields.scalar("message_template"):
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Mapping[str, Value]) -> str | None:
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
         if (
             when is not None
             and when.evaluate(frame if keys == "condition" else dict(given)) is None
         ):
             return None
         asked = f"{who} with {_shown(shown)}"
+        if not text:
+            return f"may {asked} run?"
+        told = shown if isinstance(shown, dict) else {"input": shown}
         # What the call leaves out is not secret.
-        return (
-            f"{_filled(text, frame, {**given, **shown})} ({asked})" if text else f"may {asked} run?"
-        )
+        return f"{_filled(text, frame, {**given, **told})} ({asked})"
 
     return Permit(ask), when
 
@@ -116,7 +117,7 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
         message = "memory is required, but not supported"
         found.append(
             Diagnostic(
-                "policy.memory", message, required.span, "required: false runs without memory"
+                "policy.memory", message, required.span, "write required: false to run without it"
             )
         )
     for policy in root.inner("constraints").entries("governance_policies"):
@@ -128,7 +129,7 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
                 f"governance policy {ref.text!r} is required, but governance policies are "
                 f"not supported"
             )
-            hint = "required: false runs without it"
+            hint = "write required: false to run without it"
             found.append(Diagnostic("policy.governance", message, ref.span, hint))
         else:
             message = (

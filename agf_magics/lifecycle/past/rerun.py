@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 from ...catalog import Registry, default
@@ -26,7 +25,6 @@ from ...flow.progress.rows import Key, key_of
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse
-from ...journal.codec.identities import Identities
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
 from ...limits.limits import Limits
@@ -36,8 +34,8 @@ from ...values.value import Value
 from ..definitions.influence import reached
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
-from ..runs.run import Run
-from ..storage.stored_results import unpickled
+from ..runs.run import Run, state_of
+from ..storage.reuse import reader_of_results
 from .named_run import find_ended
 from .past_run import PastRun
 from .run_again import find_registered, input_again
@@ -106,9 +104,8 @@ def rerun_from(
         with store.reading() as connection:
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        again.journal.reuse = Reuse(
-            earlier.run_id, results, partial(unpickled, trust=False, identities=Identities())
-        )
+        reading = reader_of_results(state_of(again).given.input)
+        again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again
 

@@ -7,7 +7,7 @@ journal. Completed calls are not repeated; a call that was interrupted is.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
 from ..storage.start_journal import watch
-from ..storage.stored_results import unpickled
+from ..storage.stored_results import unpickled, without_foreign_outcomes
 from .past_run import PastRun
 
 
@@ -173,7 +173,8 @@ def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     head, registry = row.listed, default(options.registry)
-    order, earlier = _journaled(store, row, run_id, options.trust)
+    with _unreadable(run_id):
+        order = _order(row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
     flow = linked.flow
     if options.background:
@@ -189,6 +190,8 @@ def _resumed(
         grant=order.grant,
         workers=workers,
     )
+    with _unreadable(run_id):
+        earlier = _earlier(store, head, options.trust, flow_input.input)
     most = current.settings.journal_value
     watch(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
@@ -196,22 +199,32 @@ def _resumed(
     return Run(state)
 
 
-def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Manifest, ReplayLog]:
-    """The manifest of a run and the records of its calls. Raises DefinitionError if it cannot be
-    resumed."""
-    head = row.listed
-    if head.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
-    if head.status == "running":
+def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
+    """The manifest of a run. Raises DefinitionError if it cannot be resumed."""
+    if row.listed.status == "ok":
+        hint = current.words.show_run.format(run_id)
+        raise refused("journal.finished", f"run {run_id!r} is complete", hint)
+    if row.listed.status == "running":
         raise refused_running(run_id)
+    return _manifest(row, trust)
+
+
+def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLog:
+    """The records of the calls of a run with this input, whose objects are those of the results that
+    have them. Raises DecodeError."""
+    identities = Identities()
+    identities.know(input)
+    written = records(store, head.num, is_shown=False)
+    believed = written if trust else without_foreign_outcomes(written, head.run_id)
+    calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
+    return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+
+
+@contextlib.contextmanager
+def _unreadable(run_id: str) -> Iterator[None]:
+    """Tells why the journal of a run cannot be read."""
     try:
-        order = _manifest(row, trust)
-        identities = Identities()
-        calls = (
-            unpickled(call, head.run_id, trust, identities)
-            for call in records(store, head.num, is_shown=False)
-        )
-        earlier = ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+        yield
     except DecodeError as error:
         hint = (
             "trust it only if you know who wrote it: --trust (in Python: trust=True)"
@@ -221,7 +234,6 @@ def _journaled(store: Store, row: RunRow, run_id: str, trust: bool) -> tuple[Man
         raise refused(
             "journal.unreadable", f"run {run_id!r} cannot be resumed: {error}", hint
         ) from None
-    return order, earlier
 
 
 def _manifest(row: RunRow, trust: bool) -> Manifest:

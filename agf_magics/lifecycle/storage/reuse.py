@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.codec.identities import Identities
 from ...journal.database.errors import as_definition_errors
 from ...journal.database.store import Store
 from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
 from ...text.diagnostics import refused
-from ..runs.run import Run
+from ...values.value import Value
+from ..runs.run import Run, state_of
 from .lookup import find_run, journal
 from .run_names import identify, named_runs, word_of
 from .stored_results import unpickled
@@ -37,13 +38,20 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         heads = latest_runs(store, run) if earlier is True else [_named(store, run, earlier)]
         if run.journal is not None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), partial(unpickled, trust=False, identities=Identities()))
+            reuse = Reuse(source, (), *reader_of_results(state_of(run).given.input))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:
                     earlier_run = EarlierRun(head.run_id, changed_objects(connection, head.num))
                     reuse.add(earlier_run, missing_results(connection, head.num, reuse.count))
             run.journal.reuse = reuse
+
+
+def reader_of_results(input: Value) -> tuple[ReadValue, Identities]:
+    """What reads the results of other runs for a run with this input, and the objects in them."""
+    identities = Identities()
+    identities.know(input)
+    return partial(unpickled, trust=False, identities=identities), identities
 
 
 def _named(store: Store, run: Run, earlier: object) -> RunHead:

@@ -41,6 +41,7 @@ class Explorer {
     this.message = element("div", { class: "message", hidden: true });
     this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
+    this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
@@ -66,6 +67,7 @@ class Explorer {
     this.sized.disconnect();
     this.beside.disconnect();
     this.state.views.delete(this);
+    this.hiding.remove();
   }
 
   tick() {
@@ -184,6 +186,9 @@ class Explorer {
     if (now === this.asked) return;
     this.asked = now;
     this.questions.hidden = !questions.length;
+    // The question stands in the cell too, for a document without a kernel.
+    setText(this.hiding, `.agf-asked[data-run="${CSS.escape(this.state.runId)}"] { display: none; }`);
+    if (questions.length && !this.hiding.isConnected) this.host.append(this.hiding);
     this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
       element("code", {}, question.where), " ", this.callOf(question),
       canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));

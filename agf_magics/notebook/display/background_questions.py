@@ -22,7 +22,7 @@ from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot
-from ..output.pending_questions import PendingQuestion, describe_answer, frozen
+from ..output.pending_questions import PendingQuestion, describe_answer, frozen, unanswered
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
@@ -54,7 +54,7 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
         shown = NOT_ANSWERED
         try:
             with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
-                slot.reserve(frozen(question, WAITING))
+                slot.reserve(unanswered(question, WAITING, run.run_id))
                 answer = await pending.wait()
             shown = describe_answer(question, answer)
             return answer

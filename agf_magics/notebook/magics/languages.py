@@ -45,7 +45,12 @@ class LanguageMagics(NotebookMagics):
         for option in magics.FOR_PLANNERS:
             if option.flag in parsed:
                 message, place = f"{option.flag} needs --planner", parsed.words(option.flag)[0]
-                raise line_error("needs-planner", message, place, "add --planner MODEL")
+                raise line_error(
+                    "needs-planner",
+                    message,
+                    place,
+                    "add --planner openai:gpt-4o, or the name of another model",
+                )
 
         def change(flow: Flow) -> Flow:
             if context is not None:

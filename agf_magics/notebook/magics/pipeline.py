@@ -108,7 +108,7 @@ class PipelineMagics(NotebookMagics):
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
             files |= dict.fromkeys(named)
         registry = self.notebook.registry
-        known = knowing(files, registry) if len(files) > 1 else registry
+        known = knowing(files, registry)[0] if len(files) > 1 else registry
         for file in files:
             try:
                 self.notebook.define(

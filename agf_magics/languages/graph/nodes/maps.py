@@ -202,11 +202,14 @@ def _cut(most: int, truncate: bool, span: Span) -> Cut:
                 "graph.truncated",
                 message,
                 span,
-                f"max_items: {most + left_out} uses all",
+                f"write max_items: {most + left_out} to use all",
                 "warning",
             )
         message = f"the map has {most + left_out} items; the limit is {most}"
-        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
+        hint = (
+            f"write max_items: {most + left_out} to use all; on_overflow: truncate uses the "
+            f"first {most}"
+        )
         return Diagnostic("graph.too-many-items", message, span, hint)
 
     return Cut(most, finding)
