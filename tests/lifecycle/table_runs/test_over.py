@@ -71,7 +71,8 @@ def test_every_kind_of_table_gives_the_same_rows(registry: agf.Registry, folder:
     rows = [{"n": 0, "x": 1.5, "t": "a"}, {"n": 1, "x": None, "t": None}, {"n": 2, "x": 2.0, "t": "c, d\n"}]
     run = over(registry, TABLES[kind](rows, folder))
     assert [{name: row[name] for name in ("n", "x", "t", "twice")} for row in run.table] == [
-        {**row, "twice": 2 * row["n"]} for row in rows
+        {**row, "twice": 2 * row["n"]}
+        for row in rows  # type: ignore[dict-item,index]
     ]
 
 
@@ -81,7 +82,8 @@ def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, s
     run = over(registry, written(rows, folder / f"rows{suffix}"))
     assert run.output["ok"] == len(rows)
     assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
-        (row["n"], row["t"], 2 * row["n"]) for row in rows
+        (row["n"], row["t"], 2 * row["n"])
+        for row in rows  # type: ignore[operator]
     ]
 
 
@@ -119,7 +121,7 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
         }
     ).rename(columns={"day": "when"} if index == "times" else {})
     if INDEXES[index] is not None:
-        frame.index = INDEXES[index]
+        frame.index = INDEXES[index]  # type: ignore[assignment]
     result = find_past_run(over(registry, frame).run_id).table.to_pandas()
     pd.testing.assert_frame_equal(result[list(frame.columns)], frame, check_freq=False, check_index_type=False)
     assert result.index.names == frame.index.names
