@@ -101,10 +101,10 @@ class Needs:
 
 
 def needing(needs: Mapping[str, tuple[str, ...]]) -> Dag:
-    steps = tuple(
-        call(name, name, lambda frame, needs=need: {n: frame[n] for n in needs})
-        for name, need in needs.items()  # type: ignore[misc]
-    )
+    def taking(names: tuple[str, ...]) -> Any:
+        return lambda frame: {name: frame[name] for name in names}
+
+    steps = tuple(call(name, name, taking(names)) for name, names in needs.items())
     return Dag(id="dag", word="plan", steps=steps, open=lambda frame: Needs(needs))  # type: ignore[arg-type,return-value]
 
 
