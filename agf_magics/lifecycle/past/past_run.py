@@ -86,8 +86,7 @@ class PastRun(BaseRun):
 
     @property
     def seconds(self) -> float | None:
-        head = self._row.listed
-        return head.ended - head.started if head.ended is not None else None
+        return self._row.listed.seconds
 
     @property
     def note(self) -> str:
