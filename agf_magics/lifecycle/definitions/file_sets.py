@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...catalog import Registry
-from ...languages import recognized_language
+from ...languages.ours import recognized_language
 from ...text.diagnostics import AgfError, Diagnostic
 from ...text.files import open_file
 from ...text.source import UNUSABLE
