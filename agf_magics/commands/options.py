@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..limits import limits
+from ..limits.limits import DOLLARS, LIMITS, SECONDS
 from .line import Option
 
 SET = Option(
@@ -20,9 +20,14 @@ INPUT = Option(
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
-TIMEOUT = Option(limits.TIMEOUT.flag, limits.TIMEOUT.effect, "seconds", "SECONDS")
-MAX_TOKENS = Option(limits.MAX_TOKENS.flag, limits.MAX_TOKENS.effect, "count", "N")
-MAX_COST = Option(limits.MAX_COST.flag, limits.MAX_COST.effect, "dollars", "DOLLARS")
+_TAKES = {SECONDS: ("seconds", "SECONDS"), DOLLARS: ("dollars", "DOLLARS")}
+"""What the option of a limit takes, and the word for it, by the unit; of any other: a number."""
+FOR_LIMITS = tuple(
+    Option(row.flag, row.effect, *_TAKES.get(row.unit, ("count", "N")))
+    for row in LIMITS
+    if row.flag
+)
+"""The options of all limits that a line can set: `limits.limits` has the row of each."""
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 SAVE_PICTURE = Option(
     "--save",
@@ -84,5 +89,5 @@ REPLAY = Option(
     "--replay", "take the results of calls from a recording instead of making them", "file", "FILE"
 )
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON, REPLAY)
+FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 """The options of a run."""

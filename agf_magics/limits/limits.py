@@ -11,6 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 N = TypeVar("N", int, float)
 
 SECONDS = "seconds"
+DOLLARS = "US dollars"
 
 
 class LimitRow(NamedTuple, Generic[N]):
@@ -96,7 +97,7 @@ MAX_TOKENS = LimitRow(
 MAX_COST = LimitRow(
     "max_cost",
     0.0,
-    "US dollars",
+    DOLLARS,
     "for all models in a run",
     "max_cost",
     note="With a limit, a model without a known price is not asked",
@@ -105,6 +106,8 @@ MAX_COST = LimitRow(
 )
 
 LIMITS = (FAN_OUT_DEPTH, SPAWNS, TIMEOUT, STEP_TIMEOUT, MODEL_TIMEOUT, MAX_TOKENS, MAX_COST)
+"""All limits. The options of lines, the check of `Limits` and `how_to_set` are made of them; a field
+of `Limits` and one of `Settings` have each limit, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
