@@ -32,7 +32,7 @@ with uncollected():
     )
     from .engine.threads.call_threads import running
     from .flow.progress.events import Event
-    from .flow.progress.questions import Question
+    from .flow.progress.question import Question
     from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate

@@ -39,7 +39,7 @@ from .compat.imports import for_the_person
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
-from .flow.progress.questions import Question
+from .flow.progress.question import Question
 from .flow.steps import Flow
 from .languages.ours import detect_language
 from .languages.over import OVER
@@ -67,7 +67,7 @@ from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
-from .values.json_text import as_json
+from .values.as_json import as_json
 from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
-from ..flow.progress.questions import Unanswered
+from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in

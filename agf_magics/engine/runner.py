@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
-from ..flow.progress.questions import Unanswered, WrongAnswer
+from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.step_path import StepPath, format_path

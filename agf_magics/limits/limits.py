@@ -1,4 +1,4 @@
-"""The limits that a person sets for a run, each described once, and the shorter of two times.
+"""The limits that a person sets for a run, each described once.
 
 They apply to everything below the run; a definition cannot widen them.
 """
@@ -134,8 +134,3 @@ class Limits:
                 raise ValueError(f"{row.name} is {takes}, 0 or more, not {most!r}")
             if is_time and not most:
                 object.__setattr__(self, row.name, None)  # so that no reader compares with 0
-
-
-def shortest(*seconds: float | None) -> float | None:
-    """The shortest of several time limits; None: there is none."""
-    return min(filter(None, seconds), default=None)  # none is 0

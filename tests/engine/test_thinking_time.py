@@ -12,7 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.host import job
 from agf_magics.flow.progress import events as ev
-from agf_magics.flow.progress.questions import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.flow.step_options import Caps
 from agf_magics.flow.steps import Branches, Declarations
 from tests.engine.small_flows import SPAN, Put, call, flow

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
 from ...catalog.tools.throttle import pause_after, reason, repeats
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Question, Unanswered
+from ...flow.progress.question import Question, Unanswered
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
@@ -33,7 +33,7 @@ from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
-from ...limits.limits import shortest
+from ...limits.shortest import shortest
 from ...schemas.schema import conform
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS
@@ -50,7 +50,7 @@ from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .questions import ATTEMPTS, ask_person, permitted
-from .streams import open_prints, separate_prints
+from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.protocols import Name
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke

@@ -32,11 +32,11 @@ from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
 from ..linking.linked import ModelBinding
-from ..linking.sessions import describe_tool
+from ..linking.offered_tools import describe_tool
 from ..runner import CallSite, Runner, clock
 from .call import call
 from .failures import with_place
-from .streams import ReplyStream
+from .reply_stream import ReplyStream
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""

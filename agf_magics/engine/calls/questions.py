@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Denied, Question, Unanswered
+from ...flow.progress.question import Denied, Question, Unanswered
 from ...flow.protocols import Frame
-from ...flow.questions import question_mark
+from ...flow.question_text import question_mark
 from ...flow.step_options import Instead
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke

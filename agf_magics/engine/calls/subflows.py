@@ -8,7 +8,7 @@ import copy
 from collections.abc import Awaitable
 
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Unanswered
+from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Flow, Invoke, stores_in
 from ...text.diagnostics import Diagnostic, StepError

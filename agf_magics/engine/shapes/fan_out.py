@@ -15,9 +15,9 @@ from ...flow.steps import WIDTH, Branches, Each, Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..calls.table_rows import ask_to_go_on
+from ..calls.going_on import ask_to_go_on
 from ..linking.linked import schema_of
-from ..linking.sessions import sessions
+from ..linking.session_count import sessions
 from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .elements import Elements, first_of, read_elements
 from .fan_out_parts import FanOutParts, retry_scope

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...flow.graph_steps import Walk
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Denied
+from ...flow.progress.question import Denied
 from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...journal.codec.encoding import preview

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..step_path import StepPath
-from .questions import Question
+from .question import Question
 
 
 class RunStarted(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors

@@ -21,7 +21,7 @@ from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Warned
-from ...flow.progress.questions import Question, WrongAnswer
+from ...flow.progress.question import Question, WrongAnswer
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
 from ...journal.codec.encoding import DecodeError

@@ -13,7 +13,7 @@ from typing import Any
 from ...commands.line import ParsedLine, check_known
 from ...commands.values import count
 from ...commands.words import Token, line_error
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...lifecycle.past import past_runs
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...values.value import Value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...text.diagnostics import DefinitionError
 from .. import theme as look
 from ..amounts import counted, duration, moment, money
