@@ -124,6 +124,7 @@ install(
     registry,
     folder=lambda: notebook_folder.path,
     allow_shell=lambda: current.settings.allow_shell,
+    switch=lambda: current.words.switch("allow_shell"),
     stopped=lambda: running.call is not None and running.call.stopped,
     protected=own_files,
 )

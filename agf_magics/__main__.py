@@ -4,6 +4,7 @@ without IPython.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import json
 import os
@@ -16,28 +17,26 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import agf_magics as agf
 
 from .catalog import default
-from .commands.command_line import CHECK_COMMAND, DRAW_COMMAND, FORMATS, RESUME_COMMAND, RUN_COMMAND
+from .commands.command_line import (
+    CHECK_COMMAND,
+    DRAW_COMMAND,
+    FOR_SCORES,
+    FORMATS,
+    RESUME_COMMAND,
+    RUN_COMMAND,
+)
 from .commands.line import ParsedLine, read_words, typed
 from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
-from .commands.values import (
-    amount,
-    count,
-    inputs,
-    limits_of,
-    recording_of,
-    rows_of,
-    unwritable,
-    workers_of,
-    write_by,
-)
+from .commands.output_files import unwritable, write_by
+from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
 from .compat.imports import for_the_person
-from .engine.host.interrupts import held_interrupts
+from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
 from .flow.progress.events import Question
@@ -45,6 +44,7 @@ from .flow.steps import Flow
 from .languages import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
+from .lifecycle.definitions.define import register
 from .lifecycle.definitions.definition_source import source_of
 from .lifecycle.definitions.file_sets import definition_files, knowing, places
 from .lifecycle.input.prompt import ask_at_prompt
@@ -56,14 +56,15 @@ from .lifecycle.scoring.checks import OK, CheckReport, figures
 from .lifecycle.scoring.scorers import named_scorers, score_over
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
+from .pictures.amounts import counted
 from .pictures.pages.parts import LiveLine, progress_text
-from .pictures.plain import counted, plain
+from .pictures.plain import plain
 from .settings import settings
 from .text.columns import wrapped
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, refused
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
-from .text.source import UNUSABLE, Source, unwritable_reason
+from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
 from .values.json_text import as_json
@@ -90,10 +91,19 @@ OPTIONS = {
 INTERRUPTED = 130
 """The exit code after Ctrl-C: 128 and the number of SIGINT, as shells have it."""
 
+NOBODY_READS = 141
+"""The exit code if the reader of stdout has gone, as in ``| head``: 128 and the number of SIGPIPE."""
+
+
+class NoOutput(Exception):
+    """Stdout cannot be written; the cause is the OSError."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Return 0: success; 1: a wrong definition or a failed run, printed on stderr; 2: a wrong
-    command line; 130: interrupted."""
+    command line; 130: interrupted; 141: nobody reads the output."""
+    if sys.stderr is None:  # closed; what is told then must not go to stdout, as print has it
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     source, words = typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)
@@ -102,13 +112,29 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_typed = place is not None and place.source is source
         head = "agf-magics: error" if is_typed else "DefinitionError"
         findings = DefinitionError(*map(_with_option, error.diagnostics))
-        _say(wrapped(f"{head}: {findings}"), file=sys.stderr)
+        _tell(wrapped(f"{head}: {findings}"))
         return 2 if is_typed else 1
     except AgfError as error:
-        _say(wrapped(f"{type(error).__name__}: {error}"), file=sys.stderr)
+        _tell(wrapped(f"{type(error).__name__}: {error}"))
         return 1
+    except NoOutput as error:
+        return _without_output(error)
     except KeyboardInterrupt:
         return INTERRUPTED
+
+
+def _without_output(error: NoOutput) -> int:
+    """Say why stdout cannot be written; nothing if its reader has gone. What is in its buffer must
+    not be tried again at the end of the process."""
+    if sys.stdout is not None:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    cause = error.__cause__
+    if isinstance(cause, BrokenPipeError):
+        return NOBODY_READS
+    why = path_error_reason(cause) if isinstance(cause, OSError) else cause
+    _tell(f"agf-magics: error: the output cannot be written: {why}")
+    return 1
 
 
 def _act(source: Source, words: Sequence[Token]) -> int:
@@ -122,7 +148,7 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         _say(f"Run, resume, check or draw definitions.\n\n{about}")
         return 0
     if name == "--version":
-        print(f"agf-magics {agf.__version__}")
+        _write(f"agf-magics {agf.__version__}")
         return 0
     if name not in ACTS:
         message = f"unexpected word {name!r}: agf-magics takes {_one_of(ACTS)}"
@@ -143,7 +169,8 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         if not files:
             raise line_error("file", f"no definition matches {word.text!r}", word)
         for file in files:
-            agf.define(file)
+            for note in register(file, origin=str(file.resolve())).replacements:
+                _tell(wrapped(f"note: {note}"))
     return act(parsed)
 
 
@@ -175,7 +202,11 @@ def _with_option(found: Diagnostic) -> Diagnostic:
 
 
 def _run(parsed: ParsedLine) -> int:
-    file, values, over = (parsed.words("FILE")[0], inputs(parsed, None), rows_of(parsed, None))
+    file, values, over = (
+        parsed.words("FILE")[0],
+        inputs(parsed, None),
+        rows_of(parsed, None, FOR_SCORES),
+    )
     limits = limits_of(parsed, settings.current.settings.limits)
     return _finish(
         parsed,
@@ -222,13 +253,13 @@ def _finish(
             wait_for(run, held)
     line.clear()
     if not quiet:
-        _say(progress_text(run.progress, now=clock()), file=sys.stderr)
+        _tell(progress_text(run.progress, now=clock()))
     for loss in run.progress.losses if quiet else ():
-        _say(f"{loss.severity}: {loss}", file=sys.stderr)
+        _tell(f"{loss.severity}: {loss}")
     if run.how_to_continue:
-        _say(f"to resume it: {_to_resume(parsed, run)}", file=sys.stderr)
+        _tell(f"to resume it: {_to_resume(parsed, run)}")
     for word in parsed.words("--report"):  # also of a failed run
-        write_by(word, partial(agf.report, run), sys.stderr)
+        _save(word, partial(agf.report, run))
     if state_of(run).is_interrupted:
         return INTERRUPTED
     if run.error is not None and not quiet:
@@ -237,18 +268,18 @@ def _finish(
     if dry:
         _say(run.note)
         return 0
-    code = 0
-    # Before what may fail: models have been paid for it.
-    if run.flow.language == OVER:
-        code = _finish_rows(parsed, run.table, scores)
-    else:
-        print(_json(run.output))
-    for word in parsed.words("--record"):
-        write_by(word, partial(agf.record, run), sys.stderr)
-    for word in parsed.words("--export"):
-        for file in agf.export(run, word.text):
-            _say(f"wrote {file}", file=sys.stderr)
-    return code
+    # Each also if the other fails: models have been paid for it.
+    try:
+        if run.flow.language == OVER:
+            return _finish_rows(parsed, run.table, scores)
+        _write(_json(run.output))
+        return 0
+    finally:
+        for word in parsed.words("--record"):
+            _save(word, partial(agf.record, run))
+        for word in parsed.words("--export"):
+            for file in agf.export(run, word.text):
+                _tell(f"wrote {file}")
 
 
 def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
@@ -277,17 +308,17 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
             seed=count(parsed, "--seed", None),
             yes="--yes" in parsed,
         )
-        _say(str(told), file=sys.stderr)
+        _tell(str(told))
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
     report = CheckReport(table, wanted)
     for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
         for word in parsed.words(flag):
-            write_by(word, save, sys.stderr)
-    print(_json({**table.counts, "figures": report.figures}))
+            _save(word, save)
+    _write(_json({**table.counts, "figures": report.figures}))
     for name, figure in report.missed.items():
-        _say(f"{name} is {figure:.3g}, below {wanted[name]:.3g}", file=sys.stderr)
+        _tell(f"{name} is {figure:.3g}, below {wanted[name]:.3g}")
     return int(not report.passed)
 
 
@@ -310,7 +341,7 @@ def _json(value: Value) -> str:
     written = as_json(value)
     text = _json_lines(written)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         return json.dumps(written, indent=2)
     return text
@@ -322,9 +353,33 @@ def _json_lines(value: Value) -> str:
     return "\n".join(map(visible, text.split("\n")))
 
 
-def _say(text: str, file: TextIO | None = None) -> None:
+def _say(text: str) -> None:
     """Print a text that may have parts of a definition or a result: a terminal obeys none of them."""
-    print(plain(text, len(text)), file=file)
+    _write(plain(text, len(text)))
+
+
+def _tell(text: str) -> None:
+    """The same on stderr. Where nobody reads it, the output is still printed."""
+    with suppress(OSError):
+        print(plain(text, len(text)), file=sys.stderr)
+
+
+def _save(word: Token, save: Callable[[Path], object]) -> None:
+    """Let ``save`` write the file that a word names, and say so on stderr, if somebody reads it."""
+    with suppress(BrokenPipeError):
+        write_by(word, save, sys.stderr)
+
+
+def _write(text: str) -> None:
+    """Write to stdout, now: at the end of the process nobody would say that it failed. Raises
+    NoOutput."""
+    try:
+        if sys.stdout is None:
+            raise OSError(errno.EBADF, "stdout is closed")
+        print(text)
+        sys.stdout.flush()
+    except OSError as error:
+        raise NoOutput from error
 
 
 def _check(parsed: ParsedLine) -> int:
@@ -336,11 +391,13 @@ def _check(parsed: ParsedLine) -> int:
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    registry = knowing(files, default()) if len(files) > 1 else default()
-    checked = [_checked(file, "--strict" in parsed, registry) for file in files]
+    registry, notes = knowing(files, default()) if len(files) > 1 else (default(), {})
+    checked = [
+        _checked(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
+    ]
     findings = [finding for _, of_file, _ in checked for finding in of_file]
     if format == "json":
-        print(_json_lines(list(map(_row, findings))))
+        _write(_json_lines(list(map(_row, findings))))
     elif format == "github":
         _say("\n".join(_annotation(row) for row in map(_row, findings)))
     else:
@@ -352,24 +409,31 @@ def _check(parsed: ParsedLine) -> int:
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
 
 
-def _checked(file: Path, strict: bool, registry: agf.Registry) -> Checked:
+def _checked(
+    file: Path, strict: bool, registry: agf.Registry, notes: Sequence[Diagnostic]
+) -> Checked:
+    """What is wrong in a file. Under ``strict`` a warning is an error."""
     try:
         source = source_of(file)
         language = detect_language(source.text)
         defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
-        return file, tuple(map(_with_option, error.diagnostics)), None
-    return file, tuple(map(_with_option, defined.findings)), defined.flow
+        found = [
+            replace(each, severity="error") if strict and each.severity == "warning" else each
+            for each in error.diagnostics
+        ]
+        return file, tuple(map(_with_option, found)), None
+    return file, tuple(map(_with_option, (*defined.findings, *notes))), defined.flow
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
     errors = sum(one.severity == "error" for one in found)
     if errors:
-        _say(wrapped(f"DefinitionError: {DefinitionError(*found)}"), file=sys.stderr)
+        _tell(wrapped(f"DefinitionError: {DefinitionError(*found)}"))
         _say(f"{file}: {counted(errors, 'error')}")
         return
     for one in found:
-        _say(wrapped(f"{one.severity}: {one}"), file=sys.stderr)
+        _tell(wrapped(f"{one.severity}: {one}"))
     _say(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
@@ -410,13 +474,13 @@ def _draw(parsed: ParsedLine) -> int:
     if target is None:
         _say(picture.to_dot())
         return 0
-    write_by(target, picture.save, sys.stderr)
+    _save(target, picture.save)
     return 0
 
 
 def _ask(question: Question) -> Value:
     """Ask on stderr: only the output goes to stdout."""
-    return ask_at_prompt(question, say=lambda text: _say(text, file=sys.stderr), read=_read)
+    return ask_at_prompt(question, say=_tell, read=_read)
 
 
 def _read(prompt: str) -> str:

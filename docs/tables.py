@@ -13,6 +13,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
@@ -126,7 +127,7 @@ def _wrapped(usage: str, width: int = 88) -> str:
 
 def shared_settings() -> str:
     defaults = settings.Settings()
-    docs = field_docs(settings, "Settings")
+    docs = {each.name: each.metadata["about"] for each in fields(settings.Settings)}
     rows = [(f"`{name}`", _in_project(name), f"`{getattr(defaults, name)!r}`", docs[name]) for name in SHARED]
     return _table(("`%config AgfMagics.…`", "in pyproject.toml", "default", "what it sets"), rows)
 

@@ -20,7 +20,7 @@ os.environ["AGF_CHECK_VALUES"] = "1"  # before the package, which reads it once;
 from agf_magics.catalog import default
 from agf_magics.schemas.json_schema import judge
 from agf_magics.settings.settings import current
-from agf_magics.workers.on import started
+from agf_magics.workers.started_backends import started
 
 # Whoever starts the tests in the background of a script has them ignore interrupts, and all that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

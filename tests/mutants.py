@@ -1,9 +1,10 @@
 """Breaks random places of the package and runs the tests that should notice: ``python -m tests.mutants 60 SEED``.
 
 A mutant is one change of one expression or statement, drawn with the seed. It is made in a copy of the tree, so nothing
-here is edited. The tests run in the order of their nearness: the examples of the file itself, its tests, the tests that
-import it, those of its room, then all others, until one fails (killed) or the seconds for a mutant are over (survives).
-A test that fails without the change, too, does not count. A test that does not end is a test that fails.
+here is edited. ``python -m tests.mutants map`` runs all tests once and writes which of them reach which line; then only
+those run. Without a map, test files run in the order of their nearness: the examples of the file itself, its tests,
+those that import it, those of its room, all others. They run until one fails (killed) or the seconds for a mutant are
+over. A test that fails without the change, too, or only now and then, does not count. One that does not end has failed.
 The exit status is 1 if a mutant survived. Its change is a hole in the tests, or makes no difference (equivalent).
 """
 
@@ -28,6 +29,8 @@ from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
+
+from coverage import CoverageData
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "agf_magics"
@@ -67,6 +70,13 @@ SMALL = 10
 """The largest whole number that is changed: larger ones are sizes and times that somebody chose."""
 
 
+FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+RUNNING = re.compile(r"^(\S+::.+?)(?: (?:PASSED|FAILED|SKIPPED|XFAIL).*)?$", re.MULTILINE)
+
+MAP = ROOT / "build" / "mutants" / "map"
+"""Which test reaches which line; written by ``python -m tests.mutants map``."""
+
+
 class Mutant(NamedTuple):
     """One change: the file, the place in its text (line, column in bytes), and the new text of it."""
 
@@ -90,11 +100,11 @@ class Mutant(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a mutant: the test that failed, or None; how many test files ran, and the seconds."""
+    """What became of a mutant: the test that failed, or None; how many tests, or files of them, ran; the seconds."""
 
     mutant: Mutant
     killer: str | None
-    files: int
+    tests: int
     seconds: float
 
 
@@ -151,7 +161,7 @@ def _changes(node: ast.stmt | ast.expr, condition: bool) -> Iterator[tuple[str, 
             yield "constant", repr(value + 1)
         case ast.Call() | ast.Name() | ast.Attribute() if condition:
             yield "condition", f"(not {ast.unparse(node)})"
-        case ast.Return(value=value) if value is not None and not _is_none(value):
+        case ast.Return(value=value) if value is not None and not _is_empty(value):
             yield "return None", "return None"
         case ast.Expr(value=ast.Call() | ast.Await() as value):
             yield "statement removed", "pass"
@@ -177,8 +187,11 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
 
 
-def _is_none(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_empty(node: ast.expr) -> bool:
+    """Whether it is None, False, 0 or an empty text or container, for which None would mostly do as well."""
+    if isinstance(node, (ast.Tuple, ast.List)):
+        return not node.elts
+    return (isinstance(node, ast.Constant) and not node.value) or (isinstance(node, ast.Dict) and not node.keys)
 
 
 def draw(number: int, seed: int, under: Sequence[str] = (PACKAGE,)) -> list[Mutant]:
@@ -250,6 +263,41 @@ def _imported(file: str) -> Iterator[str]:
             yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
 
 
+@cache
+def _map() -> CoverageData | None:
+    data = CoverageData(str(MAP))
+    data.read()
+    return data if data.measured_files() else None
+
+
+def reaching_tests(mutant: Mutant) -> list[str] | None:
+    """The tests that reach the statement of a mutant, the nearest first; None: that is not known, because there is no
+    map, or because it is reached outside of tests, too: in an import, a kernel or a worker."""
+    found = _map()
+    if found is None:
+        return None
+    statements = [
+        node
+        for node in ast.walk(ast.parse(read(mutant.file)))
+        if isinstance(node, ast.stmt) and (node.end_lineno or 0) >= mutant.begin[0] >= node.lineno
+    ]
+    lines = range(max(node.lineno for node in statements), mutant.end[0] + 1)
+    by_line = found.contexts_by_lineno(str(ROOT / mutant.file))
+    contexts = {context for line in lines for context in by_line.get(line, [])}
+    order = {file: number for number, file in enumerate(nearest_tests(mutant.file))}
+    tests = {context.rpartition("|")[0] for context in contexts if context}
+    near = sorted(tests, key=lambda test: (order.get(test.partition("::")[0], len(order)), test))
+    return None if "" in contexts and not near else near
+
+
+def write_map(arguments: Sequence[str]) -> int:
+    """Run the tests once, and write which test reaches which line."""
+    MAP.parent.mkdir(parents=True, exist_ok=True)
+    MAP.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", "--cov", "--cov-context=test", "--cov-report=", *arguments]
+    return subprocess.run(command, cwd=ROOT, env={**os.environ, "COVERAGE_FILE": str(MAP)}, check=False).returncode
+
+
 # --- running ---
 
 
@@ -270,17 +318,18 @@ class Copy:
         begin = time.monotonic()
         path = self.tree / mutant.file
         source = path.read_text(encoding="utf-8")
-        tests, ran, red = nearest_tests(mutant.file), 0, list[str]()
-        size = 1
+        reaching = reaching_tests(mutant)
+        tests, ran, red = nearest_tests(mutant.file) if reaching is None else reaching, 0, list[str]()
+        size, most = (1, 16) if reaching is None else (50, 800)
         try:
             path.write_text(mutant.apply(source), encoding="utf-8")
             while tests and (left := begin + seconds - time.monotonic()) > 5:
                 batch, later = tests[:size], tests[size:]
                 failed = self._first_failure(batch, red, left)
                 if failed is None:
-                    ran, tests, size = ran + len(batch), later, min(size * 2, 16)
+                    ran, tests, size = ran + len(batch), later, min(size * 2, most)
                     continue
-                test = failed.partition(" ")[0]
+                test = failed.partition(" (")[0]
                 path.write_text(source, encoding="utf-8")
                 without = self._first_failure([test], red, 3 * TEST_SECONDS)
                 path.write_text(mutant.apply(source), encoding="utf-8")
@@ -325,11 +374,11 @@ class Copy:
             finally:
                 self._end(process)
         text = output.read_text(encoding="utf-8", errors="replace")
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", text, re.MULTILINE)
+        failed = FAILED.findall(text)
         if failed:
             return failed[0] if "::" in failed[0] else f"{failed[0]} (import)"
         if hung:
-            running = re.findall(r"^(\S+::\S+)", text, re.MULTILINE)
+            running = RUNNING.findall(text)
             return f"{running[-1] if running else tests[0]} (hangs)"
         if process.returncode in (0, 5, -signal.SIGKILL):  # 5: every test is left out
             return None
@@ -368,6 +417,8 @@ def _wait(process: subprocess.Popen[bytes], output: Path, seconds: float) -> boo
 
 
 def main(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["map"]:
+        return write_map(arguments[1:])
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__.partition("\n")[0])
     parser.add_argument("number", type=int, metavar="N")
     parser.add_argument("seed", type=int, metavar="SEED")
@@ -404,8 +455,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _row(outcome: Outcome) -> str:
-    mutant, killer, files, seconds = outcome
-    end = f"killed by {killer}" if killer else f"SURVIVES {files} test files"
+    mutant, killer, tests, seconds = outcome
+    end = f"killed by {killer}" if killer else f"SURVIVES {tests} {'test files' if _map() is None else 'tests'}"
     shown = mutant.show(read(mutant.file))
     return f"{mutant.file}:{mutant.begin[0]} {mutant.kind}: {end} ({seconds:.0f} s)\n{shown}"
 

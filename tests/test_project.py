@@ -114,8 +114,9 @@ def test_the_weekly_workflow_runs_targets_that_exist_and_mutants_with_another_se
     jobs = read(".github/workflows/weekly.yml")["jobs"]
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     assert {one["target"] for one in jobs["targets"]["strategy"]["matrix"]["include"]} <= targets
-    (command,) = (step["run"] for step in jobs["mutants"]["steps"] if "run" in step)
+    reached, command = (step["run"] for step in jobs["mutants"]["steps"] if "run" in step)
     assert "mutants" in targets
+    assert reached.startswith('make mutants ARGS="map ')
     assert command.startswith('make mutants ARGS="60 ${{ github.run_number }} ')
 
 

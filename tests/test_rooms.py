@@ -94,7 +94,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "pyarrow": ("values.tables", "lifecycle.table_runs.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
-    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.model",), "anywidget": ("notebook.explorer.model",),
+    "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
+    "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
 }  # fmt: skip
 
@@ -196,8 +197,8 @@ def test_the_entries_of_a_room_do_not_import_in_a_circle(room: Module) -> None:
 def test_a_circle_of_rooms_is_found() -> None:
     modules = {(room, name): Path() for room, name in ("ax", "by", "bz")}
     wrong: dict[Module, set[Module]] = {
-        ("a", "x"): set(imports(("a", "x"), ast.parse("def f():\n    from ..b import y"), modules, False)),
-        ("b", "z"): set(imports(("b", "z"), ast.parse("if TYPE_CHECKING:\n    from ..a.x import T"), modules, False)),
+        ("a", "x"): set(imports(("a", "x"), ast.parse("def f():\n    from ..b import y"), modules, False)),  # type: ignore[arg-type]
+        ("b", "z"): set(imports(("b", "z"), ast.parse("if TYPE_CHECKING:\n    from ..a.x import T"), modules, False)),  # type: ignore[arg-type]
         ("b", "y"): set(),
     }
     with pytest.raises(graphlib.CycleError):
@@ -461,7 +462,7 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.complete", "explorer.requests", "explorer.model", "report")
+        for name in ("completion.complete", "explorer.requests", "explorer.widget_model", "report")
     ),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )

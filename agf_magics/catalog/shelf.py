@@ -131,6 +131,10 @@ class Definitions(Shelf[T]):
             )
         return None
 
+    def origin(self, name: str) -> str | None:
+        """The cell or file that has defined a name."""
+        return self._origins.get(same_name(name))
+
     def remove(self, name: str) -> None:
         super().remove(name)
         self._origins.pop(same_name(name), None)

@@ -254,7 +254,9 @@ def _options(
                 "option-twice",
                 f"{flag} is given twice",
                 word,
-                f"{flag} takes one value: remove one",
+                "remove one of them"
+                if option.kind == "switch"
+                else f"{flag} takes one value: remove one",
             )
         if option.kind == "switch":
             if equals:
@@ -327,6 +329,12 @@ def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Toke
                     * (option.flag == "--input")
                 )
             )
+    for option in command.options:
+        values = given.get(option.flag, ())
+        if option.kind == "pair" and values and values[-1].span.end + 1 == word.span.start:
+            text = f"{values[-1].text} {word.text}"
+            if not set(text) & set("'\"\\"):
+                return f"write {option.flag} '{text}'"
     return (
         f"quote a value with blanks, as in --set 'a=b c'; {command.name} --help lists the options"
     )

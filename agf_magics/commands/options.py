@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..limits import limits
 from .line import Option
 
 SET = Option(
@@ -19,16 +20,9 @@ INPUT = Option(
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
-TIMEOUT = Option("--timeout", "cancel the run after this time", "seconds", "SECONDS")
-MAX_TOKENS = Option(
-    "--max-tokens", "end the run when its models have used more tokens", "count", "N"
-)
-MAX_COST = Option(
-    "--max-cost",
-    "end the run when its models have cost more; refuse models of unknown price",
-    "dollars",
-    "DOLLARS",
-)
+TIMEOUT = Option(limits.TIMEOUT.flag, limits.TIMEOUT.effect, "seconds", "SECONDS")
+MAX_TOKENS = Option(limits.MAX_TOKENS.flag, limits.MAX_TOKENS.effect, "count", "N")
+MAX_COST = Option(limits.MAX_COST.flag, limits.MAX_COST.effect, "dollars", "DOLLARS")
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 SAVE_PICTURE = Option(
     "--save",

@@ -8,18 +8,18 @@ import json
 import keyword
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TextIO, TypeVar
+from typing import Any, TypeVar
 
 from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.retried_rows import chosen_rows
-from ..limits.limits import Limits
+from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
@@ -28,7 +28,7 @@ from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain, shorten
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
-from .line import ParsedLine, check_known
+from .line import Option, ParsedLine, check_known
 from .options import FOR_ROWS
 from .words import Token, line_error
 
@@ -112,30 +112,6 @@ def _is_quoted(word: Token) -> bool:
     return word.span.text[:1] in ("'", '"') or word.span.source.text[start - 1] in ("'", '"')
 
 
-def write_file(word: Token, text: str) -> None:
-    def write(path: Path) -> Path:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-        return path
-
-    write_by(word, write)
-
-
-def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
-    """Let ``write`` write the file that a word names, and print the path that it returns on
-    ``out``; None: as `print` does."""
-    try:
-        print(f"wrote {write(Path(word.text))}", file=out)
-    except UNUSABLE as error:
-        raise unwritable(word, error) from None
-
-
-def unwritable(word: Token, error: Exception) -> DefinitionError:
-    return line_error(
-        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
-    )
-
-
 def near_file(text: str) -> str:
     """The hint for a file that does not exist."""
     path = Path(text)
@@ -217,7 +193,11 @@ def new_name(word: Token | None) -> str | None:
         return None
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
-        raise line_error("name", message, word, "use letters, digits and _")
+        fitting = re.sub(r"\W", "_", word.text)
+        hint = f"write {fitting}" if fitting.isidentifier() else "use letters, digits and _"
+        if keyword.iskeyword(fitting):
+            hint = f"it is a word of Python: write {fitting}_"
+        raise line_error("name", message, word, hint)
     return same_name(word.text)
 
 
@@ -252,12 +232,14 @@ def amount(parsed: ParsedLine, flag: str, default: D) -> float | D:
 
 def limits_of(parsed: ParsedLine, limits: Limits) -> Limits:
     """``limits`` with those of the line."""
-    return replace(
-        limits,
-        timeout=amount(parsed, "--timeout", limits.timeout),
-        max_tokens=count(parsed, "--max-tokens", limits.max_tokens),
-        max_cost=amount(parsed, "--max-cost", limits.max_cost),
-    )
+    on_line: dict[str, Any] = {
+        row.name: count(parsed, row.flag, None, least=1)
+        if type(row.default) is int
+        else amount(parsed, row.flag, None)
+        for row in LIMITS
+        if row.flag in parsed
+    }
+    return replace(limits, **on_line)
 
 
 def count(parsed: ParsedLine, flag: str, default: D, least: int = 0) -> int | D:
@@ -323,11 +305,12 @@ def reused(parsed: ParsedLine) -> bool | str:
     return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
-def rows_of(parsed: ParsedLine, names: Names) -> object:
-    """The table of ``--over`` or ``--retry-failed`` with its options; None without these."""
+def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
+    """The table of ``--over`` or ``--retry-failed`` with its options; None without these.
+    ``others``: further options that only such a run has."""
     word, retried = parsed.word("--over"), parsed.word("--retry-failed")
     if word is None and retried is None:
-        for option in FOR_ROWS:
+        for option in (*FOR_ROWS, *others):
             if option.flag in parsed:
                 message, place = f"{option.flag} needs --over", parsed.words(option.flag)[0]
                 raise line_error("needs-over", message, place, "add --over TABLE")
@@ -401,7 +384,7 @@ def recording_of(word: Token | None) -> Recording | None:
     # Here: most runs replay nothing.
     from ..lifecycle.recordings.replay import Replay
 
-    return Replay(Path(word.text), of_run=True)
+    return at(word, lambda: Replay(Path(word.text), of_run=True))
 
 
 def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
+from typing import Any
 
 
 @contextmanager
@@ -31,6 +32,14 @@ def uncollected() -> Iterator[None]:
     finally:
         if collects:
             gc.enable()
+
+
+def loaded(name: str) -> Any:
+    """The module of this name if it was imported; None also while another thread imports it, when it
+    lacks some of its names: no value of its classes exists then."""
+    module = sys.modules.get(name)
+    # The mark that `import` itself waits for; Python has no public name for it.
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
 OURS = __name__.partition(".")[0]

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from ..flow.notes import told
+from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
-from ..journal.recorder import Journal
+from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import LimitReached, Meter
 from ..limits.grants import granted, inside
-from ..limits.limits import Limits
+from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
 from ..values.value import Value
@@ -142,11 +142,8 @@ def _stores(runner: Runner, linked: Linked) -> Mapping[str, Value]:
 def timeout_exceeded(linked: Linked, limits: Limits, left_running: str = "") -> StepError:
     """The run exceeded its timeout. ``left_running``: the calls that could not be stopped."""
     message = f"{linked.flow.name!r} took longer than its timeout of {limits.timeout:g} s"
-    hint = (
-        "--timeout, %config AgfMagics.timeout and, in Python, limits=Limits(timeout=…) set the "
-        "timeout of a run"
-    )
-    return StepError(Diagnostic("limit.timeout", message, None, left_running or hint))
+    hint = left_running or TIMEOUT.how_to_set
+    return StepError(Diagnostic("limit.timeout", message, None, hint))
 
 
 def _too_deep(linked: Linked) -> StepError:

@@ -16,9 +16,9 @@ from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
-from ..journal.recorder import Journal
 from ..journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ..journal.records.records import CallKey
+from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import Budget, LimitReached, Meter
 from ..limits.grants import ANYTHING, Grant

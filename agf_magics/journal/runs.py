@@ -1,7 +1,4 @@
-"""Queries for the runs of a journal and their state.
-
-Nothing is unpickled here.
-"""
+"""Queries for the runs of a journal and their state. Nothing is unpickled here."""
 
 from __future__ import annotations
 
@@ -10,16 +7,13 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 from ..flow.progress.rows import PRICE
-from .calls.objects import CALL, changed_in
+from .calls.changed_objects import CALL, changed_in
 from .codec.json_texts import checker, encode, part_digest
 from .codec.signatures import checksum
 from .database.errors import JournalError
-from .database.file import create_reserve
 from .database.locks import alive
 from .database.store import ROOM, Store
 from .records.fields import Count, Moment, Raw, Text, is_stored
@@ -30,17 +24,10 @@ from .records.records import RECORDS, Record
 LONGEST_ID = 100
 """Characters of the id of a damaged run; a longer one is not shown."""
 
-SLICE = 500
-"""Rows that are deleted in one commit."""
 
 LISTED_VALUES = "SELECT value FROM json_each(?)"
 """The values of a list in JSON: a statement may have only so many parameters."""
 
-PAGES = 1024
-"""Pages that are released in one commit, if the disk has room for its log."""
-
-UNUSED = 60.0
-"""Seconds that a part stays without a run: a process stores it just before the run that names it."""
 
 ENDED = ("ok", "error", "cancelled")
 
@@ -205,22 +192,6 @@ def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
     return last
 
 
-def _forget_parts(store: Store) -> None:
-    """Delete the parts that no run names, and no run that is about to be written. Raises
-    JournalError."""
-    since = time.time() - UNUSED
-    with store.writing() as connection:
-        connection.execute("PRAGMA secure_delete=FAST")
-        connection.execute(
-            """DELETE FROM parts WHERE used<? AND digest NOT IN (WITH RECURSIVE named(digest) AS (
-            SELECT part FROM runs WHERE part IS NOT NULL
-            UNION SELECT digest FROM parts WHERE used>=?
-            UNION SELECT before FROM parts JOIN named USING(digest)) SELECT digest FROM named)""",
-            (since, since),
-        )
-        connection.execute("COMMIT")
-
-
 _is_head = checker(
     tuple[
         Annotated[int, lambda num: num >= 0 and num % ROOM == 0],
@@ -350,94 +321,6 @@ def leave(store: Store, head: RunHead) -> None:
         head.ended,
     )
     store.write_now(LEAVE, (*before, head.num, store.owner.name, head.taken + 1))
-
-
-def forget(store: Store, heads: Iterable[RunHead]) -> int:
-    """Delete runs and their records; returns how many. A run that another process has resumed since
-    it was listed stays. Raises JournalError.
-
-    It must work on a full disk, where the log can hardly grow: so it works in slices, and free
-    pages are released by `shrink` instead of overwritten.
-    """
-    deleted = 0
-    for head in heads:
-        # Who claims a run owns it: a kernel that lists it meanwhile cannot resume it, and what a
-        # kernel has resumed meanwhile cannot be claimed. A damaged row belongs to nobody.
-        if head.status != "damaged" and not store.with_room(partial(claim, store, head)):
-            continue
-        num = head.num
-        # A damaged number has no rows of its own: those would be another run's.
-        end = num + ROOM if num % ROOM == 0 else num
-        while store.with_room(partial(_deleted, store, num, end)) == SLICE:
-            pass
-        deleted += 1
-    store.with_room(partial(_forget_parts, store))
-    return deleted
-
-
-def _deleted(store: Store, num: int, end: int) -> int:
-    """Delete a slice of a run's rows, and with the last slice the run; returns the number of
-    rows."""
-    with store.writing() as connection:
-        # What a person deletes must not stay readable in free pages of the file.
-        connection.execute("PRAGMA secure_delete=FAST")
-        rows = connection.execute(
-            "SELECT line FROM records WHERE line>? AND line<? LIMIT ?", (num, end, SLICE)
-        )
-        lines = [line for (line,) in rows]
-        if lines:
-            connection.execute("DELETE FROM records WHERE line>? AND line<=?", (num, lines[-1]))
-        if len(lines) < SLICE:
-            connection.execute("DELETE FROM runs WHERE num=?", (num,))
-            connection.execute("DELETE FROM large WHERE num=?", (num,))
-        else:
-            # If this process dies now, nobody may resume what is left, which would call again: the
-            # run counts as damaged, and can be deleted again.
-            connection.execute("UPDATE runs SET work='', head_crc=-1 WHERE num=?", (num,))
-        connection.execute("COMMIT")
-    return len(lines)
-
-
-def shrink(store: Store) -> int:
-    """Release unused pages of the file; returns its size in bytes. Raises JournalError."""
-    pages, left = PAGES, 1
-    while left:
-        try:
-            left = store.with_room(partial(_vacuumed, store, pages))
-        except JournalError as error:
-            pages //= 8
-            if error.code != "journal.full" or not pages:
-                raise
-    store.checkpoint()
-    create_reserve(store.path)
-    return size(store.path)
-
-
-def _vacuumed(store: Store, pages: int) -> int:
-    """Release some pages; returns how many are still free."""
-    with store.writing() as connection:
-        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
-        for _ in range(min(free, pages)):
-            # With a larger number sqlite3 frees one page as well.
-            connection.execute("PRAGMA incremental_vacuum(1)")
-        (left,) = connection.execute("PRAGMA freelist_count").fetchone()
-        connection.execute("COMMIT")
-    return int(left) if left < free else 0
-
-
-def size(path: Path) -> int:
-    return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
-
-
-def sizes(store: Store) -> dict[int, int]:
-    """The approximate bytes of each run. Raises JournalError."""
-    sql = f"""SELECT r.num, length(r.work) + coalesce(length(r.output),
-    0) + coalesce(length(r.stores), 0) + coalesce(
-        (SELECT sum(80 + length(at) + coalesce(length(given), 0) + coalesce(length(value),
-        0)) FROM records
-         WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
-    with store.reading() as connection:
-        return dict(connection.execute(sql).fetchall())
 
 
 def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:

@@ -233,6 +233,9 @@ class Reader(ABC):
         slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
         if slip:
             return f"write {slip}:"
+        key, colon, rest = name.partition(":")
+        if colon and key in kind.keys:
+            return f"write {key}: {rest}"
         return advised(self.advice, name, value.text) or suggest(
             name, kind.keys, f"the keys of {kind.name}"
         )

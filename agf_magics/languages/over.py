@@ -1,4 +1,4 @@
-"""The definition of a run over data: the rows of a table as a fan-out over the call of a flow.
+"""The definition of a run over a table: the rows of a table as a fan-out over the call of a flow.
 
 Such a run is a run of this definition, so its journal, picture, resume, reuse, workers and limits
 are those of every run (decision D53). A person writes ``--over``, and `lifecycle.over` writes the

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..catalog import USER, Registry, default
-from ..engine.host.interrupts import held_interrupts
+from ..engine.host.hold_interrupts import held_interrupts
 from ..engine.run_options import RunOptions
 from ..engine.threads.rights import refuse_inside
 from ..flow.steps import Flow

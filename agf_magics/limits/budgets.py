@@ -7,7 +7,7 @@ from decimal import Decimal
 from ..flow.step_options import Caps
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
-from .limits import Limits
+from .limits import FAN_OUT_DEPTH, MAX_COST, MAX_TOKENS, SPAWNS, Limits
 
 
 class LimitReached(StepError):
@@ -50,14 +50,10 @@ class Budget:
         most, dollars = self.limits.max_tokens, self.limits.max_cost
         if most and self.tokens > most:
             message = f"this run has used {self.tokens:,} tokens of the {most:,} it may"
-            raise LimitReached(
-                Diagnostic("limit.tokens", message, hint=_SET_BY.format("max_tokens", "max-tokens"))
-            )
+            raise LimitReached(Diagnostic("limit.tokens", message, hint=MAX_TOKENS.how_to_set))
         if dollars and self.cost > _decimal(dollars):
             message = f"this run has cost ${self.cost:f} of the ${dollars:g} it may"
-            raise LimitReached(
-                Diagnostic("limit.cost", message, hint=_SET_BY.format("max_cost", "max-cost"))
-            )
+            raise LimitReached(Diagnostic("limit.cost", message, hint=MAX_COST.how_to_set))
 
     def spawn(self, span: Span | None) -> None:
         """Count an agent session before its prompt is built; retries count, too."""
@@ -69,7 +65,7 @@ class Budget:
                     f"this {'run' if self.whole is None else 'row'} has used its {most} agent "
                     "sessions",
                     span,
-                    _raise_it("spawns"),
+                    SPAWNS.how_to_set,
                 )
             )
         self.spawned += 1
@@ -83,7 +79,7 @@ class Budget:
                 f"this step needs at least {sessions} of the run's agent sessions, and {left} "
                 "are left"
             )
-            raise LimitReached(Diagnostic("limit.spawns", message, span, _raise_it("spawns")))
+            raise LimitReached(Diagnostic("limit.spawns", message, span, SPAWNS.how_to_set))
 
     def deepen(self, depth: int, span: Span | None) -> None:
         """Refuse a fan-out (for_each, batch, map, instances) at nesting level ``depth``."""
@@ -91,7 +87,7 @@ class Budget:
         if most and depth > most:
             message = f"fan-outs may nest {most} deep, and this one would be number {depth}"
             raise LimitReached(
-                Diagnostic("limit.fan-out-depth", message, span, _raise_it("fan_out_depth"))
+                Diagnostic("limit.fan-out-depth", message, span, FAN_OUT_DEPTH.how_to_set)
             )
 
 
@@ -150,18 +146,6 @@ class Meter:
         )
 
 
-_SET_BY = (
-    "%config AgfMagics.{0}, --{1} and, in Python, limits=Limits({0}=…) set the limit; 0 means none"
-)
-
-
 def _decimal(dollars: float) -> Decimal:
     """As the person wrote it: 0.1 is a tenth."""
     return Decimal(str(dollars))
-
-
-def _raise_it(what: str) -> str:
-    return (
-        f"%config AgfMagics.max_pipeline_{what} sets the cap (in Python: "
-        f"limits=Limits({what}=…)); 0 means none"
-    )

@@ -1,4 +1,4 @@
-"""The limits that a person sets for a run, and the shorter of two.
+"""The limits that a person sets for a run, each described once, and the shorter of two times.
 
 They apply to everything below the run; a definition cannot widen them.
 """
@@ -6,43 +6,131 @@ They apply to everything below the run; a definition cannot widen them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+N = TypeVar("N", int, float)
+
+SECONDS = "seconds"
+
+
+class LimitRow(NamedTuple, Generic[N]):
+    """A limit, as `Limits`, the settings, the options of a line and the docs have it."""
+
+    name: str
+    """In `Limits`."""
+    default: N
+    """0: no limit."""
+    unit: str
+    """``seconds``, ``US dollars``, or what is counted."""
+    scope: str
+    """Of what, and where: ``for a whole run``."""
+    setting: str
+    """Its name in ``%config AgfMagics``."""
+    note: str = ""
+    flag: str = ""
+    """The option of a line, which takes a number above 0; empty: it has none."""
+    effect: str = ""
+    """What that option does."""
+
+    @property
+    def sentence(self) -> str:
+        """The description of the setting."""
+        note = f" {self.note}." if self.note else ""
+        return f"{self.unit[:1].upper()}{self.unit[1:]} {self.scope}; 0: no limit.{note}"
+
+    @property
+    def how_to_set(self) -> str:
+        """The hint of an error about this limit."""
+        line = f"{self.flag}, " if self.flag else ""
+        return (
+            f"{line}%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…) "
+            f"set the limit; 0 means none"
+        )
+
+
+FAN_OUT_DEPTH = LimitRow(
+    "fan_out_depth",
+    5,
+    "the depth",
+    "of nested fan-outs, through calls of any language",
+    "max_pipeline_fan_out_depth",
+    note="Fan-outs are for_each, agf.batch, map and instances",
+)
+SPAWNS = LimitRow(
+    "spawns",
+    100,
+    "the number",
+    "of agent steps and model sessions in a run",
+    "max_pipeline_spawns",
+    note="Retries count again",
+)
+TIMEOUT = LimitRow(
+    "timeout",
+    0.0,
+    SECONDS,
+    "for a whole run",
+    "timeout",
+    flag="--timeout",
+    effect="cancel the run after this time",
+)
+STEP_TIMEOUT = LimitRow(
+    "step_timeout",
+    0.0,
+    SECONDS,
+    "for one call of a tool, an agent or a transform",
+    "step_timeout",
+    note="The timeout of a step or a tool counts too",
+)
+MODEL_TIMEOUT = LimitRow(
+    "model_timeout", 300.0, SECONDS, "for one reply of a model", "model_timeout"
+)
+MAX_TOKENS = LimitRow(
+    "max_tokens",
+    0,
+    "tokens",
+    "of all models in a run, input and output together",
+    "max_tokens",
+    flag="--max-tokens",
+    effect="end the run when its models have used more tokens",
+)
+MAX_COST = LimitRow(
+    "max_cost",
+    0.0,
+    "US dollars",
+    "for all models in a run",
+    "max_cost",
+    note="With a limit, a model without a known price is not asked",
+    flag="--max-cost",
+    effect="end the run when its models have cost more; refuse models of unknown price",
+)
+
+LIMITS = (FAN_OUT_DEPTH, SPAWNS, TIMEOUT, STEP_TIMEOUT, MODEL_TIMEOUT, MAX_TOKENS, MAX_COST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one run; 0 means no limit."""
+    """The limits of one run; 0 means no limit, and so does None for a time."""
 
-    fan_out_depth: int = 5
-    """The depth of nested fan-outs (for_each, agf.batch, map, instances), through calls of any
-    language."""
-    spawns: int = 100
-    """The number of agent steps of pipelines and sessions of models; retries count again."""
-    timeout: float | None = None
-    """Seconds for the whole run; None: no limit."""
-    model_timeout: float | None = 300.0
-    """Seconds for one reply of a model; None: no limit."""
-    step_timeout: float | None = None
-    """Seconds for one call of a tool, agent or transform, in addition to its own ``timeout``; None:
-    no limit."""
-
-    max_tokens: int = 0
-    """Tokens of all models, input and output together."""
-    max_cost: float = 0.0
-    """US dollars for all models. A model without a known price is then not asked."""
+    fan_out_depth: int = FAN_OUT_DEPTH.default
+    spawns: int = SPAWNS.default
+    timeout: float | None = TIMEOUT.default
+    model_timeout: float | None = MODEL_TIMEOUT.default
+    step_timeout: float | None = STEP_TIMEOUT.default
+    max_tokens: int = MAX_TOKENS.default
+    max_cost: float = MAX_COST.default
 
     def __post_init__(self) -> None:
-        cost = self.max_cost
-        # `not >=` instead of `<`: NaN would pass, as a limit that nothing reaches.
-        if type(cost) not in (int, float) or not cost >= 0:
-            raise ValueError(f"max_cost is a number of US dollars, 0 or more, not {cost!r}")
-        for name in ("fan_out_depth", "spawns", "max_tokens"):
-            most = getattr(self, name)
-            if type(most) is not int or most < 0:
-                raise ValueError(f"{name} is a whole number, 0 or more, not {most!r}")
-        for name in ("timeout", "step_timeout", "model_timeout"):
-            seconds = getattr(self, name)
-            if seconds is not None and (type(seconds) not in (int, float) or not seconds > 0):
-                raise ValueError(f"{name} is a number of seconds above 0 or None, not {seconds!r}")
+        for row in LIMITS:
+            most, is_time = getattr(self, row.name), row.unit == SECONDS
+            types = (int,) if type(row.default) is int else (int, float)
+            if most is None and is_time:
+                continue
+            # `not >=` instead of `<`: NaN would pass, as a limit that nothing reaches.
+            if type(most) not in types or not most >= 0:
+                takes = "a whole number" if types == (int,) else f"a number of {row.unit}"
+                raise ValueError(f"{row.name} is {takes}, 0 or more, not {most!r}")
+            if is_time and not most:
+                object.__setattr__(self, row.name, None)  # so that no reader compares with 0
 
 
 def shortest(*seconds: float | None) -> float | None:

@@ -30,7 +30,7 @@ def load(shell: Any) -> None:
     from .completion import editor, shift_tab
     from .completion.tab import known, matcher
     from .config import AgfMagics
-    from .display import rendering
+    from .display import error_display
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
     from .magics.explain import ExplainMagics
@@ -82,8 +82,8 @@ def load(shell: Any) -> None:
             undo.callback(shell.events.unregister, event, _put_back)
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
-        rendering.install_rendering(undo, shell, lambda: config.traceback == "full")
-        rendering.formats(
+        error_display.install_rendering(undo, shell, lambda: config.traceback == "full")
+        error_display.formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )
         notebook.undo = undo.pop_all()
@@ -158,7 +158,7 @@ def _watch_end(undo: ExitStack, shell: Any) -> None:
 
 
 def _close_workers() -> None:
-    from ..workers.on import started
+    from ..workers.started_backends import started
 
     started.close()
 

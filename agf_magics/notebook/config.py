@@ -7,9 +7,9 @@ a BaseException.
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from traitlets import Bool, Enum, Float, Int, TraitError, Unicode
 from traitlets.config import Config, Configurable
@@ -25,8 +25,6 @@ from ..text.suggestions import suggest
 SHARED = tuple(field.name for field in fields(settings.Settings))
 """The settings that files and the environment can also set."""
 
-DEFAULTS = settings.Settings()
-
 
 class BadSetting(BaseException):
     """An unknown setting or a wrong value."""
@@ -35,11 +33,6 @@ class BadSetting(BaseException):
         super().__init__(diagnostic)
         self.diagnostic = diagnostic
         self.diagnostics = (diagnostic,)
-
-
-def _setting(kind: type[Any], default: Any, help: str, **options: Any) -> Any:
-    """A trait. A text may be None, a number has a ``min``."""
-    return kind(default, help=help, **options).tag(config=True)
 
 
 class On(Unicode[Any, Any]):
@@ -65,7 +58,32 @@ class Folder(Unicode[Any, Any]):
         raise TraitError
 
 
-class AgfMagics(Configurable):
+KINDS: dict[type, Any] = {bool: Bool, int: Int, float: Float, str: Unicode}
+
+
+def _trait(setting: Field[Any]) -> Any:
+    """The trait of a shared setting. A text may be None; a number has a least value."""
+    kind: Any = On if setting.name == "on" else KINDS[type(setting.default)]
+    options: dict[str, Any] = {}
+    if kind is Unicode:
+        options["allow_none"] = True
+    elif kind in (Int, Float):
+        options["min"] = setting.metadata["least"]
+    return kind(setting.default, help=setting.metadata["about"], **options).tag(config=True)
+
+
+if TYPE_CHECKING:
+    _Shared = Configurable
+else:
+    # A trait belongs to its class from the start: what is set on a class later, traitlets ignores.
+    _Shared = type(Configurable)(
+        "_Shared",
+        (Configurable,),
+        {"__module__": __name__} | {each.name: _trait(each) for each in fields(settings.Settings)},
+    )
+
+
+class AgfMagics(_Shared):
     """Pipelines in the notebook."""
 
     folder = Folder(
@@ -94,99 +112,6 @@ class AgfMagics(Configurable):
         "short",
         help="How errors are shown: in a few lines, or as Python tracebacks.",
     ).tag(config=True)
-
-    max_pipeline_fan_out_depth = _setting(
-        Int,
-        DEFAULTS.max_pipeline_fan_out_depth,
-        "How deep for_each scopes may nest; 0: no limit.",
-        min=0,
-    )
-    max_pipeline_spawns = _setting(
-        Int,
-        DEFAULTS.max_pipeline_spawns,
-        "Agent steps and model sessions a run may open; 0: no limit.",
-        min=0,
-    )
-    timeout = _setting(Float, DEFAULTS.timeout, "Seconds a run may take; 0: no limit.", min=0.0)
-    step_timeout = _setting(
-        Float,
-        DEFAULTS.step_timeout,
-        "Seconds a call of a tool, an agent or a transform may take; 0: no limit.",
-        min=0.0,
-    )
-    max_tokens = _setting(
-        Int, DEFAULTS.max_tokens, "Tokens that the models of a run may use; 0: no limit.", min=0
-    )
-    max_cost = _setting(
-        Float,
-        DEFAULTS.max_cost,
-        "US dollars that the models of a run may cost; 0: no limit. A model of unknown price is "
-        "not asked then.",
-        min=0.0,
-    )
-    model = _setting(
-        Unicode,
-        DEFAULTS.model,
-        "The model that replaces the one in a definition: openai:gpt-4o; empty: no replacement.",
-        allow_none=True,
-    )
-    model_base_url = _setting(
-        Unicode,
-        DEFAULTS.model_base_url,
-        "The address of a server with the OpenAI protocol, for models of openai or without a "
-        "provider.",
-        allow_none=True,
-    )
-    model_timeout = _setting(
-        Float,
-        DEFAULTS.model_timeout,
-        "Seconds a model may take for one reply; 0: no limit.",
-        min=0.0,
-    )
-    on = On(
-        DEFAULTS.on,
-        help="Where the concurrent calls of a run are made: processes, processes:4, dask, "
-        "tcp://HOST:PORT or "
-        "tls://HOST:PORT; empty or here: in this process.",
-    ).tag(config=True)
-    allow_shell = _setting(Bool, DEFAULTS.allow_shell, "Whether shell steps may start processes.")
-    allow_import = _setting(
-        Bool,
-        DEFAULTS.allow_import,
-        "Whether a definition may name functions of Python files to import.",
-    )
-    tracing = _setting(
-        Bool,
-        DEFAULTS.tracing,
-        "Whether runs are reported to OpenTelemetry as spans, with the provider of this process.",
-    )
-    journal = _setting(
-        Unicode,
-        DEFAULTS.journal,
-        "The file of the journal, relative to the project's folder; None: no journal.",
-        allow_none=True,
-    )
-    journal_value = _setting(
-        Int,
-        DEFAULTS.journal_value,
-        "The most bytes of a value in the journal; a larger value is not stored.",
-        min=0,
-    )
-    journal_days = _setting(
-        Int, DEFAULTS.journal_days, "Days after which an ended run is deleted; 0: never.", min=0
-    )
-    journal_size = _setting(
-        Int,
-        DEFAULTS.journal_size,
-        "Bytes of the journal above which old runs are deleted; 0: no limit.",
-        min=0,
-    )
-    max_text = _setting(Int, DEFAULTS.max_text, "Characters of a definition.", min=1)
-    max_depth = _setting(Int, DEFAULTS.max_depth, "How deep a definition may nest.", min=1)
-    max_aliases = _setting(
-        Int, DEFAULTS.max_aliases, "YAML alias expansions of a definition.", min=0
-    )
-    max_nodes = _setting(Int, DEFAULTS.max_nodes, "YAML nodes of a definition.", min=1)
 
     def __init__(self, shell: Any, folder: Path) -> None:
         """A value is that of IPython's configuration, otherwise that of `settings.read` for

@@ -15,6 +15,7 @@ from ..catalog import Registry
 from ..commands import magics
 from ..commands.line import ParsedLine, check_known
 from ..commands.options import FOR_RUNS
+from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
     at,
@@ -28,7 +29,6 @@ from ..commands.values import (
     scores_of,
     warn_about_names,
     workers_of,
-    write_file,
 )
 from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
@@ -39,14 +39,13 @@ from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
 from ..lifecycle.runs import run as run_module
-from ..limits.limits import Limits
 from ..pictures.plain import line
 from ..settings import settings
 from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.rendering import print_findings
+from .display.findings import print_findings
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
@@ -66,16 +65,13 @@ def called_in_function() -> bool:
 
 
 class RunRequest(NamedTuple):
-    """The options of a run in a line."""
+    """What a line says of a run: its input, its options, and what is shown and written of it."""
 
     given: dict[str, Any]
-    limits: Limits
+    options: RunOptions
     out: str | None
-    dry: bool
     draw: bool
     quiet: bool
-    reuse: bool | str = False
-    on: Token | None = None
     over: object = None
     save: Token | None = None
     """The file of the table of a run over data."""
@@ -84,7 +80,6 @@ class RunRequest(NamedTuple):
     """The column with the right labels."""
     seed: int | None = None
     """Of the intervals of scores."""
-    replay: Token | None = None
 
 
 class Notebook:
@@ -230,21 +225,26 @@ class Notebook:
                 message = f"{option.flag} needs --run: this cell only defines a flow"
                 raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
         print_findings(warn_about_names(parsed, self.names))
+        is_dry = "--dry" in parsed
+        options = RunOptions(
+            registry=self.registry,
+            limits=limits_of(parsed, settings.current.settings.limits),
+            dry=is_dry,
+            reuse=reused(parsed),
+            on=workers_of(parsed.word("--on"), self.names, is_dry),
+            recording=recording_of(parsed.word("--replay")),
+        )
         return RunRequest(
             given=inputs(parsed, self.names),
-            limits=limits_of(parsed, settings.current.settings.limits),
+            options=options,
             out=new_name(parsed.word("--out")),
-            dry="--dry" in parsed,
             draw="--draw" in parsed,
             quiet="--quiet" in parsed,
-            reuse=reused(parsed),
-            on=parsed.word("--on"),
             over=rows_of(parsed, self.names) if runs else None,
             save=parsed.word("--save"),
             scores=scores_of(parsed, self.names),
             against=parsed.text("--against"),
             seed=count(parsed, "--seed", None),
-            replay=parsed.word("--replay"),
         )
 
     def run(
@@ -270,16 +270,8 @@ class Notebook:
             target = request.save
             at(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
-        options = RunOptions(
-            registry=self.registry,
-            limits=request.limits,
-            dry=request.dry,
-            background=background,
-            inline=inline,
-            reuse=request.reuse,
-            shown=(*shown, *unused),
-            on=workers_of(request.on, self.names, request.dry),
-            recording=recording_of(request.replay),
+        options = replace(
+            request.options, background=background, inline=inline, shown=(*shown, *unused)
         )
         run, _ = self.start(
             lambda options: launch.start_run(flow, request.given, options, request.over),

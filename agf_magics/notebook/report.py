@@ -28,16 +28,18 @@ from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
+from ..pictures.amounts import counted
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
 from ..pictures.pages.parts import chip, header_html
 from ..pictures.pages.updates import Updates, describe_tree
-from ..pictures.plain import counted, html, line, plain
+from ..pictures.pages.wire import ColumnRow, DroppedRow, StepRow, TableRow
+from ..pictures.plain import html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
 from .explorer.calls import PAGE, evaluation_pages, reply_to, whole_calls
-from .explorer.protocol import AnyRun, Json
+from .explorer.request_types import AnyRun, Json
 from .explorer.requests import requests_of
 from .explorer.table import FAILED, ROWS_SHOWN
 
@@ -232,7 +234,8 @@ def _run_page(run: AnyRun, most: int) -> str:
         plain_page += f"<p><strong>{html(why)}</strong></p>"
     tree = describe_tree(run.progress)
     # Not the ids: the page asks by them.
-    rows = [[*row[:3], *masked(run, row[3:5]), *row[5:]] for row in tree["rows"]]
+    steps: list[StepRow] = tree["rows"]
+    rows = [row._replace(word=masked(run, row.word), label=masked(run, row.label)) for row in steps]
     update = masked(run, Updates(run.progress).complete(clock()))
     update |= {"n": 0, "hears": True, "live": False, "questions": []}
     update["can"] = ["moments"] if has_moments else []
@@ -260,7 +263,7 @@ def _document(title: str, body: str, data: Json | None = None) -> str:
     """The file. ``data``: what the script needs; None: without a script."""
     scripts, policy, button = "", "'none'", ""
     if data is not None:
-        from .explorer.model import later_script, script  # here: the widgets are slow to import
+        from .explorer.widget_model import later_script, script
 
         later = later_script().replace("export default ", "const laterViews = ")
         start = (REPORT_FILES / "report.js").read_text(encoding="utf-8")
@@ -331,7 +334,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     for number, name in enumerate(told["stores"]):
         yield "<h2>Stores</h2>" if not number else ""
         yield f"<h3><code>{html(name)}</code></h3>{_value(answers.ask('store', number=number))}"
-    for why, count, places in told["dropped"]:
+    for why, count, places in map(DroppedRow._make, told["dropped"]):
         yield f"<h2>Failed and dropped</h2><p>{count:,} × {html(why)}</p>"
         yield f"<p><code>{html(', '.join(places))}</code></p>"
     for warning in told["warnings"]:
@@ -344,8 +347,8 @@ def _table(pages: Sequence[Json]) -> Iterator[str]:
     """The rows of all pages in one table."""
     rows = dict[int, dict[tuple[str, str], str]]()
     for page in pages:
-        for place, _, cells, label in page["rows"]:
-            (first, *others) = zip(map(tuple, page["columns"]), cells, strict=True)
+        for place, _, texts, label in map(TableRow._make, page["rows"]):
+            (first, *others) = zip(map(ColumnRow._make, page["columns"]), texts, strict=True)
             rows[place] = dict([first, (("", LABEL), label), *others])
     columns = dict.fromkeys(column for row in rows.values() for column in row)
     cells = (tuple(row.get(column, "") for column in columns) for _, row in sorted(rows.items()))

@@ -11,7 +11,8 @@ from ..flow.step import Step
 from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
 from ..text.columns import cells
 from . import theme as look
-from .plain import counted, html, line, padded
+from .amounts import counted
+from .plain import html, line, padded
 from .row_words import Tally, numbers_of, paths, tallies, times, words
 from .scene.boxes import how
 from .scene.cycles import condition_of

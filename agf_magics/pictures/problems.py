@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from ..text.columns import wrapped
 from ..text.diagnostics import AgfError, Diagnostic
 from ..text.raised import is_a, kind_of, text_of
-from .plain import counted, details, html, plain
+from .amounts import counted
+from .plain import details, html, plain
 
 WIDE = 78
 """Columns of a message: JupyterLab shows about 90 when the file browser is open."""

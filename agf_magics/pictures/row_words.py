@@ -11,7 +11,8 @@ from typing import NamedTuple
 from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row
-from .plain import counted, duration, line, money, plain
+from .amounts import counted, duration, money
+from .plain import line, plain
 from .theme import STATES, State, state
 
 MOST_NUMBERS = 4
@@ -87,8 +88,13 @@ class Corner(NamedTuple):
 
 def tallies(progress: Progress) -> Mapping[Key, Tally]:
     """The elements of each fan-out that has started."""
-    rows = list(progress.rows.values())
-    return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
+    counted = ((row.key, tally_of(row)) for row in list(progress.rows.values()))
+    return {key: tally for key, tally in counted if tally is not None}
+
+
+def tally_of(row: Row) -> Tally | None:
+    """The elements of a fan-out that has started; None for another step."""
+    return _tally(row.width, row.elements) if row.width is not None else None
 
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:

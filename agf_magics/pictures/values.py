@@ -18,13 +18,16 @@ import sys
 from collections.abc import Callable, Sequence
 from itertools import islice
 from json import dumps
+from logging import DEBUG
 from typing import Any
 
 from ..text.columns import cells
+from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.value import Value
-from .plain import counted, details, duration, html, line, padded, plain
+from .amounts import counted, duration
+from .plain import details, html, line, padded, plain
 
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
@@ -210,7 +213,8 @@ def _frame(value: Value) -> Shown | None:
             page = re.sub(r"<style(?>(?:[^<]|<(?!/?style))*)</style>", "", few._repr_html_() or "")
             shown = {"html": plain(page, MOST_FRAME), "text": plain(str(few), MOST_TEXT)}
             return {"kind": "frame", "title": title, **shown}
-        except Exception:  # a cell may be any object, with any repr
+        except Exception as error:  # a cell may be any object, with any repr
+            note_given_up(__name__, "a table is shown by its name", error, DEBUG)
             return _words(title)
     return None
 
@@ -252,7 +256,8 @@ def _image_png(image: Any) -> bytes:
 def _png(title: str, draw: Callable[[], bytes]) -> Shown:
     try:
         data = draw()
-    except Exception:  # a figure draws what its artists want
+    except Exception as error:  # a figure draws what its artists want
+        note_given_up(__name__, "a figure is shown by its name", error, DEBUG)
         return _words(f"<{title}>")
     if not 0 < len(data) <= MOST_PICTURE:
         return _words(plain(f"<{title}: {len(data):,} bytes>"))

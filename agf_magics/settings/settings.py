@@ -12,14 +12,26 @@ import math
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..engine.host.host import Asker
 from ..journal.codec.signatures import user_folder
-from ..limits.limits import Limits
+from ..limits.limits import (
+    FAN_OUT_DEPTH,
+    LIMITS,
+    MAX_COST,
+    MAX_TOKENS,
+    MODEL_TIMEOUT,
+    SPAWNS,
+    STEP_TIMEOUT,
+    TIMEOUT,
+    LimitRow,
+    Limits,
+    N,
+)
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.files import open_file
 from ..text.source import Source, Span, path_error_reason
@@ -34,13 +46,9 @@ MOST_DOTS = 20
 """Dots in a key of a settings file."""
 _NOT_IN_A_KEY = re.compile(r"[^\w\-.\"' \t]+")
 
-LIMITING = (
-    *("max_pipeline_fan_out_depth", "max_pipeline_spawns", "timeout", "step_timeout"),
-    *("max_tokens", "max_cost", "model_timeout"),
-    *("max_text", "max_depth", "max_aliases", "max_nodes"),
-)
+UNLIMITED_BY_0 = frozenset(row.setting for row in LIMITS)
+LIMITING = (*UNLIMITED_BY_0, "max_text", "max_depth", "max_aliases", "max_nodes")
 """Settings that a project's file can only lower."""
-UNLIMITED_BY_0 = frozenset(LIMITING[:7])
 
 
 class SettingError(ValueError):
@@ -51,84 +59,96 @@ class SettingError(ValueError):
         self.name, self.problem = name, problem
 
 
+T = TypeVar("T")
+
+
+def setting(default: T, about: str, least: int = 0) -> T:
+    """A field of `Settings`. ``about``: what it sets, for ``%config`` and the docs. ``least``: of a
+    number."""
+    return field(default=default, metadata={"about": about, "least": least})
+
+
+def limit(row: LimitRow[N]) -> N:
+    """The setting of a limit."""
+    return setting(row.default, row.sentence)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """All settings: traits of ``%config AgfMagics`` and, except `OPENING`, keys of
     ``[tool.agf-magics]``."""
 
-    max_pipeline_fan_out_depth: int = 5
-    """The largest depth of nested fan-outs, through calls of any language; 0: no limit."""
-    max_pipeline_spawns: int = 100
-    """The largest number of agent steps and model sessions in a run; 0: no limit."""
-    timeout: float = 0.0
-    """The time limit of a run, in seconds; 0: no limit."""
-    step_timeout: float = 0.0
-    """The time limit of one call of a tool, an agent or a transform, in seconds; 0: no limit."""
-    max_tokens: int = 0
-    """The largest number of tokens of all models in a run, input and output together; 0: no
-    limit."""
-    max_cost: float = 0.0
-    """The largest cost of all models in a run, in US dollars; 0: no limit. With a limit, only
-    models of known price are asked."""
-    model: str = ""
-    """The model to use instead of the one that a definition names, such as openai:gpt-4o; empty:
-    the named one."""
-    model_base_url: str = ""
-    """The address of a server with the OpenAI protocol, for models of openai and models without a
-    provider."""
-    model_timeout: float = 300.0
-    """The time limit of one reply of a model, in seconds; 0: no limit."""
-    on: str = ""
-    """Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, or the
-    address of a scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in this process. A
-    project can set processes or dask."""
-    allow_shell: bool = False
-    """Whether shell steps may start processes."""
-    allow_import: bool = False
-    """Whether definitions may name functions of Python files, which are then imported."""
-    tracing: bool = False
-    """Whether runs are reported to OpenTelemetry as spans, with the provider of this process."""
-    journal: str | None = ".agf/runs.sqlite"
-    """The file of the journal, relative to the project's folder; None or an empty text: no
-    journal."""
-    journal_value: int = 10_000_000
-    """The largest value in the journal, in bytes; a resumed run repeats a step with a larger
-    result."""
-    journal_days: int = 30
-    """Days after which an ended run is deleted from the journal; 0: never."""
-    journal_size: int = 1_000_000_000
-    """The largest size of the journal, in bytes; beyond it the oldest ended runs are deleted; 0: no
-    limit."""
-    max_text: int = 1_000_000
-    """The largest number of characters in a definition."""
-    max_depth: int = 100
-    """The largest depth of a definition."""
-    max_aliases: int = 1_000
-    """The largest number of YAML alias expansions in a definition."""
-    max_nodes: int = 100_000
-    """The largest number of YAML nodes in a definition."""
+    max_pipeline_fan_out_depth: int = limit(FAN_OUT_DEPTH)
+    max_pipeline_spawns: int = limit(SPAWNS)
+    timeout: float = limit(TIMEOUT)
+    step_timeout: float = limit(STEP_TIMEOUT)
+    max_tokens: int = limit(MAX_TOKENS)
+    max_cost: float = limit(MAX_COST)
+    model: str = setting(
+        "",
+        "The model to use instead of the one that a definition names, such as openai:gpt-4o; "
+        "empty: the named one.",
+    )
+    model_base_url: str = setting(
+        "",
+        "The address of a server with the OpenAI protocol, for models of openai and models "
+        "without a provider.",
+    )
+    model_timeout: float = limit(MODEL_TIMEOUT)
+    on: str = setting(
+        "",
+        "Where the concurrent calls of a run are made: processes, processes:4, dask, dask:4, "
+        "or the address of a scheduler, tcp://HOST:PORT or tls://HOST:PORT; empty or here: in "
+        "this process. A project can set processes or dask.",
+    )
+    allow_shell: bool = setting(False, "Whether shell steps may start processes.")
+    allow_import: bool = setting(
+        False, "Whether definitions may name functions of Python files, which are then imported."
+    )
+    tracing: bool = setting(
+        False,
+        "Whether runs are reported to OpenTelemetry as spans, with the provider of this process.",
+    )
+    journal: str | None = setting(
+        ".agf/runs.sqlite",
+        "The file of the journal, relative to the project's folder; None or an empty text: no "
+        "journal.",
+    )
+    journal_value: int = setting(
+        10_000_000,
+        "The largest value in the journal, in bytes; a resumed run repeats a step with a "
+        "larger result.",
+    )
+    journal_days: int = setting(
+        30, "Days after which an ended run is deleted from the journal; 0: never."
+    )
+    journal_size: int = setting(
+        1_000_000_000,
+        "The largest size of the journal, in bytes; beyond it the oldest ended runs are "
+        "deleted; 0: no limit.",
+    )
+    max_text: int = setting(1_000_000, "The largest number of characters in a definition.", least=1)
+    max_depth: int = setting(100, "The largest depth of a definition.", least=1)
+    max_aliases: int = setting(
+        1_000, "The largest number of YAML alias expansions in a definition."
+    )
+    max_nodes: int = setting(100_000, "The largest number of YAML nodes in a definition.", least=1)
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, (what, types) = getattr(self, field.name), KINDS[type(field.default)]
+        for each in fields(self):
+            value, (what, types) = getattr(self, each.name), KINDS[type(each.default)]
+            least = each.metadata["least"]
+            what = f"{what}, {least} or more" if what == NUMBER else what
             # So NaN does not fit, either.
-            if type(value) not in types or (isinstance(value, int | float) and not value >= 0):
-                raise SettingError(field.name, f"must be {what}, got {value!r}")
+            if type(value) not in types or (what != "text" and not value >= least):
+                raise SettingError(each.name, f"must be {what}, got {value!r}")
         if self.on and read_word(self.on) is None:
             raise SettingError("on", f"must be {TAKES}, got {shorten(self.on)!r}")
 
     # These two are made once: other settings are another object.
     @cached_property
     def limits(self) -> Limits:
-        return Limits(
-            fan_out_depth=self.max_pipeline_fan_out_depth,
-            spawns=self.max_pipeline_spawns,
-            timeout=self.timeout or None,
-            step_timeout=self.step_timeout or None,
-            model_timeout=self.model_timeout or None,
-            max_tokens=self.max_tokens,
-            max_cost=self.max_cost,
-        )
+        return Limits(**{row.name: getattr(self, row.setting) for row in LIMITS})
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -357,11 +377,12 @@ SWITCHES = {
 }
 """The values of a switch in an environment variable."""
 
+NUMBER = "a number"
 KINDS: Mapping[type, tuple[str, tuple[type, ...]]] = {
     bool: ("true or false", (bool,)),
     str: ("text", (str, type(None))),
-    int: ("a number, 0 or more", (int,)),
-    float: ("a number, 0 or more", (float, int)),
+    int: (NUMBER, (int,)),
+    float: (NUMBER, (float, int)),
 }
 """By the type of a default: what its setting is, and the types that it may have."""
 
@@ -373,6 +394,15 @@ class Phrases(NamedTuple):
     """Gives the input that has this name."""
     resume_run: str = "%resume {0}"
     answer_run: str = "%resume {0} --answer …"
+    allow: str = "%config AgfMagics.{0} = True"
+    """Turns on a switch that opens something."""
+    list_runs: str = "%runs lists the runs"
+    show_run: str = "%runs {0} shows it"
+    define_folder: str = "define its files: %define reads a folder"
+
+    def switch(self, name: str) -> str:
+        """What turns on the switch ``name``."""
+        return self.allow.format(name, name.replace("_", "-"))
 
     def resume(self, run_id: str, status: str) -> str:
         """What to write to resume a run that has this status; empty if it cannot be resumed."""
@@ -384,6 +414,10 @@ COMMAND_LINE = Phrases(
     '--input FILE.json, with {{"{0}": …}}',
     "in Python: agf.resume({0!r})",
     "in Python: agf.resume({0!r}, answer=…)",
+    "--{1}",
+    "in Python: agf.runs() lists the runs",
+    "in Python: agf.runs({0!r}) shows it",
+    "give its files: --define FOLDER and agf-magics check FOLDER read a folder",
 )
 
 

@@ -19,6 +19,8 @@ of links."""
 
 def path_error_reason(error: Exception) -> str:
     """The reason of an error of UNUSABLE, in a few words."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8: save it in that encoding"
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 

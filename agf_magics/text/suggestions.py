@@ -57,7 +57,7 @@ def suggest(
     'did you mean transform?'
     """
     near = _near(word, choices)
-    if near in given:  # it would be there twice
+    if near in given or near == word:  # it would be there twice, or is there
         near = None
     first = list(map(str, islice(choices, 20)))
     parts = [f"did you mean {_printable(near)}?"] if near is not None else []

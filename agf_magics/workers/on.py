@@ -1,18 +1,14 @@
-"""What ``on=`` and ``--on`` may be, and the worker backends that this process started.
+"""What ``on=`` and ``--on`` may be, and the worker backend that it becomes.
 
 A word (``processes``, ``dask``), the address of a scheduler, a Dask client, or any
 ``concurrent.futures.Executor`` becomes a `WorkerBackend`. An address comes only from the person:
-the settings of a project cannot name one, and Dask's own configuration is not read. A backend that
-was started here is reused by the next run, and is closed when the extension is unloaded and when
-the process exits.
+the settings of a project cannot name one, and Dask's own configuration is not read.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -27,6 +23,7 @@ from ..text.yaml.nodes import shorten
 from .backends.backend import WorkerBackend, nothing
 from .backends.executor import Pool
 from .chunk_options import BackendWithOptions
+from .started_backends import started
 
 NEEDS = {"processes": ("cloudpickle",), "dask": ("distributed", "cloudpickle")}
 """The packages that a word needs. The extra has the name of the word."""
@@ -185,42 +182,3 @@ def _is_client(value: object) -> bool:
         kind.__name__ == "Client" and kind.__module__.partition(".")[0] == "distributed"
         for kind in type(value).__mro__
     )
-
-
-class Started:
-    """The worker backends of this process, by what ``on`` was."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[str, object], WorkerBackend] = {}
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, object], make: Callable[[], WorkerBackend]) -> WorkerBackend:
-        """The backend of ``key``; it is made if there is none, or if the one there is was
-        closed."""
-        with self._lock:
-            found = self._known.get(key)
-            # Closed: by `%workers --close`, or because its cluster is gone.
-            if found is None or getattr(found, "closed", False):
-                if not self._known:
-                    atexit.register(self.close)
-                found = self._known[key] = make()
-            return found
-
-    def __iter__(self) -> Iterator[WorkerBackend]:
-        return iter([each for each in self._known.values() if not getattr(each, "closed", False)])
-
-    def close(self) -> None:
-        """End the processes that were started here, and the connections. A client or an Executor of
-        the person stays open."""
-        with self._lock:
-            known, self._known = list(self._known.values()), {}
-        # The next backend registers it again: at the exit, the interpreter calls the last
-        # registered first.
-        atexit.unregister(self.close)
-        for backend in known:
-            with contextlib.suppress(Exception):
-                getattr(backend, "close", nothing)()
-
-
-started = Started()
-"""The one of this process."""

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.database.log import log_of
+from agf_magics.journal.database.log_files import log_of
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.past import past_runs
 from tests.attacks.journals import WANT, registry

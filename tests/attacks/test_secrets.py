@@ -33,6 +33,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.catalog import MASK
+from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.settings.settings import current
 from tests.engine import kept
 from tests.slow import slow_but
@@ -380,7 +381,7 @@ def test_a_secret_is_left_out_wherever_the_input_repeats_it(tmp_path: Path) -> N
     given_ = {"key": "s3cret-t0ken", "url": "https://x.org?key=s3cret-t0ken", "doc": "pears and figs"}
     with kept.journal_in(tmp_path) as path:
         run = agf.run(text, given_, registry=registry)
-        assert json.loads(run.work)["secret"] == ["key", "url"]
+        assert json.loads(run.work)["secret"] == ["key", "url"]  # type: ignore[attr-defined]
         disk = kept.on_disk(path)
     assert b"s3cret-t0ken" not in disk
     assert b"pears and figs" in disk
@@ -502,3 +503,8 @@ def test_what_a_partial_gives_for_a_token_is_masked() -> None:
     flow = agf.load("pipeline: p\nsteps:\n- tool: {name: search, args: {q: pear}}\n")
     failed = agf.run(flow, registry=registry, raises=False)
     assert f"401 with {MASK}" in str(failed.error)
+
+
+@pytest.mark.parametrize("value", [0, "a text", {"a": [1, None]}, [True]])
+def test_without_secrets_each_value_is_shown_as_it_is(value: Any) -> None:
+    assert Secrets().shown(value) is value

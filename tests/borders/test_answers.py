@@ -21,7 +21,7 @@ from tests.engine.kept import journal_in
 
 YES = (True, "yes", "Yes", " y ", "true", "TRUE", numpy.bool_(True))
 NO = (False, "no", "No", "n", "false", numpy.bool_(False))
-NEITHER = ("perhaps", "", "0", 1, 0, None, 1.0, [], ["yes"], {}, b"yes", "yes please")
+NEITHER = ("perhaps", "", "0", 1, 0, None, 1.0, [], ["yes"], {}, b"yes", "yes please")  # type: ignore[var-annotated]
 
 PLAN = "{confirm: true, calls: [{_tool: pay, amount: 5, _outputPath: $state.p}], output: $state.p}"
 POLICY = """\
@@ -91,7 +91,7 @@ def test_resume_takes_the_same_words(language: str, tmp_path: Path) -> None:
     cases: list[tuple[Any, str]] = [
         *((answer, "ok") for answer in ("yes", "Y", True)),
         *((answer, "step.denied") for answer in ("no", False)),
-        *((answer, "run.answer") for answer in ("perhaps", 1, [])),
+        *((answer, "run.answer") for answer in ("perhaps", 1, [])),  # type: ignore[var-annotated]
     ]
     for answer, expected in cases:
         shop = Shop()
@@ -241,8 +241,8 @@ def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[lis
 def test_a_question_about_a_tool_of_a_model_knows_the_input_and_the_defaults(kind: str) -> None:
     approval, arguments, wanted = QUESTIONS[kind]
     text = ASKS.replace("TOOL", approval).replace("AGENT", "false")
-    asked, about, made = asked_by_model(text, "send", arguments)
-    assert made == [(5, arguments.get("unit", "USD"))]
+    asked, about, made = asked_by_model(text, "send", arguments)  # type: ignore[arg-type]
+    assert made == [(5, arguments.get("unit", "USD"))]  # type: ignore[attr-defined]
     assert about == [arguments] * len(asked)
     assert [wanted in each for each in asked] == ([True] if wanted else []), asked
 

@@ -17,7 +17,7 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Question
-from agf_magics.flow.questions import question_mark
+from agf_magics.flow.questions import MOST_NAMED, call_line, question_mark
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept
@@ -129,7 +129,7 @@ def test_an_answer_that_was_given_is_asked_for_again_if_it_or_its_question_was_c
         # The call is made again too, as after a crash before its outcome.
         changed(path, statement, "DELETE FROM records WHERE what='finished' AND name='pay'")
         shop.answer, shop.is_broken = None, False
-        shop.asked.clear(), shop.paid.clear()
+        shop.asked.clear(), shop.paid.clear()  # type: ignore[func-returns-value]
         again = agf.resume(run.run_id, registry=shop.registry, ask=shop.ask, raises=False)
     amount = 1_000_000 if "price" in statement else 5
     assert (again.error.code, shop.paid, shop.asked) == ("step.denied", [], [f"call pay(amount={amount})?"])
@@ -429,7 +429,7 @@ def below(registry: agf.Registry) -> dict[str, dict[str, Any]]:
         return inner.status
 
     replies = iter([ToolCallPart("pay", {"amount": 1}), TextPart("done")])
-    model = FunctionModel(lambda messages, info: ModelResponse(parts=[next(replies, TextPart("done"))]))
+    model = FunctionModel(lambda messages, info: ModelResponse(parts=[next(replies, TextPart("done"))]))  # type: ignore[list-item]
     agf.model_agent("model", model=model, registry=registry)
     for agent in ("clerk", "model"):
         step = f"{{agent: {{identity: {agent}, prompt: x}}}}"
@@ -483,3 +483,13 @@ def test_a_planner_that_confirms_a_tool_asks_no_flow_to_call_it() -> None:
             registry=shop.registry, raises=False,
         )  # fmt: skip
     assert (shop.paid, shop.asked) == ([], [])
+
+
+@pytest.mark.parametrize("more", [0, 1, 12])
+def test_a_question_counts_the_arguments_that_it_has_no_room_for(more: int) -> None:
+    line = call_line({f"a{number}": number for number in range(MOST_NAMED + more)})
+    assert f"a{MOST_NAMED - 1}={MOST_NAMED - 1}" in line
+    assert f"a{MOST_NAMED}=" not in line
+    assert line.endswith(f"={more} more") is (more > 0)
+    longest = call_line({"text": "x" * 1000, "to": "ann"})
+    assert longest.endswith(', to="ann"'), "nothing is left out, so nothing is counted"

@@ -17,7 +17,7 @@ import agf_magics as agf
 from agf_magics.catalog.tools.annotations import INSIDE, MANY, ArgumentsModel, build, schema_of
 from agf_magics.notebook.completion.complete import Known, complete
 from agf_magics.notebook.completion.shift_tab import describe
-from agf_magics.notebook.display import registered
+from agf_magics.notebook.display import registry_page
 from agf_magics.schemas.json_schema import judge, schema_violations
 
 WORDS = sorted(
@@ -200,7 +200,7 @@ def broken(annotation: Any = None, default: Any = Parameter.empty) -> Any:
 
     else:
 
-        def function(x: Any = default) -> int:
+        def function(x: Any = default) -> int:  # type: ignore[misc]
             return 1
 
     function.__annotations__["x"] = int if annotation is None else annotation
@@ -238,7 +238,11 @@ def test_a_tool_whose_schema_cannot_be_made_says_so_and_breaks_nothing_else(
     for text in (FLOWS["pipeline"], "{pipeline: q, steps: [{agent: {prompt: Hello, identity: helper}}]}"):
         assert agf.run(text, registry=registry).status == "ok"
     assert agf.run("{pipeline: q, steps: [{tool: {name: broken, args: {x: 1}}}]}", registry=registry).output == 1
-    for page in (registered.tools(registry), registered.tools(registry, "broken"), registered.everything(registry)):
+    for page in (
+        registry_page.tools(registry),
+        registry_page.tools(registry, "broken"),
+        registry_page.everything(registry),
+    ):
         assert "x (anything" in page["text/plain"]
     cell = "%%pipeline p\nsteps:\n- tool: {name: brok"
     offer = complete(cell, 2, 19, Known(registry, {}, {}))

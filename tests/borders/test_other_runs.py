@@ -11,7 +11,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.lifecycle.agent_tools import launch_tools
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.notebook.explorer.opening import open_call
+from agf_magics.notebook.explorer.open_call import open_call
 from tests.borders.test_approvals import changed
 from tests.engine import kept
 

@@ -4,6 +4,7 @@ mappings with other keys. The table has each value, and each test is a place."""
 from __future__ import annotations
 
 import datetime
+import json
 import math
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -189,6 +190,71 @@ def test_a_graph_writes_null_and_iso_too(name: str) -> None:
     if isinstance(odd.value, np.generic) or odd.nulls:
         assert run.stores["r"] == f"at {odd.text}"
     assert [w.code for w in run.warnings if w.code.startswith("step")] == ["step.written-null"] * odd.nulls
+
+
+TEMPLATES = {
+    "at {{ v }}": "at {text}",
+    "at {{ v | tojson }}": "at {json}",
+    "at {{ state.v }}": "at {text}",
+    "at {{ [v, v] | join(' ') }}": "at {text} {text}",
+    "at {% for one in vs %}{{ one }}{% endfor %}": "at {text}",
+    "at {{ vs | tojson }}": "at {part}",
+    "at {{ inner.v }} {{ inner | tojson }}": 'at {text} {{"v": {json}}}',
+    "at {{ '%s' | format(v) }}": "at {text}",
+    "at {{ vs[0] ~ '' }}": "at {text}",
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("name", VALUES)
+def test_a_template_writes_the_one_form(name: str, template: str) -> None:
+    odd = VALUES[name]
+    registry = agf.Registry()
+
+    @agf.agent(default=True, registry=registry)
+    def echo(prompt: str) -> str:
+        return prompt
+
+    node = {"type": "llm", "prompt": template, "state_key": "r"}
+    graph = {
+        "name": "g",
+        "state": {"v": "any", "vs": "list", "inner": "dict", "r": "str"},
+        "nodes": {"a": node},
+        "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "END"}],
+    }
+    flow = agf.define(json.dumps(graph), language="graph", registry=registry)
+    given = {"v": odd.value, "vs": [odd.value], "inner": {"v": odd.value}}
+    if odd.text == NO_TEXT:
+        with pytest.raises(agf.StepError) as error:
+            agf.run(flow, given, registry=registry)
+        assert error.value.code == "graph.template-value"
+        return
+    run = agf.run(flow, given, registry=registry)
+    text = odd.text
+    wanted = TEMPLATES[template].format(text=text, json="null" if odd.nulls else f'"{text}"', part=odd.part)
+    assert run.stores["r"] == wanted
+    assert {w.code for w in run.warnings} == {"step.written-null"} & ({"step.written-null"} if odd.nulls else set())
+
+
+def test_numbers_of_a_template_are_computed_with_and_written_as_null() -> None:
+    registry = agf.Registry()
+
+    @agf.agent(default=True, registry=registry)
+    def echo(prompt: str) -> str:
+        return prompt
+
+    template = "{{ v + 1 }} {{ v > 5 }} {{ {'a': [v]} | tojson }} {{ v == v }}"
+    text = (
+        f'{{"name": "g", "state": {{"v": "any"}}, "nodes": {{"a": {{"type": "llm", "prompt": {json.dumps(template)}, '
+        '"state_key": "r"}}, "edges": [{"from": "START", "to": "a"}, {"from": "a", "to": "END"}]}'
+    )
+    flow = agf.define(text, language="graph", registry=registry)
+    told = [agf.run(flow, {"v": value}, registry=registry).stores["r"] for value in (math.inf, math.nan, 6.5)]
+    assert told == [
+        'null True {"a": [null]} True',
+        'null False {"a": [null]} False',
+        '7.5 True {"a": [6.5]} True',
+    ]
 
 
 @pytest.fixture

@@ -149,27 +149,32 @@ def release(name: str) -> str:
 
 
 ASK = """%%graph asks
-state: {said: str}
+state: {until: str, said: str}
+variables: {until: "UNTIL"}
 nodes:
+  hold: {type: python, tool: hold, variables: {until: "{state.until}"}, state_key: until}
   ask: {type: interrupt, message: "Publish <b>it</b>?", choices: ["now", "later"], resume_key: said}
 edges:
-- {from: START, to: ask}
+- {from: START, to: hold}
+- {from: hold, to: ask}
 - {from: ask, to: END}
 """
 FILL = "print('\\n' * 100)"
 
 
 @pytest.mark.parametrize("app", ["lab", "notebooks"])
-def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, app: str) -> None:
-    ends, fails = f"{app}-ends", f"{app}-fails"
-    page = opened(SETUP, HOLD, BACKGROUND, ASK, run_held(ends), run_held(fails), "three = %run_pipeline_async asks",
-                  f"{release(ends)}; {release(fails)}; print('\\n' * 100)", app=app)  # fmt: skip
+def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, lab: Lab, app: str) -> None:
+    names = ends, fails, asks = f"{app}-ends", f"{app}-fails", f"{app}-asks"
+    page = opened(SETUP, HOLD, BACKGROUND, ASK.replace("UNTIL", asks), run_held(ends), run_held(fails),
+                  "three = %run_pipeline_async asks", FILL, app=app)  # fmt: skip
     for cell in range(7):
         page.run(cell)
     for cell in (4, 5, 6):
         page.explorer(cell)
     page.run(7)
-    page.cell(7).scroll_into_view_if_needed()
+    page.cell(7).locator(".jp-Cell-outputArea").evaluate("node => node.scrollIntoView({ block: 'end' })")
+    for name in names:
+        (lab.folder / name).touch()
     for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
         page.wait(f"({NOTICES})().includes(it)", text)
     page.picture(f"notices-{app}")
@@ -184,6 +189,30 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, a
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
     page.wait(f"!({NOTICES})().includes('asks asks')")
+
+
+def test_what_is_in_sight_is_said_once(opened: Open, lab: Lab) -> None:
+    page = opened(SETUP, HOLD, BACKGROUND, ASK.replace("UNTIL", "seen-asks"), run_held("seen-fails"),
+                  "asking = %run_pipeline_async asks")  # fmt: skip
+    for cell in range(6):
+        page.run(cell)
+    page.explorer(4)
+    page.explorer(5)
+    for cell in (4, 5):
+        page.cell(cell).scroll_into_view_if_needed()
+    for name in ("seen-fails", "seen-asks"):
+        (lab.folder / name).touch()
+    page.says(4, "✗ failed")
+    page.explorer(5).locator("button", has_text="now").wait_for()
+    page.wait("document.querySelector('.agf-asked')")
+    assert not page.page.locator(".agf-asked").is_visible()
+    page.picture("seen-asks")
+    page.theme("Dark")
+    page.picture("seen-asks-dark")
+    page.theme("Light")
+    page.explorer(5).locator("button", has_text="now").click()
+    page.says(5, "ok", "→ now")  # the document has the question and its answer
+    assert page.page.evaluate(f"({NOTICES})()") == ""
 
 
 ALONE = """() => {

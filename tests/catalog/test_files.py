@@ -204,6 +204,18 @@ def test_what_is_imported_or_run_is_not_written(call: Callable[..., Any], folder
     assert list(folder.rglob("*")) == []
 
 
+CONFIGURING = ["package.json", "sub/requirements.txt", "requirements-dev.txt", "Dockerfile", "MkDocs.yml", "build"]
+
+
+@pytest.mark.parametrize("path", CONFIGURING)
+def test_what_configures_a_program_is_not_written(call: Callable[..., Any], folder: Path, path: str) -> None:
+    with pytest.raises(StepError, match="configures a program") as told:
+        call("file__write", path=path, content="x")
+    assert told.value.code == "tool.file-path"
+    assert list(folder.rglob("*")) == []
+    call("file__write", path="requirements.json", content="{}")  # no program reads it
+
+
 @pytest.mark.parametrize("path", ["json/data.txt", "jsonschema/x.txt", "pytest/notes.txt"])
 def test_a_folder_with_the_name_of_a_package_is_not_written(call: Callable[..., Any], path: str) -> None:
     with pytest.raises(StepError, match="the name of a package"):

@@ -243,3 +243,13 @@ def test_a_module_belongs_to_each_package_that_lists_a_file_of_it(
         "owned_f": "third-3.0",
         "owned-g": "third-3.0",
     }
+
+
+def test_a_function_of_python_counts_by_the_version_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest_function(math.floor)
+    monkeypatch.setattr(sys, "version", "4.0 of a test")
+    version_of.cache_clear()
+    try:
+        assert digest_function(math.floor) != before
+    finally:
+        version_of.cache_clear()

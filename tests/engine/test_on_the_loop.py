@@ -4,6 +4,7 @@ limit that it does not reach."""
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, namedtuple
 from collections.abc import Callable
 from typing import Any
@@ -146,3 +147,17 @@ def test_a_call_on_the_loop_needs_the_grant_of_its_step() -> None:
     around = agf.load("pipeline: q\nsteps:\n  - agent: {identity: narrow, prompt: go}", registry=registry)
     assert "may not use tool 'work'" in agf.run(around, registry=registry).output
     assert not called
+
+
+def test_short_pauses_on_the_loop_are_short() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry)
+    async def work(times: int) -> float:
+        begin = time.monotonic()
+        for _ in range(times):
+            await asyncio.sleep(0.001)
+        return time.monotonic() - begin
+
+    run = agf.run("pipeline: p\nsteps:\n  - tool: {name: work, args: {times: 20}}", registry=registry)
+    assert run.output < 10, "a second each would be 20"

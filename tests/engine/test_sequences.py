@@ -24,7 +24,7 @@ from pyarrow import dataset
 import agf_magics as agf
 from agf_magics.engine.shapes.elements import MOST, READ_AHEAD
 from agf_magics.flow.progress import events as ev
-from agf_magics.values.opaque import is_sequence, why_no_sequence
+from agf_magics.values.sequences import is_sequence, why_no_sequence
 from tests.engine import kept
 from tests.engine.test_fan_out import ELEMENTS, WHOLE, by_place, numbered, observed, unjournaled
 from tests.fans import fan_out

@@ -18,8 +18,8 @@ import pytest
 
 from agf_magics.engine.host import job, watchdog
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.host.interrupts import Waiter
 from agf_magics.engine.host.job import End
+from agf_magics.engine.host.waiting_thread import Waiter
 from agf_magics.engine.host.watchdog import Watchdog
 from agf_magics.engine.threads.call_threads import Call
 from tests.engine.jobs import start
@@ -487,7 +487,7 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         await host.call("kernel", late, {})
 
     def late() -> None:
-        from agf_magics.engine.host.interrupts import waiters
+        from agf_magics.engine.host.waiting_thread import waiters
 
         waiter: Waiter = waiters.stack[-1]
         other = Call(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
@@ -542,7 +542,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            _ = guard.watch(look, 0) if shape == "watch" else end.wait(0.001)
+            _ = guard.watch(look, 0) if shape == "watch" else end.wait(0.001)  # type: ignore[func-returns-value]
         except KeyboardInterrupt:
             interrupted = True
         finally:

@@ -29,6 +29,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Warned
+from agf_magics.journal import deletion
 from agf_magics.journal import runs as queries
 from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show
 from agf_magics.journal.codec.pickles import NotPicklable, pickled
@@ -697,7 +698,7 @@ def test_a_clock_that_is_days_ahead_deletes_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Path) -> None:
-    registry, fails = registry_of(lambda: 1 // (not fails)), [True]
+    registry, fails = registry_of(lambda: 1 // (not fails)), [True]  # type: ignore[has-type]
     with kept.journal_in(tmp_path) as path:
         broken = agf.run("main", registry=registry, raises=False)
         kept.flush(path)
@@ -706,9 +707,9 @@ def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Pat
         fails.clear()
         assert agf.resume(broken.run_id, registry=registry).status == "ok"
         kept.flush(path)
-        assert queries.forget(Store.at(path), listed) == 0
+        assert deletion.forget(Store.at(path), listed) == 0
         assert agf.runs(broken.run_id).status == "ok"
-        assert queries.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
+        assert deletion.forget(Store.at(path), queries.list_runs(Store.at(path))) == 1
         assert list(agf.runs()) == []
 
 
@@ -752,12 +753,12 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         "do: {tool: {name: same, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}"
     )
     with kept.journal_in(tmp_path) as path:
-        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)
+        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)  # type: ignore[attr-defined]
         kept.flush(path)
         store = Store.at(path)
         (head,) = queries.list_runs(store)
         assert queries.claim(store, head)
-        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # and then it died
+        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # type: ignore[attr-defined]  # and then it died
         assert [one.status for one in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.journal.calls.call_rows import LARGE, CallRows
 from agf_magics.lifecycle.past import past_runs
 from tests.engine import kept
 
@@ -238,3 +239,11 @@ def test_a_value_that_grows_is_stored_again(tmp_path: Path) -> None:
         assert len(large_parts(path)) == 2
         given = [call["input"]["rows"] for call in agf.runs(run.run_id).calls if call["label"] == "size"]
         assert given == [ROWS, [{**row, "text": "x" * 120} for row in ROWS]]
+
+
+def test_equal_large_parts_of_many_calls_are_handed_to_the_store_once() -> None:
+    kept = list[str]()
+    rows = CallRows("run", 10 * LARGE, lambda: 1, lambda *_: None, lambda digest, text: kept.append(digest))
+    stored = [rows.given({"state": {"text": "x" * (2 * LARGE)}, "n": 1}) for _ in range(3)]
+    assert stored[0] == stored[1] == stored[2]
+    assert len(kept) == 1

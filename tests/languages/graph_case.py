@@ -105,8 +105,8 @@ def run_case(row: Mapping[str, Any]) -> dict[str, Any]:
         finally:
             os.chdir(before)
     found: dict[str, Any] = {"ok": run.output, "order": [names for names in rounds if names]}
-    if flow.warnings:
-        found["warnings"] = [told(warning) for warning in flow.warnings]
+    if warnings := [told(found) for found in flow.warnings if found.severity == "warning"]:
+        found["warnings"] = warnings
     return found
 
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.languages.policy.document import schema
-from agf_magics.languages.policy.matchers import OPERATORS, Condition, condition
+from agf_magics.languages.policy.matchers import Condition, condition
+from agf_magics.languages.policy.operators import OPERATORS
 from agf_magics.text.diagnostics import Diagnostics
 from tests.languages.loading import nodes
 

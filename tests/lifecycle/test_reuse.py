@@ -15,7 +15,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.journal.calls.reuse import EarlierRun, Reuse
 from agf_magics.journal.database.store import ROOM, Store
-from agf_magics.journal.runs import forget, list_runs, missing_results, reading_texts, records
+from agf_magics.journal.deletion import forget
+from agf_magics.journal.runs import list_runs, missing_results, reading_texts, records
 from agf_magics.lifecycle.storage.stored_results import unpickled
 from agf_magics.settings.settings import Settings, current
 from tests.engine import kept

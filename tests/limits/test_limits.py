@@ -48,11 +48,17 @@ def test_a_cap_is_a_whole_number(name: str, wrong: Any) -> None:
         agf.Limits(**{name: wrong})
 
 
-@pytest.mark.parametrize("wrong", [0, -1.0, math.nan])
+@pytest.mark.parametrize("wrong", ["1", True, -1.0, math.nan])
 @pytest.mark.parametrize("name", ["timeout", "step_timeout", "model_timeout"])
-def test_a_time_is_above_nothing(name: str, wrong: Any) -> None:
+def test_a_time_is_a_number(name: str, wrong: Any) -> None:
     with pytest.raises(ValueError, match=name):
         agf.Limits(**{name: wrong})
+
+
+@pytest.mark.parametrize("name", ["timeout", "step_timeout", "model_timeout"])
+def test_no_time_is_no_limit_however_it_is_written(name: str) -> None:
+    assert agf.Limits(**{name: 0}) == agf.Limits(**{name: 0.0}) == agf.Limits(**{name: None})  # type: ignore[arg-type]
+    assert getattr(agf.Limits(**{name: 0}), name) is None
 
 
 def test_nothing_a_definition_says_changes_them() -> None:

@@ -268,3 +268,21 @@ def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
     open_gate(kernel)
     more(cell, "✓ ok")
     more(again, "✓ ok")
+
+
+def test_a_run_whose_output_cannot_be_shown_has_an_end(kernel: Kernel) -> None:
+    """Its first output is made on the loop of the runs, around the engine: nobody would hear of a failure there."""
+    kernel.good("%%pipeline\npipeline: unseen\nsteps:\n- transform: {value: '1 + 1'}")
+    kernel.good("""
+def fails(*given, **named):
+    raise ValueError("no place")
+
+get_ipython().display_pub.publish = fails
+handle = %run_pipeline_async unseen
+handle.wait(60)
+del get_ipython().display_pub.publish
+from agf_magics.notebook.display.watching import join_views
+join_views(handle)
+""")
+    cell = kernel.good("print(handle.status, repr(handle.progress.error))")
+    assert cell.printed == "error ValueError('no place')\n"

@@ -10,7 +10,7 @@ import pytest
 
 from agf_magics.languages.plan import Log, as_log
 from agf_magics.notebook.display.context_slider import static
-from agf_magics.notebook.display.timeline import MOST_ROWS, messages, state
+from agf_magics.notebook.display.context_timeline import MOST_ROWS, messages, state
 from tests.notebook.conftest import Shell, code
 
 TOOLS = """\

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from agf_magics.notebook.explorer.model import script
+from agf_magics.notebook.explorer.widget_model import script
+from agf_magics.pictures.pages.wire import StepRow
 from tests.notebook.conftest import Cell, Kernel, started
 
 pytestmark = pytest.mark.kernel
@@ -280,10 +281,16 @@ steps:
 """
 
 
+def sessions_of(page: Page) -> list[str]:
+    """The ids of the steps that are sessions."""
+    ids = [StepRow._make(row).id for row in page.start["tree"]["rows"]]
+    return [id for id in ids if page.get("step", step=id)["session"] == id]
+
+
 def test_one_of_many_sessions_is_chosen_by_its_number(journaled: Kernel) -> None:
     journaled.good(SESSIONS)
     page = Page(journaled, journaled.good(TALK))
-    (step,) = [row[0] for row in page.start["tree"]["rows"] if row[6]]
+    (step,) = sessions_of(page)
     first = page.get("session", step=step)
     assert (first["total"], first["index"]) == (2, [0])
     assert [message["text"] for message in first["messages"]] == ["pear", "said pear"]
@@ -417,7 +424,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     seen.good(ASKS + "\n")
     seen.good("%config AgfMagics.progress_after = 0")
     cell = seen.good("h = %run_pipeline_async asks")
-    messages = []
+    messages = []  # type: ignore[var-annotated]
     while not any("update" in str(m["content"]) and "Publish?" in str(m["content"]) for m in messages):
         messages.append(seen.next())
     cell.messages += [*seen.strays, *messages]
@@ -584,10 +591,10 @@ def test_a_running_step_shows_its_input_masked_and_bounded_like_that_of_an_ended
 def test_the_request_of_a_model_is_shown_before_its_reply(journaled: Kernel) -> None:
     journaled.good(RUNNING)
     page = begun(journaled, "held = %run_pipeline_async asks_slowly")
-    (step,) = [row[0] for row in page.start["tree"]["rows"] if row[6]]
+    (step,) = sessions_of(page)
     asked = page.get("session", step=step)["messages"]
     assert [message["text"] for message in asked if message["who"] == "user"] == ["Is a fig a fruit?"]
-    (request,) = [row[0] for row in page.start["tree"]["rows"] if row[3] == "model"]
+    (request,) = [row.id for row in map(StepRow._make, page.start["tree"]["rows"]) if row.word == "model"]
     assert "Is a fig a fruit?" in json.dumps(page.get("step", step=request)["input"])
     open_gate(journaled)
     journaled.good("held.wait()")

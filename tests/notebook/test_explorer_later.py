@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from agf_magics.notebook.explorer.model import script
+from agf_magics.notebook.explorer.widget_model import script
 from tests.notebook.conftest import Kernel
 from tests.notebook.test_explorer import CHOOSY, EACH, Page, journaled
 

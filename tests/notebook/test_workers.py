@@ -11,7 +11,8 @@ import pytest
 
 from agf_magics.notebook.magics.workers import list_workers
 from agf_magics.workers.backends.status import BackendStatus, WorkerStatus
-from agf_magics.workers.on import find_backend, started
+from agf_magics.workers.on import find_backend
+from agf_magics.workers.started_backends import started
 
 if TYPE_CHECKING:
     from .conftest import Shell

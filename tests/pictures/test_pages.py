@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,10 +19,11 @@ from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
-from agf_magics.notebook.display import registered
+from agf_magics.notebook.display import registry_page
 from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.pages.parts import (
+    LiveLine,
     headline,
     live_line,
     progress_text,
@@ -312,7 +315,7 @@ def test_every_text_has_a_contrast_of_at_least_4_5(theme: str) -> None:
     """A text has its own background, or the color of the page, perhaps faded."""
     runs = [Run(), Run(error=MISSING)]
     shown = [run_html(run) for run in runs] + [progress_html(told(load(DIGEST), halfway()), now=3.0)]
-    shown += [error_html(MISSING), registered.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
+    shown += [error_html(MISSING), registry_page.everything(registry([load(DIGEST)], [Tool()]))["text/html"]]
     back, text = THEMES[theme]
     for style in re.findall('style="([^"]*)"', "".join(shown)):
         found = dict(part.split(":", 1) for part in style.split(";"))
@@ -380,7 +383,7 @@ def registry(flows: list[agf.Flow], tools: list[Any]) -> agf.Registry:
 
 
 def test_flows_are_listed_with_language_steps_and_inputs() -> None:
-    listed = registered.flows(registry([load(REVIEW), load(DIGEST)], []))
+    listed = registry_page.flows(registry([load(REVIEW), load(DIGEST)], []))
     rows = [squeezed(row) for row in listed["text/plain"].split("\n")]
     assert rows[0] == "name language steps inputs description"
     assert rows[1] == "digest pipeline 5 url, path Every kind of frame, one in another."
@@ -388,7 +391,7 @@ def test_flows_are_listed_with_language_steps_and_inputs() -> None:
 
 
 def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
-    listed = registered.tools(registry([], [Tool()]))
+    listed = registry_page.tools(registry([], [Tool()]))
     row = squeezed(listed["text/plain"].split("\n")[1])
     assert row == "fetch<b> name (text), token (text) Looks a <name> up. Second line. worker token"
     assert "fetch<b>" in Sanitized(listed["text/html"]).text
@@ -396,7 +399,7 @@ def test_tools_are_listed_with_arguments_and_what_is_secret() -> None:
 
 @pytest.mark.parametrize(
     "listed",
-    [*registered.flows(agf.Registry()).values(), *registered.tools(agf.Registry()).values()],
+    [*registry_page.flows(agf.Registry()).values(), *registry_page.tools(agf.Registry()).values()],
 )
 def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed
@@ -536,3 +539,27 @@ def test_a_running_fan_out_says_how_fast_it_is_and_how_long_it_takes(ended: int,
     progress.apply(ev.StepFinished(("steps[0]",), now, None))
     progress.apply(ev.RunEnded(now, "ok", None, {}))
     assert " left" not in progress_text(progress, now=now)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_live_line_is_written_into_a_terminal_when_it_changes_and_leaves_nothing() -> None:
+    empty, file, progress = "\r\x1b[2K", Terminal(), fan_out(200, 1000)
+    line = LiveLine(file)
+    line.show(progress, 1.0)
+    line.show(progress, 1.0)
+    first = live_line(progress, 1.0)[: shutil.get_terminal_size().columns - 1]
+    assert file.getvalue() == f"{empty}{first}"
+    progress.apply(ev.RunEnded(2.0, "ok", None, {}))
+    line.show(progress, 2.0)
+    line.show(progress, 2.0)
+    assert file.getvalue() == f"{empty}{first}{empty}"
+
+
+def test_the_live_line_is_not_written_into_a_file() -> None:
+    file = io.StringIO()
+    LiveLine(file).show(fan_out(200, 1000), 1.0)
+    assert file.getvalue() == ""

@@ -21,7 +21,8 @@ from agf_magics.settings.worker_words import read_word
 from agf_magics.text.diagnostics import DefinitionError
 from agf_magics.workers.backends.backend import WorkerBackend
 from agf_magics.workers.backends.dask.cluster import is_private
-from agf_magics.workers.on import Workers, find_backend, started
+from agf_magics.workers.on import Workers, find_backend
+from agf_magics.workers.started_backends import started
 
 FAN = """
 pipeline: main
@@ -221,7 +222,7 @@ def test_setup_runs_once_in_each_process_and_its_failure_is_that_of_the_calls(re
     runs = [agf.run("main", {"xs": [1, 2, 3]}, registry=registry, on=on) for _ in range(2)]
     assert [run.output for run in runs] == [[1, 1, 1], [1, 1, 1]]
     failed = agf.run("main", {"xs": [1, 2]}, registry=registry, on=Workers("processes:1", setup=fail))
-    assert {found.error.code for found in failed.progress.failures} == {"step.setup-failed"}
+    assert {found.error.code for found in failed.progress.failures} == {"step.setup-failed"}  # type: ignore[attr-defined]
     error = failed.progress.failures[0].error
     assert "the setup of a worker failed: OSError: no model" in str(error)
     assert "in fail" in str(error.__cause__)

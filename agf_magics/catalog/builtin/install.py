@@ -36,12 +36,14 @@ def install(
     allow_shell: Callable[[], bool],
     stopped: Callable[[], bool] = lambda: False,
     protected: Callable[[], Collection[Path]] = tuple,
+    switch: Callable[[], str] = lambda: SWITCH,
 ) -> None:
     """Register the built-in tools.
 
     ``folder``, ``protected``: called for each call, return the notebook's folder and this package's
     own files, which the file tools do not open. ``stopped``: whether the call on this thread was
     cancelled; a running command calls it, because an interrupt reaches only the main thread.
+    ``switch``: what the person writes to turn the shell on.
     """
 
     def read(path: str) -> str:
@@ -59,7 +61,7 @@ def install(
 
         Off until AgfMagics.allow_shell is True."""
         if not allow_shell():
-            raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=SWITCH))
+            raise StepError(Diagnostic("tool.shell-off", "the shell is off", hint=switch()))
         ran = run(command, folder(), timeout, success_codes, stopped)
         return Ran(stdout=ran.stdout, stderr=ran.stderr, exit_code=ran.exit_code)
 

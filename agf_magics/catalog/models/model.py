@@ -285,10 +285,11 @@ def _split(name: str, served: bool) -> tuple[str, str]:
             raise fault(
                 "model.no-provider",
                 f"the provider of model {name!r} is unknown",
-                f"write provider:model. {CHOOSE}",
+                f"write openai:{name} or ollama:{name}: its provider stands first; "
+                f"providers are {', '.join(PROVIDERS)}",
             )
     if not provider or not model:
-        hint = f"write provider:model; {suggest(provider, PROVIDERS, 'providers')}"
+        hint = f"write {provider or 'openai'}:{model or 'MODEL'}"
         raise fault("model.name", f"{name!r} is not the name of a model", hint)
     return provider, model
 

@@ -175,7 +175,7 @@ def _unquoted(value: Value, wanted: str) -> str | None:
     kind of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()
     if is_number and wanted.startswith(("int_", "float_")):
-        return f"a number has no quotes: {value}"
+        return f"write {value}, without quotes"
     if isinstance(value, dict) and list(value.values()) == [None] and wanted.startswith("string_"):
-        return f"write it without braces: {next(iter(value))}"
+        return f"write {next(iter(value))}, without braces"
     return None

@@ -6,10 +6,11 @@ A value of a flow is never a scalar of numpy (decision A1″), so ``np.float64``
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from pydantic_core import core_schema
+
+from ...compat.imports import loaded
 
 
 def numpy_schema(node: Any) -> Any:
@@ -36,7 +37,7 @@ def numpy_json_type(kind: type) -> dict[str, Any] | None:
 
 
 def _python_type(kind: Any) -> str | None:
-    numpy: Any = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     if numpy is None or not isinstance(kind, type) or not issubclass(kind, numpy.generic):
         return None
     kinds = {

@@ -26,8 +26,8 @@ from ...flow.progress import events as ev
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
@@ -47,7 +47,7 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
-from .permission import ATTEMPTS, ask_person, permitted
+from .questions import ATTEMPTS, ask_person, permitted
 from .streams import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 
@@ -284,6 +284,10 @@ def start_record(
     Raises the failure that an earlier session has recorded."""
     run, key = site.run, site.key
     record = journal.recorded(key) if journal.earlier is not None else None
+    if record is not None and has_effect(callee) and ("begun", key) not in journal.log.marks:
+        # A run writes first that such a call begins: this row is not from it.
+        journal.log.unknown.add(key)
+        record = None
     if record is not None:
         run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
         if record.error is not None:

@@ -13,6 +13,7 @@ from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
 from ...journal.secrets.masking import HIDDEN, Secrets
+from ...limits.limits import STEP_TIMEOUT
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
@@ -45,9 +46,7 @@ def failure(
         hint = f"@{what}(timeout=…) sets how long it may take"
         # The hint names what has set this time: the limit that was smallest.
         if raised.seconds == site.run.budget.limits.step_timeout:
-            hint = (
-                "%config AgfMagics.step_timeout sets it (in Python: limits=Limits(step_timeout=…))"
-            )
+            hint = STEP_TIMEOUT.how_to_set
         return StepError(Diagnostic("step.timeout", f"{name} {raised}", span, hint))
     if secrets.raised(raised):  # the exception itself is not shown either, so there is no cause
         message = f"{name} failed: {describe_masked(raised, secrets)}"

@@ -39,7 +39,7 @@ from . import dry_run as dry
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
-from .permission import answer, permitted
+from .questions import answer, permitted
 from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 

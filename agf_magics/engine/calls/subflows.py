@@ -20,7 +20,7 @@ from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
 from .attach import attach_files
 from .call import check_result, run_fired
-from .permission import permitted
+from .questions import permitted
 from .table_rows import call_row
 
 

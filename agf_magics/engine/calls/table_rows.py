@@ -18,14 +18,14 @@ from ...flow.progress import events as ev
 from ...flow.progress.events import Question
 from ...flow.steps import Each, Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
+from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
-from .permission import ask_person
+from .questions import ask_person
 
 ROW = "row"
 """The kind of the record of a row."""

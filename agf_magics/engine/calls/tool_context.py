@@ -25,12 +25,12 @@ from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..host.host import NoUser
-from ..host.interrupts import Waiter
+from ..host.waiting_thread import Waiter
 from ..runner import CallSite, clock
 from ..threads.call_threads import running
 from ..threads.prints import printing
 from .failures import failure
-from .permission import ask_person
+from .questions import ask_person
 from .streams import EVERY
 
 EVERY_REMOTE = 1.0

@@ -1,5 +1,5 @@
-"""An interrupt that is held: before a thread waits for a run, and until the end of the run is
-shown.
+"""The handler of SIGINT that holds an interrupt: before a thread waits for a run, and until its end
+is shown.
 
 There an interrupt of the cell would lose a run that has started, or a page that is not shown.
 """

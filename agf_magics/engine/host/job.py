@@ -18,9 +18,9 @@ from ..threads.rights import rights, under
 from ..threads.user_code import StillRunning
 from .held_interrupt import INTERRUPT
 from .host import Host
-from .interrupts import POLL, Waiter, waiters
 from .loop import EngineLoop, on_an_engine_loop
 from .page_loop import OwnLoop, can_suspend, suspend
+from .waiting_thread import POLL, Waiter, waiters
 from .watchdog import Watchdog
 
 T = TypeVar("T")
@@ -161,11 +161,10 @@ class Job(Generic[T]):
             raise self._outcome
         return self._outcome[0]
 
-    def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end of a background job; whether it has ended. An interrupt only ends the
-        waiting."""
+    def join(self, timeout: float | None = None) -> None:
+        """Wait for the end of a background job. An interrupt only ends the waiting."""
         if self.done:
-            return True
+            return
         _refuse_on_a_loop()
         if IN_BROWSER:
             return self._join_on_loop(timeout)
@@ -173,11 +172,10 @@ class Job(Generic[T]):
         until = time.monotonic() + (inf if timeout is None else timeout)
         while not self._ended.wait(max(0.0, min(POLL, until - time.monotonic()))):
             if time.monotonic() >= until:
-                return False
+                return
             self.look()
             if around is not None and around.stopped:
                 raise KeyboardInterrupt  # the call that waits ends
-        return True
 
     def every(
         self, seconds: float, tick: Callable[[], object], close: Callable[[], object]
@@ -204,7 +202,7 @@ class Job(Generic[T]):
         else:
             suspend(self.ended())
 
-    def _join_on_loop(self, timeout: float | None) -> bool:
+    def _join_on_loop(self, timeout: float | None) -> None:
         if not can_suspend():
             message = (
                 "a run in the background cannot be waited for in this browser, which has no "
@@ -217,7 +215,6 @@ class Job(Generic[T]):
                 await asyncio.wait_for(self.ended(), timeout)
 
         suspend(ended())
-        return self.done
 
     async def ended(self) -> None:
         """Wait for the end on the running loop; cancelling this only ends the waiting."""

@@ -23,8 +23,8 @@ from ..threads import user_code
 from ..threads.forks import end_child
 from ..threads.rights import NO_RIGHTS, under
 from .host import Host
-from .interrupts import woken_by_signals
 from .page_loop import OwnLoop, can_suspend, run_alone
+from .signals import woken_by_signals
 
 T = TypeVar("T")
 

@@ -26,7 +26,8 @@ from ..threads.call_threads import Call, running
 from ..threads.user_code import Result
 from .deadline import time_limits
 from .host import Host
-from .interrupts import POLL, Waiter, on_main_thread, sigint_handler, waiters
+from .signals import on_main_thread, sigint_handler
+from .waiting_thread import POLL, Waiter, waiters
 
 Ask = Callable[..., Any]
 """`input`, or what stands for it."""

@@ -20,6 +20,9 @@ from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import join_hints, misspelled_names, suggest
 from .linked import accepts_of, interface_of
 
+WRAPPERS = frozenset({"args", "arguments", "kwargs"})
+"""Keys below which other programs write the arguments of a call."""
+
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the results lack. ``callees``: by the id of the step."""
@@ -176,7 +179,3 @@ def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostic
         message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
         findings.error("flow.unknown-schema", message, ref.span or name.span, hint)
     return not chain and not missing
-
-
-WRAPPERS = frozenset({"args", "arguments", "kwargs"})
-"""Keys below which other programs write the arguments of a call."""

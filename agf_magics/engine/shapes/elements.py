@@ -28,7 +28,7 @@ from ...journal.records.records import SequenceRow
 from ...limits.grants import granted
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import describe_exception, is_a
-from ...values.opaque import (
+from ...values.sequences import (
     is_array,
     is_quick,
     is_sequence,

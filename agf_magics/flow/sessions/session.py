@@ -25,7 +25,7 @@ from ...values.extent import TooDeep
 from ...values.json_text import TooLong, write_json
 from ...values.times import iso_text
 from ...values.value import Value, is_json, isolate, type_name
-from ..notes import warn_of_null
+from ..null_warnings import warn_of_null
 from ..protocols import Expr, Name
 from ..step_options import Permit
 

@@ -27,8 +27,8 @@ from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
 from ..secrets.masking import NOTHING, Received, Secrets, hide
+from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall
-from .objects import CALL, Watched
 
 Cells = tuple[Any, ...]
 
@@ -333,12 +333,12 @@ class CallRows:
         failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
-        if what == "answered":  # also an approval in JSON: who writes it decides what is called
-            signature = self.sign(
-                what, place, tries, call.digest or b"", packed.form, packed.data or ""
-            )
-        elif packed.form == "pickle":
+        if packed.form == "pickle" and what != "answered":
             signature = self.sign(place, tries, packed.data or b"")
+        # Who writes an answer, or that a call with an effect has ended, decides what is called.
+        elif what == "answered" or call.is_effect:
+            form, data = packed.form or "", packed.data or ""
+            signature = self.sign(what, place, tries, call.digest or b"", form, data, error or "")
         # What has no signature would be believed by nobody: the call or the question is made again.
         if signature is None and (what == "answered" or packed.form == "pickle"):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)

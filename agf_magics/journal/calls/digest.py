@@ -24,7 +24,7 @@ from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...values.value import Value
 from ..codec.signatures import sign, user_key
-from .objects import Objects, Watched, entries
+from .changed_objects import Objects, Watched, entries
 
 NO_DIGEST = "its function or its arguments cannot be compared"
 

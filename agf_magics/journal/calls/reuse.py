@@ -11,7 +11,7 @@ from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
 from ..records.records import Record, value_of
-from .objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
+from .changed_objects import CALL, NOTHING_CHANGED, is_same_call, with_changed
 
 ReadValue = Callable[[Record, str], Record]
 

@@ -18,7 +18,7 @@ from collections.abc import MutableMapping
 from functools import cache
 from typing import Any, cast
 
-from ...compat.imports import installed_only
+from ...compat.imports import installed_only, loaded
 from ...text.raised import describe_exception
 from ...values.value import Value
 
@@ -84,7 +84,7 @@ def _picklers(most: int) -> list[Any]:
     picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
         picklers.append(importlib.import_module("cloudpickle").Pickler)
-    polars = sys.modules.get("polars")
+    polars = loaded("polars")
     return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
 
 

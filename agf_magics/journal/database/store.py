@@ -32,7 +32,7 @@ from .file import (
     refuse_links,
 )
 from .locks import ProcessLock
-from .log import identity
+from .log_files import identity
 from .writer import Writer
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from typing import Any
 from ...compat.browser import IN_BROWSER
 from .errors import JournalError, journal_error_of
 from .file import BUSY, is_busy
-from .log import identity, index_of, log_of
+from .log_files import identity, index_of, log_of
 from .pending import PendingWrite, notify
 
 BEAT = 0.1

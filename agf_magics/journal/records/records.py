@@ -66,7 +66,7 @@ class StoredValue(NamedTuple):
     shown: str | None = None
     """A preview as JSON, if the form is not JSON."""
     sign: bytes | None = None
-    """The signature of a pickle."""
+    """The signature of a pickle, of an answer, and of the outcome of a call with an effect."""
     unpickled: tuple[Value] | None = None
     """The value, once it was read for a resumed run."""
 
@@ -129,11 +129,15 @@ class Record(NamedTuple):
         return decoded("".join(pieces))
 
     def is_believed(self, run_id: str) -> bool:
-        """Whether an answer is one that this user gave to its question in this run. A journal may have
-        been in other hands, and an answer decides what is called."""
+        """Whether this user's run has written an answer, or the outcome of a call with an effect. A
+        journal may have been in other hands, and these decide what is called."""
         form, data, _, signature, _ = self.result
-        parts = (self.what, encode(self.at), self.tries, self.digest or b"", form or "", data or "")
-        return is_signed(user_key(), signature, run_id, *parts)
+        if form == "pickle" and self.what != "answered":
+            return True  # `read_value` looks at its signature
+        what = (self.what, encode(self.at), self.tries, self.digest or b"")
+        return is_signed(
+            user_key(), signature, run_id, *what, form or "", data or "", self.error or ""
+        )
 
     def read_value(self, run_id: str, trust: bool) -> Value:
         """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle

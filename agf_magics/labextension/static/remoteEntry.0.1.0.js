@@ -11,6 +11,7 @@
 
   const MAGIC = /^\s*%%(?:pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=[\s?]|$)/;
   const MIME = 'text/x-agf-magics';
+  const FOLDED = 'agf-magics-error'; // in the metadata of the line that stands for an error
 
   /* ---- the language: one line of command, then YAML; a tokenizer over lines ---- */
 
@@ -409,8 +410,9 @@
       const outputs = panel?.content.widgets.find((cell) => cell.node.contains(event.target))?.model.outputs;
       const text = event.detail?.how === 'resume' ? 'It failed, and was resumed above.' : 'It failed; the run above began from a step of it.';
       for (let i = 0; i < (outputs?.length ?? 0); i++) {
-        if (outputs.get(i).type !== 'error') continue;
-        outputs.set(i, { output_type: 'display_data', metadata: {}, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
+        const { type, metadata } = outputs.get(i);
+        if (type !== 'error' && !metadata?.[FOLDED]) continue; // the line of an attempt before is about the last one now
+        outputs.set(i, { output_type: 'display_data', metadata: { [FOLDED]: true }, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
       }
     });
   };

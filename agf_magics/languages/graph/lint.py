@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import combinations, filterfalse, permutations
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from ...flow.graph_steps import END, START, Edge, Walk, edges_by_source
 from ...flow.protocols import Name, Ref
 from ...flow.steps import Compute, own_reads
 from ...schemas.schema import first_cycle
+from ...text.diagnostics import Diagnostic
 from ...text.source import Span
 from ...text.suggestions import suggest
 from .data_flow import distances, reads_of_node, ways_from
@@ -18,16 +20,19 @@ from .edges import ELSE, IsRoute
 from .expressions.reading import LEAVE_OUT, PEER_KEY, ROOT, Reader, peer_key
 from .expressions.tokens import KEY_NAME
 from .nodes.builder_contract import Built
+from .nodes.declared_tools import Tools
 from .nodes.passthrough import Outputs
-from .nodes.python_tools import Tools
 from .state import ROUTE, Keys
 from .words import BUILT_IN
 
 MOST_STEPS = 1_000_000
 """The bound for following forks: pairs of branches times the nodes that they may lead to."""
+_WORD = re.compile(r"\w+")
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
+_OPERATOR = re.compile(r"\S +(?:or|and|if|else|in|is|not) +\S| +(?:if|or|and)\Z|\Anot +")
+"""Words of other languages that are operators there."""
 
 
 class Graph(NamedTuple):
@@ -63,7 +68,7 @@ def written_keys(reader: Reader, graph: Graph) -> None:
         for key in built.keys:
             if not (key.declares or key.name in declared):
                 near = suggest(key.name, graph.keys.declared)
-                hint = " ".join(filter(None, (near, f"declare it: state: {{{key.name}: any}}")))
+                hint = " ".join(filter(None, (near, _declare(key.name, graph.declares))))
                 reader.warn(
                     "graph.undeclared-key",
                     f"{key.name!r} is not declared in the state",
@@ -85,6 +90,15 @@ def read_keys(reader: Reader, graph: Graph) -> None:
         _read(reader, ref, known, graph.declares)
 
 
+def _is_ordinary(name: str) -> bool:
+    return _ORDINARY.fullmatch(name) is not None and _OPERATOR.search(name) is None
+
+
+def _declare(name: str, declares: bool) -> str:
+    """How a key is declared in a graph that has ``state`` or not."""
+    return f"add {name}: any to state" if declares else f"declare it: state: {{{name}: any}}"
+
+
 def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
@@ -97,7 +111,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    odd = next(filterfalse(_ORDINARY.fullmatch, names), None)
+    odd = next(filterfalse(_is_ordinary, names), None)
     if odd is not None:
         hint = (
             "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "
@@ -107,12 +121,33 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
     elif declares and names[0] not in known:
         keys = [name for name in known if name not in BUILT_IN]
         listed = suggest("", keys, "keys of the state") or "the state has no keys"
-        hint = suggest(names[0], keys) or f"{listed}; declare it: state: {{{names[0]}: any}}"
+        hint = suggest(names[0], keys) or f"{listed}; {_declare(names[0], declares)}"
         if names[0] in _OTHER_ROOTS and names[1:2] and names[1] in known:
             hint = f"write state.{'.'.join(names[1:])}"
         reader.warn(
             "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
         )
+
+
+def idle_keys(reader: Reader, graph: Graph) -> None:
+    """graph.idle-key: a declared key that nothing in the graph reads or writes, and that no other
+    text of it names. A function that gets the whole state may do both, and a prompt that cannot be
+    read, too."""
+    if reader.refuses or any(built.writes_any for built in graph.nodes.values()):
+        return
+    refs = [ref for built in graph.nodes.values() for ref in reads_of_node(built.step)]
+    refs += own_reads(graph.walk)
+    if any(ref.path == ROOT for ref in refs):
+        return
+    named = {ref.path[1] for ref in refs if ref.path[:1] == ROOT}
+    named.update(name.text for name in graph.named)
+    left = {name: span for name, span in graph.walk.unwritten.items() if name not in named}
+    source = next((span.source for span in left.values() if span is not None), None)
+    words = Counter(_WORD.findall(source.text if source else ""))
+    for name, span in left.items():
+        if name not in BUILT_IN and words[name] < 2:
+            message = f"no node reads or writes {name!r}"
+            reader.problems.add(Diagnostic("graph.idle-key", message, span, None, "note"))
 
 
 def adds_itself(reader: Reader, graph: Graph) -> None:
@@ -281,6 +316,7 @@ def unused_tools(reader: Reader, graph: Graph) -> None:
 RULES = (
     written_keys,
     read_keys,
+    idle_keys,
     adds_itself,
     mixed_edges,
     unreached,

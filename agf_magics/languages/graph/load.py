@@ -25,10 +25,11 @@ from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
 from .expressions.reading import PEER_KEY, ROOT, Reader
+from .expressions.tokens import KEY_NAME
 from .lint import Graph, lint
 from .node_kinds import build
 from .nodes.builder_contract import Built, Here
-from .nodes.python_tools import Tools, read_tools
+from .nodes.declared_tools import Tools, read_tools
 from .prompts.prompts import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
@@ -57,6 +58,10 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds = _BOUNDS) -> Def
         problems.error("graph.document-shape", message, document.span, _NO_GRAPH.hint)
         return Definition(None)
     return Definition(loader.flow(document))
+
+
+_CHAINED = 8
+"""Nodes of a graph whose edges a hint writes out."""
 
 
 class _Loader:
@@ -167,6 +172,8 @@ class _Loader:
         if isinstance(state, Fields):
             self.reader.declared = frozenset(state.fields)
             named |= state.fields.keys()
+        if len(nodes.fields) <= _CHAINED and all(map(KEY_NAME.fullmatch, nodes.fields)):
+            self.reader.chain = tuple(nodes.fields)
         for node in map(nodes.inner, nodes.fields):
             named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
         self.reader.known = named - {""}

@@ -39,10 +39,11 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
         return None
     is_bare = "type" not in node.fields and "prompt" not in node.fields
     for key, place in node.keys.items() if is_bare else ():
-        fitting = [name for name in allowed if key in NODES[name].keys]
+        fitting = [name for name in allowed if node.fields.keys() <= NODES[name].keys.keys()]
+        fitting = fitting or [name for name in allowed if key in NODES[name].keys]
         if fitting and "llm" not in fitting:
             message = f"a node without type is an llm, which has no {key!r}"
-            hint = f"add type: {' or '.join(fitting)}"
+            hint = f"add {', or '.join(f'type: {name}' for name in fitting)}"
             reader.error("graph.missing-key", message, place.span, hint)
             return None
     before = reader.error_count

@@ -183,8 +183,8 @@ class Joining:
             after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
         made = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
         notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
-        if noted := list(filter(None, notes)):
-            made["notes"] = (*frame.get("notes", ()), *noted)
+        if noted := list(filter(None, notes)):  # a node of a loop says the same each time
+            made["notes"] = tuple(dict.fromkeys((*frame.get("notes", ()), *noted)))
         return made
 
 

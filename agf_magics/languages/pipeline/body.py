@@ -264,7 +264,7 @@ class Reader(documents.Reader):
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
         hint = (
-            "it is an expression already"
+            "remove !expr: it is an expression already"
             if key.takes.word == "expression"
             else f"it must be {key.takes.says}"
         )

@@ -128,9 +128,7 @@ class _Reader(documents.Reader):
         named = node.fields.get("type")
         if named is None:
             slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
-            hint = f"type: one of {_CHOICES}"
-            if slip:
-                hint = f"did you mean {hint}?"
+            hint = f"{'did you mean type?' if slip else 'write type: string;'} types are {_CHOICES}"
             self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
         place = _place(named, node.keys["type"])
@@ -145,9 +143,7 @@ class _Reader(documents.Reader):
             return cast("FieldKind", named.text)
         known = _TYPES.get(named.text.lower())
         near = (
-            f"{known} is its name here; types are {_CHOICES}"
-            if known
-            else suggest(named.text, TYPES, "types")
+            f"write {known}; types are {_CHOICES}" if known else suggest(named.text, TYPES, "types")
         )
         self.error("schema.unknown-type", f"unknown type {named.text!r}", place, near)
         return None

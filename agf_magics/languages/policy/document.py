@@ -254,7 +254,7 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
     found = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
     if version and found and found[1] != MAJOR:
         message = f"version {version.text} of the format is not supported"
-        hint = f'use version {MAJOR}.x: "{MAJOR}.0.0"'
+        hint = f'write "{MAJOR}.0.0": the format has version {MAJOR}.x'
         problems.error("policy.schema-version", message, version.span, hint)
 
 

@@ -10,23 +10,20 @@ from ...schemas.schema import TYPE_NAMES
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar
 from ..documents import reshaped
+from .operators import COMPARED, OPERATORS, SIGN
 from .path import CONSTANT
 
 EQUALS = frozenset({"eq", "equals", "is", "==", "="})
 OPERATOR_HINTS: Mapping[str, str] = {
-    "regex": "use pattern",
-    "matches": "use pattern",
+    **{
+        name: f"use {row.name}"
+        for row in OPERATORS.values()
+        for name in (*row.foreign, *row.written)
+    },
     "contains": "use pattern, which searches a text",
-    "neq": "use ne",
     "not": "use ne or not_in",
     "exists": "remove it: a path that does not exist is an error",
     "between": "write both bounds: {gte: 1, lte: 2}",
-    "any": "use in",
-    ">=": "use gte",
-    "<=": "use lte",
-    ">": "use gt",
-    "<": "use lt",
-    "!=": "use ne",
 }
 
 OLD_NAMES: Mapping[tuple[str, str | None], str] = {
@@ -86,7 +83,7 @@ SLIPS: Mapping[str, tuple[str, ...]] = {
 """Fields that are written instead of another."""
 
 
-OUTPUT_FROM = "output_from: last, first or an alias, or merge for the outputs of all by alias"
+OUTPUT_FROM = "write output_from: merge to get all by alias; else last, first or an alias"
 
 FORMS: Mapping[str, str] = {
     "source": "the file of the agent; of a registered agent write source_type: kernel, source: "
@@ -160,15 +157,14 @@ def missing_hint(name: str, unknown: Sequence[str]) -> str | None:
 
 
 CONDITIONS = frozenset({"exit_condition", "when", "condition"})
-COMPARISON = re.compile(r"\s*([\w.]+)\s*(==|=|!=|<>|>=|<=|>|<)\s*(.+?)\s*", re.ASCII)
-_MATCHERS = {"!=": "ne", "<>": "ne", ">=": "gte", "<=": "lte", ">": "gt", "<": "lt"}
+COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
 
 
 def condition_hint(key: str, text: str) -> str:
     """The condition that an expression means."""
     found = COMPARISON.fullmatch(text)
     path, sign, value = found.groups() if found else ("PATH", ">=", "VALUE")
-    matcher = f"{{{_MATCHERS[sign]}: {value}}}" if sign in _MATCHERS else value
+    matcher = f"{{{COMPARED[sign]}: {value}}}" if sign in COMPARED else value
     return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ...text.diagnostics import Diagnostics
 from ...text.yaml.nodes import Scalar
+from .operators import COMPARED
 
 _BRACES = re.compile(r"\{{1,3}\s*+([A-Za-z_][A-Za-z0-9_.]*+)\s*+\}{1,3}", re.ASCII)
 
@@ -61,22 +62,8 @@ def warn_of_path(node: Scalar, sources: Collection[str], problems: Diagnostics) 
         problems.warn("policy.literal-path", message, node.span, hint)
     for comparison in _COMPARED.finditer(node.text):
         message = f"{node.text!r} is compared as text: it is no comparison"
-        hint = f"write {{{_WORDS[comparison[1]]}: {comparison[2]}}}"
+        hint = f"write {{{COMPARED[comparison[1]]}: {comparison[2]}}}"
         problems.warn("policy.literal-path", message, node.span, hint)
 
 
-_COMPARED = re.compile(r"\A\s*(>=|<=|!=|>|<)\s*(-?[0-9.]+)\s*\Z")
-
-
-SIGNS = {
-    "gt": ">",
-    "gte": ">=",
-    "lt": "<",
-    "lte": "<=",
-    "ne": "!=",
-    "not_in": "not in",
-    "pattern": "matches",
-}
-
-
-_WORDS = dict(zip(SIGNS.values(), SIGNS, strict=True))
+_COMPARED = re.compile(rf"\A\s*({'|'.join(COMPARED)})\s*(-?[0-9.]+)\s*\Z")

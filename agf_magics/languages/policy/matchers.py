@@ -7,9 +7,8 @@ type does not match, except with ``ne`` and ``not_in``. All fields of a group mu
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Collection, Iterable, Iterator
+from typing import Literal, NamedTuple
 
 from ...flow.protocols import Frame, Ref
 from ...schemas.patterns import SYNTAX, BadPattern, searcher
@@ -19,10 +18,10 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shorten
 from ...values.value import Value
-from .lookalikes import SIGNS, warn_of_path
+from .lookalikes import warn_of_path
+from .operators import OPERATORS, Test, is_number, never
 from .path import Path, parse_path
 
-Test = Callable[[Value], bool]
 Keys = Literal["condition", "approval"]
 """The keys of a condition: paths, or the names of a call's arguments."""
 
@@ -97,7 +96,7 @@ class Condition:
         """Why a matcher can never match values like the current one: it needs a number (AMB-30)."""
         for matcher in (matcher for group in self.groups for matcher in group if matcher.numeric):
             value = matcher.key.evaluate(frame)
-            if not _is_number(value):
+            if not is_number(value):
                 return f"{matcher.text} needs a number, but the value is {shown_value(value)}"
         return None
 
@@ -173,13 +172,13 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         )
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
-    parts = [f"{SIGNS.get(word, word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
+    parts = [f"{_sign(word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
     return Matcher(
         key,
         lambda value: all(test(value) for test in tests),
         shown,
-        not NUMERIC.isdisjoint(node.fields),
+        any(word in OPERATORS and OPERATORS[word].is_numeric for word in node.fields),
     )
 
 
@@ -187,7 +186,11 @@ def _test(word: str, node: Node, problems: Diagnostics) -> Test:
     if word == "pattern" and isinstance(node, Scalar):
         return _pattern_test(node, problems)
     # The schema of the document reports an unknown operator and a constant of a wrong type.
-    return OPERATORS.get(word, _makes_none)(plain(node))
+    return OPERATORS[word].test(plain(node)) if word in OPERATORS else never
+
+
+def _sign(word: str) -> str:
+    return OPERATORS[word].sign if word in OPERATORS else word
 
 
 def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
@@ -197,40 +200,8 @@ def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
     except BadPattern as error:
         span = node.locate(error.start, error.end) if error.start < error.end else node.span
         problems.error("policy.bad-pattern", f"the pattern cannot be used: {error}", span, SYNTAX)
-        return _never
+        return never
     return lambda value: type(value) is str and found(value)
-
-
-def _is_number(value: Value) -> bool:
-    return type(value) is int or (type(value) is float and value - value == 0)
-
-
-def _never(value: Value) -> bool:
-    return False
-
-
-def _makes_none(wanted: Any) -> Test:
-    return _never
-
-
-def _ordered(apply: Callable[[Any, Any], bool]) -> Callable[[Any], Test]:
-    def make(wanted: Any) -> Test:
-        return lambda value: _is_number(value) and apply(value, wanted)
-
-    return make
-
-
-OPERATORS: Mapping[str, Callable[[Any], Test]] = {
-    "gt": _ordered(operator.gt),
-    "gte": _ordered(operator.ge),
-    "lt": _ordered(operator.lt),
-    "lte": _ordered(operator.le),
-    "ne": lambda wanted: lambda value: not same(value, wanted),
-    "in": lambda wanted: lambda value: any(same(value, one) for one in wanted),
-    "not_in": lambda wanted: lambda value: not any(same(value, one) for one in wanted),
-    "pattern": _makes_none,  # `_pattern_test` reports its errors
-}
-NUMERIC = frozenset({"gt", "gte", "lt", "lte"})
 
 
 def _shown(node: Node) -> str:

@@ -18,7 +18,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import shorten
-from ...values.opaque import is_sequence, why_no_sequence
+from ...values.sequences import is_sequence, why_no_sequence
 from ...values.value import Value
 from ..scan import Refusal, parse_at
 
@@ -194,7 +194,7 @@ def _parse(text: str, where: Where) -> list[Part]:
         message = "a path has at most one .[]"
         raise Refusal("policy.iteration-multiple", message, every[1].start, every[1].end, hint)
     if every and where != "batch":
-        hint = "use agf.batch: its input_mapping makes one call for each element"
+        hint = "an agf.batch does it: its input_mapping makes one call for each element"
         message = f".[] is not allowed in {_ITERATES[where]}"
         raise Refusal("policy.iteration-scope", message, every[0].start, every[0].end, hint)
     return parts

@@ -117,7 +117,7 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
         message = "memory is required, but not supported"
         found.append(
             Diagnostic(
-                "policy.memory", message, required.span, "required: false runs without memory"
+                "policy.memory", message, required.span, "write required: false to run without it"
             )
         )
     for policy in root.inner("constraints").entries("governance_policies"):
@@ -129,7 +129,7 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
                 f"governance policy {ref.text!r} is required, but governance policies are "
                 f"not supported"
             )
-            hint = "required: false runs without it"
+            hint = "write required: false to run without it"
             found.append(Diagnostic("policy.governance", message, ref.span, hint))
         else:
             message = (

@@ -28,6 +28,11 @@ class Defined(NamedTuple):
     """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
     error of a run (decision A5)."""
 
+    @property
+    def replacements(self) -> tuple[Diagnostic, ...]:
+        """The notes about what another cell or file had defined under its names."""
+        return tuple(found for found in self.findings if found.code.endswith(".replaced"))
+
 
 def find_problems(
     source: Source,

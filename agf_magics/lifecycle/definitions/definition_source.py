@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.files import read_file
 from ...text.folder import notebook_folder
@@ -26,7 +27,7 @@ def source_of(text: str | Path | Source) -> Source:
             return Source(_shown(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             message = f"{text} cannot be read: {path_error_reason(error)}"
-            hint = "define its files: %define reads a folder" if os.path.isdir(text) else None
+            hint = current.words.define_folder if os.path.isdir(text) else None
             raise DefinitionError(Diagnostic("define.file", message, hint=hint)) from None
     if not isinstance(text, str):
         raise TypeError(

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from ...catalog import Registry
 from ...languages import recognized_language
-from ...text.diagnostics import AgfError
+from ...text.diagnostics import AgfError, Diagnostic
+from ...text.files import open_file
 from ...text.source import UNUSABLE
 from .define import register
 from .files import DEFINITIONS
 
 MOST_READ = 100_000
-"""Characters of a file that are looked at to see whether it is a definition."""
+"""Bytes of a file that are looked at to see whether it is a definition."""
 
 
 def definition_files(given: str) -> list[Path]:
@@ -51,21 +52,26 @@ def _of_place(place: Path) -> list[Path]:
 def _is_definition(file: Path) -> bool:
     """Whether a file of a folder is one, and not the settings of another program."""
     try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return recognized_language(opened.read(MOST_READ)) is not None
+        with open_file(file) as opened:
+            text = opened.read(MOST_READ).decode("utf-8", "replace")
+        return recognized_language(text) is not None
     except UNUSABLE:
         return False
 
 
-def knowing(files: Iterable[Path], registry: Registry) -> Registry:
-    """A copy of ``registry`` that has what these files define too. A file with an error adds
-    nothing: its own check reports it."""
+def knowing(
+    files: Iterable[Path], registry: Registry
+) -> tuple[Registry, dict[Path, tuple[Diagnostic, ...]]]:
+    """A copy of ``registry`` that has what these files define too, and the notes of those that
+    replace what another one of them defines. A file with an error adds nothing: its own check
+    reports it."""
     known = registry.without("flows", "schemas")
     for flow in registry.flows.values():
-        known.flows.define(flow, None)
+        known.flows.define(flow, registry.flows.origin(flow.name))
     for schema in registry.schemas.values():
-        known.schemas.define(schema, None)
+        known.schemas.define(schema, registry.schemas.origin(schema.name))
+    notes = dict[Path, tuple[Diagnostic, ...]]()
     for file in files:
         with suppress(AgfError):
-            register(file, registry=known)
-    return known
+            notes[file] = register(file, registry=known, origin=str(file.resolve())).replacements
+    return known, notes

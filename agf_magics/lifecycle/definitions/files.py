@@ -56,8 +56,6 @@ cannot be read as YAML."""
 
 _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
 
-SWITCH = "%config AgfMagics.allow_import = True"
-
 
 def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Files:
     """A function that opens a file for the linker. ``define`` loads a definition; files in
@@ -147,7 +145,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
             "file.import-off",
             message,
             name,
-            f"{SWITCH} allows it, or register the function with @tool",
+            f"{current.words.switch('allow_import')} allows it, or register the function with @tool",
         )
     try:
         value = getattr(find(), function)

@@ -26,14 +26,14 @@ from ...flow.step import Step
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.reuse import ReusedResult
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.records.records import CallKey, Record
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...limits.grants import Grant, granted
 from ...limits.limits import Limits
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.opaque import source_of
+from ...values.sequences import source_of
 from ...values.value import Value
 
 LONGEST_EVALUATION = 10.0

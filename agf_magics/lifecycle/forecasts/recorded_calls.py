@@ -16,7 +16,7 @@ from ...flow.progress.events import StepPath
 from ...flow.progress.rows import Key, Row, key_of
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
-from ...journal.calls.objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
+from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of
 from ...journal.calls.reuse import ReadValue, Reuse, ReusedResult
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.json_texts import encode

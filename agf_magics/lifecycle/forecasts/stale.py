@@ -22,7 +22,8 @@ from ...journal.calls.reuse import EarlierRun, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
-from ...pictures.plain import counted, html, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import html, untypeset
 from ...settings.settings import current
 from ...text.diagnostics import AgfError
 from ...values.value import Value

@@ -14,7 +14,7 @@ from ...engine import run as engine
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
 from ...engine.host.held_interrupt import INTERRUPT, Held
-from ...engine.host.interrupts import hold_for
+from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.prompts import Prompts
 from ...engine.recording import replaying
 from ...engine.run import duration_exceeded
@@ -203,6 +203,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             state.end_early("error", error.diagnostic.hint or "left running", error)
             state.error = error
         case BaseException() as bug:
+            state.end_early("error", "left running", bug)  # of ours, around the engine
             state.bug = bug
     if state.queue is not None:
         state.queue.put(None)

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.linking.gate import gate
 from ...engine.recording import replaying

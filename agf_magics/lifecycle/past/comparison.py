@@ -18,6 +18,7 @@ from ...flow.progress.rows import key_of
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
 from ...journal.records.records import Record, StoredValue
+from ...pictures.amounts import counted
 from ...pictures.difference import (
     MISSING,
     diff_html,
@@ -26,7 +27,7 @@ from ...pictures.difference import (
     shorten_pair,
     text_difference,
 )
-from ...pictures.plain import counted, html, line, untypeset
+from ...pictures.plain import html, line, untypeset
 from ...values.value import Value
 from ..input.fields import fields_of
 from ..runs.model_use import uses

@@ -7,13 +7,16 @@ from decimal import Decimal
 from typing import Any
 
 from ...flow.progress.progress import RunLine
+from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import RunHead
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...settings.folders import journal_file
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
+from ...text.giving_up import note_given_up
 from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
@@ -94,6 +97,9 @@ def journaled_runs() -> list[RunHead]:
         return queries.list_runs(store)
 
 
+CANCEL = "cancel it in the kernel where it runs: %runs --cancel {}"
+
+
 def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
@@ -105,15 +111,15 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                 raise refused(
                     "journal.running",
                     f"run {head.run_id!r} is running",
-                    f"%runs --cancel {head.run_id}",
+                    CANCEL.format(head.run_id),
                 )
-        queries.forget(store, heads)
-        queries.shrink(store)
+        deletion.forget(store, heads)
+        deletion.shrink(store)
         left = {head.run_id for head in queries.list_runs(store)}
     for head in heads:
         if head.run_id in left:
             message = f"run {head.run_id!r} was resumed by another kernel just now"
-            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+            raise refused("journal.running", message, CANCEL.format(head.run_id))
     return [head.run_id for head in heads]
 
 
@@ -128,7 +134,7 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     with as_definition_errors():
         most = settings.journal_size if size is None else size
         count = forget_old(store, settings.journal_days if days is None else days, most)
-        return count, queries.shrink(store)
+        return count, deletion.shrink(store)
 
 
 def find_unfinished() -> tuple[list[RunHead], str]:
@@ -139,6 +145,7 @@ def find_unfinished() -> tuple[list[RunHead], str]:
     except DefinitionError as error:
         return [], f"{error.diagnostic.message} [{error.code}]"
     except Exception as error:  # every row is checked when it is read; this is the last guard
+        note_given_up(__name__, "the journal cannot be listed", error)
         return ([], f"the journal cannot be read: {type(error).__name__} [journal.damaged]")
     damaged = sum(head.status == "damaged" for head in heads)
     problem = (

@@ -14,8 +14,8 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ...catalog import Registry, default
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
 from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import refuse_inside

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
 from ...engine.calls.answers import parse_answer
+from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts, hold_for
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -27,10 +27,10 @@ from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ...journal.records.records import UNREADABLE
+from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
@@ -48,7 +48,7 @@ from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
 from ..storage.start_journal import watch
-from ..storage.stored_results import unpickled
+from ..storage.stored_results import unpickled, without_foreign_outcomes
 from .past_run import PastRun
 
 
@@ -202,7 +202,8 @@ def _resumed(
 def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
     """The manifest of a run. Raises DefinitionError if it cannot be resumed."""
     if row.listed.status == "ok":
-        raise refused("journal.finished", f"run {run_id!r} is complete", f"%runs {run_id} shows it")
+        hint = current.words.show_run.format(run_id)
+        raise refused("journal.finished", f"run {run_id!r} is complete", hint)
     if row.listed.status == "running":
         raise refused_running(run_id)
     return _manifest(row, trust)
@@ -213,10 +214,9 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLo
     have them. Raises DecodeError."""
     identities = Identities()
     identities.know(input)
-    calls = (
-        unpickled(call, head.run_id, trust, identities)
-        for call in records(store, head.num, is_shown=False)
-    )
+    written = records(store, head.num, is_shown=False)
+    believed = written if trust else without_foreign_outcomes(written, head.run_id)
+    calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
     return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
 
 

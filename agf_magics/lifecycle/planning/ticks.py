@@ -13,8 +13,8 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ...catalog import Registry
+from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
-from ...engine.host.interrupts import held_interrupts
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
 from ...flow.progress.events import Event, Warned

@@ -29,8 +29,9 @@ from ...journal.records.recorded_outcomes import RecordedOutcome
 from ...journal.records.records import around, decoded
 from ...journal.secrets.masking import HELD, hide
 from ...limits.budgets import LimitReached
+from ...pictures.amounts import counted
 from ...pictures.difference import find_differences, shorten_pair
-from ...pictures.plain import counted, line
+from ...pictures.plain import line
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file

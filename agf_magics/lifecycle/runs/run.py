@@ -18,11 +18,12 @@ from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
 from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...limits.limits import Limits
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...pictures.widget_hook import Widgets
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
@@ -172,6 +173,11 @@ class Run(BaseRun):
     def background(self) -> bool:
         """Whether it runs in the background."""
         return self._state.options.background
+
+    @property
+    def origin(self) -> str:
+        """The cell that started it and shows its result: ``In[6]``; empty: no cell did."""
+        return self._state.origin
 
     @property
     def error(self) -> StepError | None:

@@ -24,7 +24,7 @@ from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput
 from ...flow.steps import Flow
 from ...journal.database.store import Store
-from ...journal.recorder import Journal
+from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret
 from ...limits.grants import ANYTHING, Grant
 from ...settings.settings import current
@@ -150,7 +150,7 @@ class RunState:
         if self.journal is not None and (self.is_interrupted or self.cancel_reason is None):
             self.journal.leave_open()
 
-    def end_early(self, status: str, why: str, error: StepError | None = None) -> None:
+    def end_early(self, status: str, why: str, error: BaseException | None = None) -> None:
         """Emit and journal the end of a run that the engine has not ended; later events of its loop
         are ignored."""
         if self.progress.ended is not None:

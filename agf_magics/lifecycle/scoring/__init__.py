@@ -1,1 +1,1 @@
-"""Runs over data are scored, checked and compared."""
+"""Runs over a table are scored, checked and compared."""

@@ -7,6 +7,7 @@ rows must not pass because the other half is right.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -53,6 +54,8 @@ class CheckReport:
             if name not in self.figures:
                 hint = suggest(name, self.figures, "the scores")
                 message = f"there is no score {name!r}"
+                if name in table.scores:
+                    message = f"the score {name!r} has no numbers: a least one cannot be compared"
                 raise DefinitionError(Diagnostic("score.unknown", message, hint=hint))
         self.missed = {
             n: self.figures[n] for n, least in at_least.items() if self.figures[n] < least
@@ -212,11 +215,22 @@ def check_over(
 
     Raises CheckFailed, DefinitionError, and StepError if the run itself fails.
     """
+    wanted = {OK: 1.0} if at_least is None else at_least
+    _refuse_no_numbers(wanted)
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
     named_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
-    return CheckReport(done.table, {OK: 1.0} if at_least is None else at_least).refuse()
+    return CheckReport(done.table, wanted).refuse()
+
+
+def _refuse_no_numbers(at_least: object) -> None:
+    """Before the run, so that nothing was paid for. Raises ValueError."""
+    numbers = at_least.values() if isinstance(at_least, Mapping) else (None,)
+    if not all(isinstance(least, int | float) and math.isfinite(least) for least in numbers):
+        raise ValueError(
+            f"at_least is a mapping of scores to numbers, such as {{'ok': 0.9}}, not {at_least!r}"
+        )
 
 
 def _json(value: Value) -> str:

@@ -12,14 +12,15 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...journal.calls.objects import NOTHING_CHANGED, edited_parts
+from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts
 from ...journal.codec.encoding import encode_value
 from ...journal.codec.json_texts import encode
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import changed_objects
 from ...languages.over import SAME
+from ...pictures.amounts import counted, duration
 from ...pictures.difference import diff_html, diff_text, text_difference
-from ...pictures.plain import counted, duration, line, untypeset
+from ...pictures.plain import line, untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name

@@ -8,12 +8,13 @@ is a model is paid for once.
 from __future__ import annotations
 
 import inspect
-import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from ...catalog import Registry, default
+from ...compat.imports import loaded
 from ...flow.steps import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
@@ -98,9 +99,16 @@ Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
 def named_scorers(
     scores: Sequence[Score], registry: Registry, yes: bool = False
 ) -> list[tuple[str, Scorer]]:
-    """The scores with their names. Raises DefinitionError for one that is none: before a run, so
-    that nothing was paid for."""
-    return [(_name(score), _scorer(score, registry, yes)) for score in scores]
+    """The scores with their names. Raises DefinitionError for one that is none, and for two of one
+    name, of which the table would have only one: before a run, so that nothing was paid for."""
+    named = [(_name(score), _scorer(score, registry, yes)) for score in scores]
+    counts = Counter(name for name, _ in named)
+    double = next((name for name, count in counts.items() if count > 1), None)
+    if double is not None:
+        message = f"two scores are called {double!r}"
+        hint = "give each a name of its own: def NAME(output, row): …"
+        raise DefinitionError(Diagnostic("score.double", message, hint=hint))
+    return named
 
 
 def _name(score: object) -> str:
@@ -111,16 +119,16 @@ def _name(score: object) -> str:
 
 
 def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
-    evals: Any = sys.modules.get("pydantic_evals.evaluators")
+    evals = loaded("pydantic_evals.evaluators")
     if evals is not None and isinstance(score, evals.Evaluator):
         return lambda rows: [_of_row(row, lambda r: _evaluated(evals, score, r)) for row in rows]
     if isinstance(score, str | Flow):
         flow = find_flow(score, registry)
         return lambda rows: _judged(flow, rows, registry, yes)
-    if not callable(score) or inspect.iscoroutinefunction(score):
-        message = f"{_name(score)!r} is not a score: it is {type_name(score)}"
-        hint = "a function f(output, row), a flow that judges, or an Evaluator of pydantic-evals"
-        raise DefinitionError(Diagnostic("score.kind", message, hint=hint))
+    if not callable(score):
+        raise _no_score(score, f"it is {type_name(score)}")
+    if inspect.iscoroutinefunction(score):
+        raise _no_score(score, "it is async, and nothing awaits it")
     both = _takes_both(score)
     return lambda rows: [
         _of_row(row, lambda r: score(r.output, dict(r.input)) if both else score(r.output))
@@ -128,10 +136,37 @@ def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
     ]
 
 
+def _no_score(score: object, why: str) -> DefinitionError:
+    hint = "a function f(output, row), a flow that judges, or an Evaluator of pydantic-evals"
+    message = f"{_name(score)!r} is not a score: {why}"
+    return DefinitionError(Diagnostic("score.kind", message, hint=hint))
+
+
+_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 def _takes_both(score: Callable[..., Value]) -> bool:
+    """Whether a function takes the row beside the output: a second parameter with a default is an
+    option of its own, unless it is called ``row``. Raises DefinitionError if it takes neither."""
     try:
-        inspect.signature(score).bind(None, None)
-    except (TypeError, ValueError):  # or a function of C whose signature is not known
+        signature = inspect.signature(score)
+    except (TypeError, ValueError):  # a function of C whose signature is not known
+        return False
+    others = [each for each in signature.parameters.values() if each.kind in _BY_PLACE][1:]
+    is_option = bool(others) and others[0].default is not others[0].empty
+    is_option = is_option and others[0].name != "row"
+    takes = [count for count in (1, 2) if _can_bind(signature, count)]
+    if not takes:
+        raise _no_score(
+            score, "it cannot be called with the output, nor with the output and the row"
+        )
+    return 2 in takes and not (is_option and 1 in takes)
+
+
+def _can_bind(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
         return False
     return True
 

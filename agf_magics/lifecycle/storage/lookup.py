@@ -9,6 +9,7 @@ from ...journal.database.errors import JournalError, as_definition_errors
 from ...journal.database.store import Store
 from ...journal.runs import RunRow, read_run
 from ...settings.folders import journal_file, this_notebook
+from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
 from .manifest import read_manifest
 from .run_names import NamedRun, identify, named_runs, runs_of, word_of
@@ -77,7 +78,9 @@ def _none_resumable(
     running = [each for each in runs if each.status in ("running", "pending")]
     if name is not None and running:
         return refused_running(running[0].run_id)
-    hint = f"of another notebook: %resume {others[0].run_id}" if others else "%runs lists the runs"
+    hint = current.words.list_runs
+    if others:
+        hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"
     whose = "this notebook" if name is None else repr(name)
     ended = (each for each in runs if each.status == "ok")
     has_ended = name is not None or any(_is_of_this_notebook(store, each) for each in ended)

@@ -21,12 +21,12 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
 from ...engine.linking.sessions import asked_model
-from ...journal.calls.objects import parts_of
+from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
-from ...journal.recorder import Journal
 from ...journal.records.records import decoded
+from ...journal.run_journal import Journal
 from ...journal.runs import RunRow, keep_parts
 from ...languages import LANGUAGES
 from ...limits.grants import Grant

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.store import Store
 from ...journal.runs import ENDED, RunHead
@@ -21,7 +22,7 @@ def forget_old_runs(store: Store) -> None:
     _pruned.add(store.path)
     days, size = current.settings.journal_days, current.settings.journal_size
     since = time.time() - days * DAY if days else 0.0
-    if queries.has_older(store, since) or 0 < size < queries.size(store.path):
+    if queries.has_older(store, since) or 0 < size < deletion.size(store.path):
         # Thousands of runs take seconds: the run that happens to be first does not wait.
         store.in_background(lambda: forget_old(store, days, size, automatic=True))
 
@@ -53,13 +54,13 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
     ended = [run for run in runs if run.status in statuses]
     old = _old(store, ended, now - days * DAY if days else 0.0, size)
-    return queries.forget(store, old)
+    return deletion.forget(store, old)
 
 
 def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
     old = [run for run in runs if (run.ended or run.started) < since]
-    if size and queries.size(store.path) > size:
-        sizes = queries.sizes(store)
+    if size and deletion.size(store.path) > size:
+        sizes = deletion.sizes(store)
         left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
         for run in reversed(runs):
             if left <= size:

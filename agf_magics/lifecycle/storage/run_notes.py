@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...pictures.plain import counted
+from ...pictures.amounts import counted
 
 
 def describe_lost(calls: int) -> str:

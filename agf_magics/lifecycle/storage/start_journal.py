@@ -11,7 +11,7 @@ from ...flow.progress.events import Warned
 from ...flow.progress.rows import PRICE, Usage
 from ...journal.database.errors import JournalError, not_journaled
 from ...journal.database.store import ROOM, Store
-from ...journal.recorder import Journal
+from ...journal.run_journal import Journal
 from ...settings.settings import current
 from ..runs.state import RunState
 from .manifest import write_manifest

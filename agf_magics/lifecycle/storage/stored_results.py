@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError
-from ...journal.records.records import Record, StoredValue
+from ...journal.records.records import CallKey, Record, StoredValue
 
 
 def unpickled(
@@ -27,3 +29,17 @@ def unpickled(
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None
     except DecodeError as error:
         raise DecodeError(f"the result of {record.name!r} cannot be read ({error})") from None
+
+
+def without_foreign_outcomes(records: Iterable[Record], run_id: str) -> Iterator[Record]:
+    """The records of that run, where an outcome of a call with an effect that the run has not written
+    is none: a person is asked whether the call was made (decision D7)."""
+    begun = set[CallKey]()
+    for record in records:
+        if record.what == "begun":
+            begun.add(record.key)
+        is_end = record.what in ("finished", "failed") and record.key in begun
+        if is_end and not record.is_believed(run_id):
+            result = StoredValue("again")
+            record = record._replace(what="finished", result=result, error=None)
+        yield record

@@ -1,4 +1,4 @@
-"""The rows of a run over data as the `EvaluationReport` of pydantic-evals, which can read it."""
+"""The rows of a run over a table as the `EvaluationReport` of pydantic-evals, which can read it."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def _check_columns(
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
-        cure = join_hints(near, f"--map {name}=COLUMN binds another column")
+        cure = join_hints(near, _separated(names) or f"--map {name}=COLUMN binds another column")
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
         fails = name in certain or (
@@ -204,6 +204,17 @@ def _missing(
         for name, span in read.items()
         if name not in given and (name not in optional or suggest(name, columns) is not None)
     }
+
+
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+
+
+def _separated(names: Sequence[str]) -> str | None:
+    """The hint for the only column of a file whose names stand between other signs than commas."""
+    if len(names) != 1:
+        return None
+    found = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
+    return found and f"{found} separate its names: write commas, or open the file with pandas"
 
 
 def _mapped_in_vain(

@@ -1,4 +1,4 @@
-"""The table of a run over data as a file: CSV, JSON lines, Parquet; and as a table of Arrow.
+"""The result of a run over a table as a file: CSV, JSON lines, Parquet; and as a table of Arrow.
 
 A file has the values, or is not written: what its format cannot hold is told with all places. In
 CSV and JSON lines a date is a text in ISO 8601, an array is a list, and what stands for a missing
@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.json_text import write_json
-from ...values.opaque import is_array
+from ...values.sequences import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
 from ...values.tables.data_frames import table_of_columns, write_parquet
 from ...values.times import is_missing, iso_text

@@ -6,6 +6,7 @@ vary for different reasons (decision D55).
 
 from __future__ import annotations
 
+import math
 import random
 import secrets
 from collections import Counter, defaultdict
@@ -96,7 +97,8 @@ class Scores(dict[str, ScoreSummary]):
         return [(one.name, row, why) for one in self.values() for row, why in one.faults]
 
     def _about(self) -> str:
-        seeds = ", ".join(str(one.seed) for one in self.values() if one.mean is not None)
+        used = dict.fromkeys(str(one.seed) for one in self.values() if one.mean is not None)
+        seeds = ", ".join(used)
         faults = self.faults
         first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
         return (f"seed of the intervals: {seeds}" if seeds else "") + first
@@ -134,8 +136,10 @@ def summarize(
     kind = max(("number", "label"), key=lambda each: kinds[each])
     kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
     for row, (value, why) in zip(rows, outcomes, strict=True):
-        if _kind(value) not in (kind, "none"):
-            message = f"the score is {type_name(value)}, and those of other rows are {kind}s"
+        found = _kind(value)
+        if found not in (kind, "none"):
+            message = f"the score is {_shown(value)}"
+            message += f", and those of other rows are {kind}s" if found != "other" else ""
             hint = "return a number or a boolean for each row, or a text (a label) for each"
             value, why = None, Diagnostic("score.mixed", message, hint=hint)
         kept.append(value)
@@ -163,8 +167,21 @@ def summarize(
 def _kind(value: Value) -> str:
     if isinstance(value, str):
         return "label"
-    is_number = isinstance(value, int | float) and value == value
-    return "number" if is_number else "none" if value is None else "other"
+    return "number" if _is_finite(value) else "none" if value is None else "other"
+
+
+def _is_finite(value: Value) -> bool:
+    """Whether it is a number of which a mean can be taken."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:  # larger than a float can be
+        return False
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, int | float) and not _is_finite(value):
+        return "NaN" if value != value else "infinite, or larger than a float can be"
+    return type_name(value)
 
 
 def interval(groups: Sequence[Sequence[float]], seed: int) -> Interval:

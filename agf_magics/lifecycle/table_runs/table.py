@@ -1,4 +1,4 @@
-"""The result of a run over data as a table: a row for each row, also for those that failed.
+"""The result of a run over a table: a row for each row, also for those that failed.
 
 It is read page by page from the journal, so that a table of a million rows needs no memory. Only
 `RowTable.to_arrow`, `to_pandas` and `to_polars` make all of it.
@@ -24,7 +24,8 @@ from ...journal.records.records import Record
 from ...journal.row_records import RowOutcome, RowRecords
 from ...journal.secrets.masking import Secrets
 from ...languages.over import BODY, OVER, ROWS, SAME, OverTerms
-from ...pictures.plain import counted, untypeset
+from ...pictures.amounts import counted
+from ...pictures.plain import untypeset
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import UNUSABLE, Source, path_error_reason, unwritable_reason

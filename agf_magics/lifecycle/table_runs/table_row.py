@@ -1,4 +1,4 @@
-"""One row of the result of a run over data: its values, and what a display shows of them.
+"""One row of the result of a run over a table: its values, and what a display shows of them.
 
 A value is what the flow returned, also if it is read from the journal. One that the journal does not
 hold is an error where it is read: its preview is a text, and a score of it would be one of the

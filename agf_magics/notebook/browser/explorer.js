@@ -28,7 +28,7 @@ class Explorer {
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
       resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
-      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][ID] }),
+      rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][Step.id] }),
         { title: "A new run: the results on which the selected step depends are reused" }),
     };
     this.tabs = Object.fromEntries(Object.entries(TABS).map(([name, text]) => [name, element("button", {
@@ -41,6 +41,7 @@ class Explorer {
     this.message = element("div", { class: "message", hidden: true });
     this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
+    this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
@@ -66,6 +67,7 @@ class Explorer {
     this.sized.disconnect();
     this.beside.disconnect();
     this.state.views.delete(this);
+    this.hiding.remove();
   }
 
   tick() {
@@ -156,7 +158,7 @@ class Explorer {
 
   sayFailure(rows) {
     const i = rows.find(row => this.state.look(row).name === "failed");
-    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][WORD]} ${this.state.tree[i][LABEL]} failed`);
+    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][Step.word]} ${this.state.tree[i][Step.label]} failed`);
   }
 
   header() {
@@ -184,6 +186,9 @@ class Explorer {
     if (now === this.asked) return;
     this.asked = now;
     this.questions.hidden = !questions.length;
+    // The question stands in the cell too, for a document without a kernel.
+    setText(this.hiding, `.agf-asked[data-run="${CSS.escape(this.state.runId)}"] { display: none; }`);
+    if (questions.length && !this.hiding.isConnected) this.host.append(this.hiding);
     this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
       element("code", {}, question.where), " ", this.callOf(question),
       canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));

@@ -2,7 +2,7 @@
 // unopened explorer needs are here, the rest is in later.js, which the kernel sends on request.
 
 let later = null; // all explorers of a page share it
-const FOR_LATER = { element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends };
+const FOR_LATER = { named, element, button, hint, table, details, valueElement, errorElement, number, setText, duration, ends };
 
 function loadLater(state) {
   later ??= state.request("later").then(async ({ code }) => {
@@ -66,7 +66,7 @@ class Extras {
       if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
       else {
         const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : "No edits found: ";
-        extras.marks = new Map(isNews ? found.marks.map(([i, ...mark]) => [i, mark]) : []);
+        extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, ...mark }) => [number, mark]) : []);
         extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }
     } catch (error) {
@@ -88,12 +88,12 @@ class Extras {
   // The mark of a row; a folded row shows that there is one inside.
   mark(i, isFolded = false) {
     const { marks, around } = this.state.extras;
-    return marks.get(i) ?? (isFolded && around?.has(i) ? ["inside", "A step inside has a mark", 0, 0, ""] : undefined);
+    return marks.get(i) ?? (isFolded && around?.has(i) ? { state: "inside", why: "A step inside has a mark" } : undefined);
   }
 
   // A row of the tree: a badge after its name.
   paintRow(node, i) {
-    const mark = this.mark(i, this.view.folded.has(i)), now = mark ? mark.join() : "";
+    const mark = this.mark(i, this.view.folded.has(i)), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
     if (node.marked === now || (!now && !node.badge)) return;
     node.marked = now;
     node.badge ??= node.insertBefore(element("span", { class: "badge" }), node.took);
@@ -102,7 +102,7 @@ class Extras {
 
   // A box of the picture: a dashed border, and a label on its lower edge.
   paintBox(box, i) {
-    const mark = this.mark(i, this.view.picture?.found?.folded.includes(box.id)), now = mark ? mark.join() : "";
+    const mark = this.mark(i, this.view.picture?.found?.folded.includes(box.id)), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
     if (box.marked === now || (!now && !box.badge)) return;
     box.marked = now;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));
@@ -124,7 +124,7 @@ class Extras {
   // What the panel of a step says about it, and its buttons.
   panelParts(step, i) {
     const mark = this.mark(i), parts = [];
-    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark[0]] ? "." : ":"} ${titleOf(mark)}`));
+    if (mark) parts.push(element("p", { class: "badge" }, `${badgeOf(mark)}${SENTENCES[mark.state] ? "." : ":"} ${titleOf(mark)}`));
     const open = step.opens && button("Open here", () => this.openHere(step.id), {
       title: "Put the arguments of its last call (the last failed one first) into the variable `arguments`, and add a cell that makes the call" });
     parts.push(element("div", { class: "actions" }, this.view.buttons.rerun, open || ""));
@@ -157,9 +157,9 @@ class Extras {
 const BADGES = { again: "↻ stale", depends: "↻ depends", unknown: "? unknown", inside: "↻ inside" };
 const SENTENCES = { again: "A new run with --reuse runs it again", depends: "A new run with --reuse runs it again unless the steps before have the same results", unknown: "Not known" };
 
-function badgeOf([state, , , , change]) { return [BADGES[state], change].filter(Boolean).join(", "); }
+function badgeOf({ state, change }) { return [BADGES[state], change].filter(Boolean).join(", "); }
 
-function titleOf([state, why, calls, reused]) {
+function titleOf({ state, why, calls, reused }) {
   const counted = calls ? `${number(calls)} of ${number(calls + reused)} calls are made again` : "";
   return [SENTENCES[state], why, counted].filter(Boolean).join("; ");
 }

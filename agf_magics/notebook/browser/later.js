@@ -3,7 +3,7 @@
 const WAIT = 120; // milliseconds after which a moved slider asks the kernel
 
 export default base => {
-  const { element, button, hint, table, details, valueElement, number, setText, duration } = base;
+  const { named, element, button, hint, table, details, valueElement, number, setText, duration } = base;
 
   // The state of a run over time: a slider, the values at a moment, and what changed since another one.
   class Time {
@@ -92,11 +92,11 @@ export default base => {
       // The step of the moment lights up in the picture and the tree.
       const row = this.state.byId?.get(found.step);
       if (this.isMoved && row != null) this.view.choose(row);
-      const rows = found.differs.map(cells => ({ cells }));
+      const rows = named("DifferenceRow", found.differs).map(({ path, first, other }) => ({ cells: [path, first, other] }));
       this.body.replaceChildren(
         rows.length ? table(["value", `at moment ${number(since + 1)}`, "now"], rows) : hint(at === since ? "" : "Nothing changed."),
         found.isMore ? hint("… and more differences") : "",
-        ...found.values.map(([name, value, isNew]) => details(name, [valueElement(value)], isNew)),
+        ...named("StoreRow", found.values).map(({ name, value, isNew }) => details(name, [valueElement(value)], isNew)),
         found.more ? hint(`… ${number(found.more)} more values`) : "");
     }
   }
@@ -174,18 +174,20 @@ export default base => {
     }
 
     difference({ runs, steps, values, title, isCut, definitions }) {
-      const [[first, took], [other, otherTook]] = runs, most = Math.max(1e-9, ...steps.flatMap(step => step.slice(3, 5)));
+      const [one, two] = named("ComparedRunRow", runs).map(({ id, took }) => ({ id, words: `${id} · ${took}` }));
+      const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
-      const rows = steps.map(([label, step, differs, a, b, costA, costB, callsA, callsB]) => element("tr", {},
+      const rows = both.map(({ label, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
         element("th", { scope: "row", title: step }, label || step, element("small", {}, ` ${step}`)),
-        element("td", { class: "bars" }, bar(a, costA, callsA, "first"), bar(b, costB, callsB, "other")), element("td", {}, differs === "yes" ? "≠" : differs || "=")));
-      const parts = values.map(([name, one, two]) => element("tr", {}, element("th", { scope: "row" }, name), [one, two].map(text => element("td", {}, element("pre", {}, text || "—")))));
+        element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other")),
+        element("td", {}, differs === "yes" ? "≠" : differs || "=")));
+      const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
       const headed = (titles, body) => element("table", { class: "sides" }, element("thead", {}, element("tr", {}, titles.map(title => element("th", { scope: "col" }, title)))), element("tbody", {}, body));
       return [
-        element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, `${first} · ${took}`), " ", element("span", { class: "key other" }, `${other} · ${otherTook}`)),
+        element("h3", {}, "Comparison"), element("p", {}, element("span", { class: "key first" }, one.words), " ", element("span", { class: "key other" }, two.words)),
         rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
-        element("h4", {}, title), values.length ? headed(["value", first, other], parts) : "", isCut ? hint("… and more") : "",
+        element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
         definitions ? element("pre", { class: "definition" }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }

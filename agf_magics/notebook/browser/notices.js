@@ -1,7 +1,9 @@
-// Notices about a background run, wherever the notebook is scrolled: JupyterLab shows them where its extension is
+// Notices about a background run that is out of sight, wherever the notebook is scrolled: JupyterLab shows them where its extension is
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
-const SHOWN = 10000; // milliseconds that good news stays
+const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
+const KINDS = { ok: "success", cancelled: "info" }; // by the status of a run that has ended
+const PASSING = new Set(Object.values(KINDS));
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
 class Notices {
@@ -23,15 +25,24 @@ class Notices {
       dismiss();
       this.open.delete(text);
     }
-    if (wasLive && !last.live) this.show(`${name}: ${status ? `${status.mark} ${status.word}` : last.status}`, last.status === "ok" ? "success" : "error");
+    if (wasLive && !last.live) this.show(`${name}: ${status ? `${status.mark} ${status.word}` : last.status}`, KINDS[last.status] ?? "error");
     else for (const text of questions) if (!known.includes(text)) this.open.set(text, this.show(`${name} asks: ${text}`, "warning"));
+  }
+
+  // Whether a person sees the line of the run: its state, and below it the field for an answer.
+  isSeen() {
+    return !document.hidden && [...this.state.views].some(({ host, title }) => {
+      const { left, top, width, height } = title.getBoundingClientRect();
+      return document.elementFromPoint(left + Math.min(width, 40) / 2, top + height / 2) === host;
+    });
   }
 
   // Returns what removes the notice.
   show(text, kind) {
+    if (this.isSeen()) return () => {};
     const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
     const host = find(), go = () => find()?.scrollIntoView({ block: "center", behavior: "smooth" });
-    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: kind === "success" ? SHOWN : 0 } });
+    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });
     return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go);
@@ -46,10 +57,10 @@ function toast(text, kind, go) {
     corner.attachShadow({ mode: "open" }).append(element("style", {}, STYLE), element("div", { class: "notices" }));
     document.body.append(corner);
   }
-  const box = element("div", { class: `notice ${kind}`, role: kind === "success" ? "status" : "alert" }, element("span", {}, text),
+  const box = element("div", { class: `notice ${kind}`, role: PASSING.has(kind) ? "status" : "alert" }, element("span", {}, text),
     button("Show", () => { go(); box.remove(); }), button("×", () => box.remove(), { "aria-label": "Close" }));
   corner.shadowRoot.lastElementChild.append(box);
-  if (kind === "success") setTimeout(() => box.remove(), SHOWN);
+  if (PASSING.has(kind)) setTimeout(() => box.remove(), SHOWN);
   return () => box.remove();
 }
 

@@ -23,8 +23,8 @@ class Panel {
   }
 
   async fetch() {
-    const row = this.state.tree[this.view.chosen], id = row ? row[ID] : "";
-    const title = element("h3", {}, row ? `${row[WORD]} ${row[LABEL]}` : this.state.name);
+    const row = this.state.tree[this.view.chosen], id = row ? row[Step.id] : "";
+    const title = element("h3", {}, row ? `${row[Step.word]} ${row[Step.label]}` : this.state.name);
     this.asked = performance.now();
     this.isOld = false;
     const isBusy = this.state.last.live && !this.state.hears;
@@ -64,7 +64,7 @@ class Panel {
     if (run.output) part("Output", this.copy({}), valueElement(run.output));
     if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
-    if (run.dropped.length) part("Failed and dropped", ...run.dropped.map(failureElement));
+    if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, times, places }) => failureElement(why, times, places)));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
     if (children.length === 2) children.push(hint("Select a step to see what went in and out."));
     this.node.replaceChildren(...children);
@@ -151,7 +151,7 @@ class Panel {
 }
 
 // Failures with one message: how many, and where.
-function failureElement([why, count, places]) {
+function failureElement(why, count, places) {
   const more = count > places.length ? ` … and ${number(count - places.length)} more` : "";
   return details(element("span", { class: "bad" }, `${number(count)} × ${why}`), [element("code", {}, places.join(", ") + more)], false);
 }
@@ -274,7 +274,7 @@ class CallPages {
   }
 
   showElements(page) {
-    const rows = page.rows.map(([numbers, calls, failed, isFailed, took]) => ({ numbers, bad: isFailed, cells: [
+    const rows = named("ElementRow", page.rows).map(({ numbers, calls, failed, isFailed, took }) => ({ numbers, bad: isFailed, cells: [
       isFailed ? "✗ failed" : "✓ ok", `#${numbers.join("#")}`, number(calls), failed ? number(failed) : "", took] }));
     const open = row => { Object.assign(this, { byElement: false, index: row.numbers, offset: 0, failed: false }); this.fetch(); };
     this.inner.replaceChildren(
@@ -331,12 +331,13 @@ class ValuePages {
     let page;
     try { page = await this.state.request("evaluations", { step: this.step, offset: this.offset }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
-    const names = [...new Set(page.rows.flatMap(([, given]) => given.map(([name]) => name)))];
-    const has = column => page.rows.some(row => row[column].length), columns = [[0, "element"], [2, "case"], [4, "error"]].filter(([column]) => has(column)).map(([, name]) => name);
-    const heads = ["element", ...names, "case", "output", "error"].filter(name => names.includes(name) || name === "output" || columns.includes(name));
-    const rows = page.rows.map(([numbers, given, picked, output, error]) => {
-      const cells = { ...Object.fromEntries(given), element: numbers.map(n => `#${n}`).join(""), case: picked, output, error };
-      return { bad: Boolean(error), cells: heads.map(head => cells[head] ?? "") };
+    const found = named("EvaluationRow", page.rows).map(({ numbers, given, case: picked, output, error }) => (
+      { given, own: { element: numbers.map(n => `#${n}`).join(""), case: picked, output, error } }));
+    const names = [...new Set(found.flatMap(row => row.given.map(([name]) => name)))];
+    const heads = ["element", ...names, "case", "output", "error"].filter(name => names.includes(name) || name === "output" || found.some(row => row.own[name]));
+    const rows = found.map(({ given, own }) => {
+      const cells = { ...Object.fromEntries(given), ...own };
+      return { bad: Boolean(own.error), cells: heads.map(head => cells[head] ?? "") };
     });
     const go = (name, title, offset, off) => button(name, () => { this.offset = offset; this.fetch(); }, { title, "aria-label": title, disabled: off });
     const last = page.offset + rows.length, isPaged = page.total > page.page;
@@ -344,7 +345,7 @@ class ValuePages {
     this.node.replaceChildren(element("h4", {}, "Values"), isPaged ? element("div", { class: "actions" },
       element("span", {}, `${number(page.offset + 1)}–${number(last)} of ${number(page.total)}`),
       go("‹", "Previous page", page.offset - page.page, page.offset === 0), go("›", "Next page", page.offset + page.page, last >= page.total)) : "",
-      table(heads, rows), page.note && !page.rows.some(([, , , , error]) => error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
+      table(heads, rows), page.note && !found.some(row => row.own.error === page.note) ? hint(page.note) : ""); // the replay ends with the error of the step
   }
 }
 
@@ -374,9 +375,10 @@ class Conversation {
   // A field to choose one of several sessions.
   sessions({ sessions, total, index }) {
     if (total < 2) return "";
-    const options = sessions.map(([numbers, failed], k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
+    const listed = named("SessionRow", sessions);
+    const options = listed.map(({ numbers, failed }, k) => element("option", { value: k, selected: `${numbers}` === `${index}` },
       `#${numbers.join("#")}${failed ? ` · ${number(failed)} failed` : ""}`));
-    const choose = event => { this.index = sessions[event.target.value][0]; this.fetch(); };
+    const choose = event => { this.index = listed[event.target.value].numbers; this.fetch(); };
     return element("div", {}, `one of ${number(total)} sessions: `,
       element("select", { "aria-label": "Session", on: { change: choose } }, options));
   }

@@ -75,7 +75,7 @@ class PictureView {
 
   // The flows that lead to the one that is shown; each is a button.
   showCrumbs() {
-    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[LABEL] || id);
+    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[Step.label] || id);
     const last = names.length ? names.pop() : "";
     const crumbs = [this.state.name, ...names].map((name, k) => button(name, () => this.enter(this.flow.slice(0, k)), { class: "link", title: "Back to this flow" }));
     this.crumbs.replaceChildren(...(last ? crumbs.flatMap(crumb => [crumb, " ▸ "]) : []), last && element("b", { "aria-current": "page" }, last));
@@ -173,7 +173,7 @@ class PictureView {
 
   // Room for the numbers of the rounds after which an edge was taken.
   addEdges(edges) {
-    this.edges = edges.map(([key, x, y]) => {
+    this.edges = named("EdgeRow", edges).map(({ key, x, y }) => {
       const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").color });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
       const group = svgElement("g", { visibility: "hidden" });
@@ -193,18 +193,18 @@ class PictureView {
   // A frame folds; a call opens the flow that it calls.
   open(i, id) {
     if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id);
-    else if (this.state.tree[i + 1]?.[ID].startsWith(`${this.state.tree[i][ID]}/`)) this.enter([...this.flow, id]);
+    else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, id]);
   }
 
   draw() {
     this.following();
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
-      const look = this.state.look(i), row = [look, ...this.state.rows[i].slice(1)], isChosen = i === this.view.chosen;
-      const words = look.name === "pending" ? "" : row[CORNER], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
-      const does = look.name === "running" ? (row[OK_SHARE] == null ? null : row[BRIEF]) ?? row[COUNTED] : ""; // its progress, its pace
+      const look = this.state.look(i), row = this.state.rows[i], isChosen = i === this.view.chosen;
+      const words = look.name === "pending" ? "" : row[Now.corner], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
+      const does = look.name === "running" ? (row[Now.okShare] == null ? null : row[Now.brief]) ?? row[Now.counted] : ""; // its progress, its pace
       setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail || (does.length > most ? `${does.slice(0, most)}…` : does));
-      const now = `${look.name} ${words} ${row[OK_SHARE]} ${row[FAILED_SHARE]} ${isChosen}`;
+      const now = `${look.name} ${words} ${row[Now.okShare]} ${row[Now.failedShare]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
       const wide = words.length * LETTER + 12;
@@ -219,9 +219,9 @@ class PictureView {
       box.group.setAttribute("tabindex", isChosen ? 0 : -1);
       box.group.setAttribute("aria-pressed", isChosen);
       box.group.setAttribute("aria-label", `${box.name}, ${look.word}`);
-      box.done.setAttribute("width", box.room * (row[OK_SHARE] ?? 0));
-      box.lost.setAttribute("x", box.left + box.room * (row[OK_SHARE] ?? 0));
-      box.lost.setAttribute("width", box.room * (row[FAILED_SHARE] ?? 0));
+      box.done.setAttribute("width", box.room * (row[Now.okShare] ?? 0));
+      box.lost.setAttribute("x", box.left + box.room * (row[Now.okShare] ?? 0));
+      box.lost.setAttribute("width", box.room * (row[Now.failedShare] ?? 0));
     }
     if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
     for (const edge of this.edges ?? []) {

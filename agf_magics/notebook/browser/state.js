@@ -8,10 +8,19 @@ const PATIENCE = 15000;
 const NO_KERNEL = "the kernel was shut down: start it, then run the cell again";
 const NO_ANSWER = "the kernel does not answer: it may be busy with the cell";
 
-// Fields of a row that changes, after its number.
-const STATE = 0, CORNER = 1, WORDS = 2, COUNTED = 3, START = 4, END = 5, TAIL = 6, OK_SHARE = 7, FAILED_SHARE = 8, BRIEF = 9;
-// Fields of a row of the tree.
-const ID = 0, DEPTH = 1, GLYPH = 2, WORD = 3, LABEL = 4, REPEATS = 5;
+// Where the fields of a row are, by their names: of a row of the tree, and of one that changes. WIRE has the names, from wire.py.
+const placesOf = kind => Object.fromEntries(WIRE[kind].map((name, place) => [name, place]));
+const Step = placesOf("StepRow"), Now = placesOf("UpdateRow");
+
+// The rows of an answer as objects.
+function named(kind, rows) {
+  const names = WIRE[kind];
+  return rows.map(row => {
+    const found = {};
+    for (let place = 0; place < names.length; place++) found[names[place]] = row[place];
+    return found;
+  });
+}
 
 // What the page asks about a run or a context, and the answers.
 class Requests {
@@ -68,20 +77,21 @@ class RunState extends Requests {
     this.runId = id;
     this.hears = hears;
     this.draw = draw;
-    this.states = tree.states.map(([name, mark, word, color, ink, ring]) => ({ name, mark, word, color, ink, ring }));
+    this.states = named("StateRow", tree.states);
     this.byName = new Map(this.states.map(state => [state.name, state]));
     this.tree = tree.rows;
-    this.rows = tree.rows.map(() => [0, "", "", "", null, null]);
-    this.byId = new Map(tree.rows.map((row, i) => [row[ID], i]));
+    const blank = { state: 0, corner: "", words: "", counted: "" };
+    this.rows = tree.rows.map((_, number) => WIRE.UpdateRow.map(name => ({ ...blank, number })[name] ?? null));
+    this.byId = new Map(tree.rows.map((row, i) => [row[Step.id], i]));
     this.edges = {};
     this.parent = [];
     const outer = [];
     tree.rows.forEach((row, i) => {
-      outer.length = Math.min(outer.length, row[DEPTH]);
+      outer.length = Math.min(outer.length, row[Step.depth]);
       this.parent[i] = outer.at(-1) ?? -1;
-      outer[row[DEPTH]] = i;
+      outer[row[Step.depth]] = i;
     });
-    this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[DEPTH] > row[DEPTH]);
+    this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[Step.depth] > row[Step.depth]);
     this.count = update.n;
     this.last = {};
     this.fold(update);
@@ -93,9 +103,9 @@ class RunState extends Requests {
     this.received = performance.now();
     if (update.hears != null) this.hears = update.hears;
     if (update.edges) this.edges = update.edges;
-    for (const [i, ...row] of update.rows) this.rows[i] = row;
+    for (const row of update.rows) this.rows[row[Now.number]] = row;
     this.notice.look();
-    return update.rows.map(row => row[0]);
+    return update.rows.map(row => row[Now.number]);
   }
 
   // Seconds since the start; the clock runs here.
@@ -113,13 +123,13 @@ class RunState extends Requests {
 
   // The end of what arrives in a row that runs, or below it.
   arriving(i) {
-    for (let k = i; k === i || this.tree[k]?.[DEPTH] > this.tree[i][DEPTH]; k++) {
-      if (this.rows[k][END] === null && this.rows[k][TAIL]) return this.rows[k][TAIL];
+    for (let k = i; k === i || this.tree[k]?.[Step.depth] > this.tree[i][Step.depth]; k++) {
+      if (this.rows[k][Now.end] === null && this.rows[k][Now.tail]) return this.rows[k][Now.tail];
     }
     return "";
   }
 
-  look(i) { return this.states[this.rows[i][STATE]]; }
+  look(i) { return this.states[this.rows[i][Now.state]]; }
 
   receive(message) {
     if (message.type === "update") this.update(message);

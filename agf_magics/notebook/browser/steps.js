@@ -39,11 +39,11 @@ class StepList {
     this.search.hidden = tree.length < SEARCHED;
     tree.forEach((row, i) => {
       if (words) {
-        if (`${row[WORD]} ${row[LABEL]} ${row[ID]}`.toLowerCase().includes(words)) this.shown.push(i);
+        if (`${row[Step.word]} ${row[Step.label]} ${row[Step.id]}`.toLowerCase().includes(words)) this.shown.push(i);
         return;
       }
-      if (row[DEPTH] > hidden) return;
-      hidden = this.view.folded.has(i) ? row[DEPTH] : Infinity;
+      if (row[Step.depth] > hidden) return;
+      hidden = this.view.folded.has(i) ? row[Step.depth] : Infinity;
       this.shown.push(i);
     });
     this.place = new Map(this.shown.map((i, place) => [i, place]));
@@ -103,8 +103,8 @@ class StepList {
 
   drawRow(i, place, all) {
     const row = this.state.rows[i], look = this.state.look(i), node = this.elements.get(i) ?? this.newRow(i);
-    const end = row[END] ?? (look.name === "running" ? all : row[START]);
-    setText(node.took, row[START] == null ? "" : duration(end - row[START]));
+    const end = row[Now.end] ?? (look.name === "running" ? all : row[Now.start]);
+    setText(node.took, row[Now.start] == null ? "" : duration(end - row[Now.start]));
     this.drawBar(node, row, look, end);
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
@@ -112,23 +112,23 @@ class StepList {
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room}`;
     if (node.row === row && node.now === now) return;
     Object.assign(node, { row, now });
-    const words = (row[WORDS] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
+    const words = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
     setText(node.state, isShort ? look.mark : words, words);
     if (node.said !== words) node.state.setAttribute("aria-label", node.said = words); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.
-    const counted = isBrief && row[BRIEF] || row[COUNTED], shown = (row[END] === null && row[TAIL]) || counted || row[TAIL] || "";
-    const whole = [row[COUNTED], row[TAIL]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
+    const counted = isBrief && row[Now.brief] || row[Now.counted], shown = (row[Now.end] === null && row[Now.tail]) || counted || row[Now.tail] || "";
+    const whole = [row[Now.counted], row[Now.tail]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
     // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
-    node.classList.toggle("tight", isNumbers && row[BRIEF] != null && shown.length * LETTER > room);
-    const ok = row[OK_SHARE] * 100, ended = ok + row[FAILED_SHARE] * 100;
-    node.counted.style.backgroundImage = row[OK_SHARE] == null ? "" :
+    node.classList.toggle("tight", isNumbers && row[Now.brief] != null && shown.length * LETTER > room);
+    const ok = row[Now.okShare] * 100, ended = ok + row[Now.failedShare] * 100;
+    node.counted.style.backgroundImage = row[Now.okShare] == null ? "" :
       `linear-gradient(to right, var(--ok) ${ok}%, var(--bad) ${ok}% ${ended}%, var(--line) ${ended}%)`;
     node.setAttribute("aria-selected", i === chosen);
     node.setAttribute("aria-setsize", this.shown.length);
@@ -137,15 +137,15 @@ class StepList {
   }
 
   drawBar(node, row, look, end) {
-    if (!this.isTimeline || row[START] == null) return;
-    const [from, to] = this.times(), lost = row[FAILED_SHARE] / (row[OK_SHARE] + row[FAILED_SHARE]) * 100 || 0;
+    if (!this.isTimeline || row[Now.start] == null) return;
+    const [from, to] = this.times(), lost = row[Now.failedShare] / (row[Now.okShare] + row[Now.failedShare]) * 100 || 0;
     // The part that failed is red, wherever in the time it failed.
-    Object.assign(node.bar.style, { left: `${(row[START] - from) / (to - from) * 100}%`, width: `${(end - row[START]) / (to - from) * 100}%`,
+    Object.assign(node.bar.style, { left: `${(row[Now.start] - from) / (to - from) * 100}%`, width: `${(end - row[Now.start]) / (to - from) * 100}%`,
       background: lost ? `linear-gradient(to left, var(--bad) ${lost}%, ${look.color} ${lost}%)` : look.color });
   }
 
   newRow(i) {
-    const [id, depth, glyph, word, label] = this.state.tree[i];
+    const [{ id, depth, glyph, word, label }] = named("StepRow", [this.state.tree[i]]);
     const node = element("div", { class: "row", role: "treeitem", id: `row-${i}`, "aria-level": depth + 1 });
     node.state = element("span", { class: "state", role: "img" });
     node.twist = element("span", { class: "twist", "aria-hidden": "true" });
@@ -214,12 +214,12 @@ class StepList {
 
   async drawLanes() {
     const i = this.view.chosen, row = this.state.tree[i];
-    if (!row?.[REPEATS]) return this.lanes.replaceChildren();
+    if (!row?.[Step.repeats]) return this.lanes.replaceChildren();
     let found;
-    try { found = await this.state.request("spans", { step: row[ID] }); }
+    try { found = await this.state.request("spans", { step: row[Step.id] }); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     const open = number => this.view.panel.openCall(number);
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[LABEL] || row[WORD]}`, found, (this.node.clientWidth || 616) - 16, open));
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[Step.label] || row[Step.word]}`, found, (this.node.clientWidth || 616) - 16, open));
   }
 }
 
@@ -259,10 +259,10 @@ function marked(event, node, use, begin = () => {}) {
 }
 
 function densityOf(name, { total, end, most, density }, width) {
-  const highest = Math.max(1, ...density.map(([ran]) => ran)), height = 80, step = width / density.length;
+  const parts = named("DensityRow", density), highest = Math.max(1, ...parts.map(({ ran }) => ran)), height = 80, step = width / parts.length;
   const title = `${name}: ${number(total)} calls, at most ${number(most)} at a time, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}; the panel lists them`, width, height);
-  density.forEach(([ran, failed], k) => {
+  parts.forEach(({ ran, failed }, k) => {
     canvas.pen.fillStyle = "#27894f";
     canvas.pen.fillRect(k * step, height * (1 - ran / highest), step, height * ran / highest);
     canvas.pen.fillStyle = "#d64545";
@@ -273,21 +273,21 @@ function densityOf(name, { total, end, most, density }, width) {
 
 function barsOf(name, { bars, total }, width, open) {
   const free = [];
-  const placed = bars.map(([start, end, failed, id]) => {
+  const placed = named("BarRow", bars).map(({ start, end, failed, number: id }) => {
     let lane = free.findIndex(until => until <= start);
     if (lane < 0) lane = free.length;
     free[lane] = end;
-    return [lane, start, end, failed, id];
+    return { lane, start, end, failed, id };
   });
-  const end = Math.max(1, ...placed.map(bar => bar[2])), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
-  const failed = placed.filter(bar => bar[3]).length;
+  const end = Math.max(1, ...placed.map(bar => bar.end)), height = Math.max(4, Math.min(14, 160 / (free.length || 1)));
+  const failed = placed.filter(bar => bar.failed).length;
   const lanes = `${number(free.length)} lane${free.length === 1 ? "" : "s"}`, title = `${name}: ${number(total)} calls in ${lanes}, ${duration(end / 1e3)}`;
   const canvas = newCanvas(`${title}, ${number(failed)} failed; the panel lists them`, width, free.length * height + 4);
   let [low, high] = [0, end];
   const draw = range => {
     [low, high] = range;
     canvas.pen.clearRect(0, 0, width, free.length * height + 4);
-    for (const [lane, from, to, bad] of placed) {
+    for (const { lane, start: from, end: to, failed: bad } of placed) {
       canvas.pen.fillStyle = bad ? "#d64545" : "#27894f";
       canvas.pen.fillRect((from - low) / (high - low) * width, lane * height + 1, Math.max(0.6, (to - from) / (high - low) * width - 0.3), height - 1);
     }
@@ -297,11 +297,11 @@ function barsOf(name, { bars, total }, width, open) {
   const times = element("span", { class: "hint" }), all = button("All", () => draw([0, end]), { title: "Show all of the time" });
   const found = event => {
     const at = low + event.offsetX / canvas.clientWidth * (high - low), lane = Math.floor((event.offsetY - 1) / height), near = (high - low) / width * 2;
-    return placed.find(bar => bar[0] === lane && bar[1] - near <= at && at <= bar[2] + near);
+    return placed.find(bar => bar.lane === lane && bar.start - near <= at && at <= bar.end + near);
   };
   canvas.addEventListener("pointermove", event => {
     const bar = found(event);
-    canvas.title = bar ? `${bar[3] ? "✗ failed" : "✓ ok"} · ${duration((bar[2] - bar[1]) / 1e3)} · began ${duration(bar[1] / 1e3)} after the first` : "";
+    canvas.title = bar ? `${bar.failed ? "✗ failed" : "✓ ok"} · ${duration((bar.end - bar.start) / 1e3)} · began ${duration(bar.start / 1e3)} after the first` : "";
     canvas.style.cursor = bar ? "pointer" : "";
   });
   const place = element("div", { class: "marked" }, canvas);
@@ -310,7 +310,7 @@ function barsOf(name, { bars, total }, width, open) {
     isMarked = false;
     marked(event, place, (first, last) => draw([low + (high - low) * first, low + (high - low) * last]), () => { isMarked = true; });
   });
-  canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar[4]); });
+  canvas.addEventListener("click", event => { const bar = !isMarked && found(event); if (bar) open(bar.id); });
   draw([0, end]);
   return [element("h4", {}, title), place, element("div", { class: "actions" }, times, all)];
 }

@@ -1,6 +1,6 @@
 // The table of a run over data: sorted, filtered, page by page. A row opens its calls, a label is written at once.
 
-function rowTable({ element, button, hint, number, ends }) {
+function rowTable({ named, element, button, hint, number, ends }) {
   return class RowTable {
     constructor(view, node) {
       Object.assign(this, { view, state: view.state, node, offset: 0, sort: "", down: false, only: "", below: null });
@@ -37,11 +37,12 @@ function rowTable({ element, button, hint, number, ends }) {
 
     show({ columns, rows, note }) {
       const { fixed } = this.state; // a report has one order, and nothing is written
-      const head = columns.map(([name, text]) => fixed ? element("th", { scope: "col" }, text) : element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
+      const head = named("ColumnRow", columns).map(({ name, text }) => fixed ? element("th", { scope: "col" }, text) : element("th", { scope: "col", "aria-sort": name === this.sort ? (this.down ? "descending" : "ascending") : null },
         button(`${text}${name === this.sort ? (this.down ? " ▾" : " ▴") : ""}`, () => this.by(name), { class: "link", title: `Sort by ${text}` })));
+      const listed = named("TableRow", rows);
       // The label is beside the number: it is seen without scrolling.
-      const hasLabels = !fixed || rows.some(row => row[3]), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
-      const body = rows.map(([place, isFailed, cells, label]) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && "bad" },
+      const hasLabels = !fixed || listed.some(({ label }) => label), labelled = ([first, ...others], label) => [first, hasLabels ? label : "", ...others];
+      const body = listed.map(({ place, isFailed, cells, label }) => element("tr", {}, labelled(cells.map((text, k) => element("td", { title: text, class: isFailed && "bad" },
         k || fixed ? text : button(text, () => this.open(place), { class: "link", title: "Show its calls" }))), element("td", {}, fixed ? label : this.labelField(place, label)))));
       this.body.replaceChildren(rows.length ? element("div", { class: "scroll" }, element("table", { class: "rows" }, element("thead", {}, element("tr", {}, labelled(head, element("th", { scope: "col" }, "label")))), element("tbody", {}, body)))
         : hint("There is no such row."), note ? hint(note) : "");
@@ -64,8 +65,8 @@ function rowTable({ element, button, hint, number, ends }) {
     }
 
     open(place) {
-      const step = this.state.tree.findIndex(row => row[0] === "rows");
-      if (step >= 0) this.view.panel.openElement(step, [place]);
+      const step = this.state.byId.get("rows");
+      if (step != null) this.view.panel.openElement(step, [place]);
     }
   };
 }

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
+from logging import DEBUG
 from typing import Any
 
 from ...catalog import Registry
 from ...pictures.plain import plain
+from ...text.giving_up import giving_up
 from ..explorer.run_channel import open_again
 from ..output.output import receive_while_busy
 from .problems import LONGEST_CELL, problems_of
@@ -61,7 +63,7 @@ def _answerer(
             if isinstance(data.get(asked), str):
                 told: dict[str, Any] = {"why": "this cannot be shown", "text": "", "problems": []}
                 # Another thread may change the registry; help is never worth an error.
-                with suppress(Exception):
+                with giving_up(__name__, "the editor's question has no answer", DEBUG):
                     told = reply(data[asked], data)
                 send({"id": data.get("id"), **told})
                 return

@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from logging import DEBUG
 from typing import Any
 
 from ...catalog import Registry
@@ -18,6 +19,7 @@ from ...commands.magics import COMMANDS
 from ...languages import LANGUAGES, OURS, Language
 from ...pictures.plain import line as one_line
 from ...pictures.plain import plain
+from ...text.giving_up import note_given_up
 from ...text.raised import RAISED
 from ..magics.explain import entries
 from .cursor import Reading
@@ -44,7 +46,8 @@ def install_inspector(undo: ExitStack, shell: Any, registry: Registry) -> None:
     def do_inspect(code: str, cursor_pos: int, *rest: Any, **named: Any) -> Any:
         try:
             text = describe(code, cursor_pos, registry)
-        except Exception:  # help is never worth a failed request
+        except Exception as error:  # help is never worth a failed request
+            note_given_up(__name__, "Shift-Tab has no answer", error, DEBUG)
             text = None
         if text is None:
             return before(code, cursor_pos, *rest, **named)

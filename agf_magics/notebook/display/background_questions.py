@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from ...engine.host.host import NoUser
@@ -18,10 +18,11 @@ from ...flow.progress.events import Question
 from ...lifecycle.input.prompt import ask_at_prompt
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.run import Run
+from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot
-from ..output.pending_questions import PendingQuestion, describe_answer, frozen
+from ..output.pending_questions import PendingQuestion, describe_answer, frozen, unanswered
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
@@ -53,7 +54,7 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
         shown = NOT_ANSWERED
         try:
             with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
-                slot.reserve(frozen(question, WAITING))
+                slot.reserve(unanswered(question, WAITING, run.run_id))
                 answer = await pending.wait()
             shown = describe_answer(question, answer)
             return answer
@@ -77,6 +78,7 @@ def _explored(run: Run) -> Iterator[None]:
     try:
         own = _OwnExplorer.of(run)
     except Exception as error:  # the widgets of this environment do not work
+        note_given_up(__name__, "no explorer could be opened for a question", error)
         raise NoUser from error
     try:
         yield
@@ -110,7 +112,7 @@ class _OwnExplorer:
 
     def leave(self) -> None:
         """One question less; the last one closes the explorer."""
-        with self._lock, suppress(Exception):
+        with self._lock, giving_up(__name__, "the explorer of a question was not closed"):
             self._count -= 1
             if self._count:
                 return self._channel.tick()

@@ -14,14 +14,15 @@ from ...languages.plan import Log
 from ...languages.scan import MISSING as UNSET
 from ...lifecycle.forecasts.moments import MOST_DIFFERENCES
 from ...pictures.difference import MISSING, find_differences
+from ...pictures.pages.wire import StoreRow
 from ...pictures.plain import details, html, line
 from ...pictures.values import value_json
 from ...text.diagnostics import AgfError
 from ...values.value import Value
-from ..explorer.on_request import describe_difference
-from ..explorer.protocol import Json, Refused
+from ..explorer.forecasts import describe_difference
+from ..explorer.request_types import Json, Refused
 from ..output.output import Bundle
-from .timeline import NO_MESSAGE, messages, references, state, writer
+from .context_timeline import NO_MESSAGE, messages, references, state, writer
 
 
 def static(name: str, log: Log) -> Bundle:
@@ -45,7 +46,7 @@ def moment_json(log: Log, at: int, since: int) -> Json:
         "label": writer(log[at - 1]) if at else NO_MESSAGE,
         "took": "",
         "values": [
-            [name, value_json(now[name]), name in changed]
+            StoreRow(name, value_json(now[name]), is_new=name in changed)
             for name in sorted(now, key=lambda name: name not in changed)
         ],
         "more": 0,

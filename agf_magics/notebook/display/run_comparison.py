@@ -10,12 +10,14 @@ from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_run, past_runs
 from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND
 from ...lifecycle.runs import run as launch
+from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
 from ...pictures.pages.parts import status
-from ...pictures.plain import duration, line, money, plain
+from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
+from ...pictures.plain import line, plain
 from ...pictures.values import value_text
 from ..explorer.calls import texts_of
-from ..explorer.protocol import Json, Refused
+from ..explorer.request_types import Json, Refused
 
 MOST_COMPARED = 500
 """Steps of a comparison in the page."""
@@ -29,7 +31,7 @@ def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
     if live is None:
         return listed
-    return listed._replace(status=status(live.progress), place=launch.state_of(live).origin)
+    return listed._replace(status=status(live.progress), place=live.origin)
 
 
 def compare_runs(given: Json) -> Json:
@@ -40,23 +42,32 @@ def compare_runs(given: Json) -> Json:
     first, other = map(past_run.find_past_run, ids)
     found = first.compare(other)
     return {
-        "runs": [[line(run.run_id, 90), duration(run.seconds)] for run in (first, other)],
+        "runs": [
+            ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
+        ],
         "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
-        "values": [[_value_name(row), *_both_values(row)] for row in found.values],
+        "values": [ComparedValueRow(_value_name(row), *_both_values(row)) for row in found.values],
         "title": found._titles[1],
         "isCut": found.is_cut or len(found) > MOST_COMPARED,
         "definitions": diff_text(found.definitions) if found.definitions else "",
     }
 
 
-def _compared_step(row: Mapping[str, Any]) -> list[Any]:
-    """What it calls, its id, how it differs; seconds, cost and calls in both runs."""
-    costs = [money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")]
-    return [
-        *(line(row["label"], 60), line(row["step"], 100), row["differs"]),
-        *(row["seconds"], row["seconds of the other"], *costs),
-        *(row["calls"], row["calls of the other"]),
+def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
+    cost, other_cost = [
+        money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")
     ]
+    return ComparedStepRow(
+        label=line(row["label"], 60),
+        step=line(row["step"], 100),
+        differs=row["differs"],
+        seconds=row["seconds"],
+        other_seconds=row["seconds of the other"],
+        cost=cost,
+        other_cost=other_cost,
+        calls=row["calls"],
+        other_calls=row["calls of the other"],
+    )
 
 
 def _value_name(row: Mapping[str, Any]) -> str:

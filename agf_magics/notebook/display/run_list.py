@@ -15,12 +15,13 @@ from ...commands.words import Token, line_error
 from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live
+from ...pictures.amounts import counted
 from ...pictures.pages.past_page import Listed, runs_page, runs_table
-from ...pictures.plain import counted, line
+from ...pictures.plain import line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
 from ..explorer.open_views import close_explorer
-from ..explorer.protocol import Json, Requests
+from ..explorer.request_types import Json, Requests
 from ..explorer.run_channel import open_run
 from ..output.output import show
 from .run_comparison import compare_runs, placed

@@ -8,7 +8,6 @@ changed.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
@@ -23,17 +22,20 @@ from ...flow.progress.rows import Row
 from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run, state_of
+from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
-from ...pictures.plain import duration, html, line
+from ...pictures.plain import html, line
 from ...pictures.row_words import activity, reports, share_of, words
+from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
-from ..explorer.protocol import Json, Requests
+from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
 from ..output.pending_questions import PendingQuestion
+from .findings import print_findings
 
 if TYPE_CHECKING:
     from ..explorer.run_channel import Channel
@@ -201,7 +203,8 @@ class Explorer(Page):
         """A failure of the explorer must not print into the cell, nor end the view."""
         try:
             do(run)
-        except Exception:
+        except Exception as error:
+            note_given_up(__name__, "no explorer could be shown; the page of the run is", error)
             self._broken, self._channel = True, None
             Explorer._broken_runs.append(run.run_id)
             for question in list(run.progress.asked.values()):
@@ -252,7 +255,8 @@ def show_over(page: Bundle, shell: Any, begin: Json, requests: Requests) -> None
     if is_watched(shell) and not in_frames():
         from ..explorer.open_views import Answers
 
-        with contextlib.suppress(Exception):  # the widgets of this environment do not work
+        # The widgets of this environment do not work.
+        with giving_up(__name__, "a page has no explorer over it"):
             page = framed(page, open_explorer(lambda: Answers(begin, requests)).mark)
     show(page)
 
@@ -263,9 +267,8 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     page, slot = dict(run._repr_mimebundle_()), OutputSlot()
     if not is_watched(shell):
         return show(page)
-    with contextlib.suppress(
-        Exception
-    ):  # a run whose definitions can no longer be loaded has its page only
+    # A run whose definitions can no longer be loaded has its page only.
+    with giving_up(__name__, "the page of a run that has ended has no explorer over it"):
         channel = Explorer.open(
             run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id))
         )
@@ -307,6 +310,8 @@ class Text(View):
     def close(self, run: Run) -> None:
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
+        if run.error is None:  # else the error counts, which the cell raises
+            print_findings(run.progress.warnings)
         for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 

@@ -9,12 +9,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from logging import DEBUG
 from queue import Empty, SimpleQueue
 
 from ...compat.browser import IN_BROWSER
-from ...engine.host.interrupts import held_interrupts
+from ...engine.host.hold_interrupts import held_interrupts
 from ...lifecycle.launch.driving import wait_for
 from ...lifecycle.runs.run import Run, state_of
+from ...text.giving_up import giving_up
 from ..output.output import accompany
 from .view import View
 
@@ -71,7 +73,7 @@ def follow(start: Start, view: View, hz: float) -> Run:
 def _tick(view: View, run: Run) -> None:
     """A view that does not work only shows the end of the run: its thread must not print into a
     cell."""
-    with suppress(Exception):
+    with giving_up(__name__, "the view of a run was not updated", DEBUG):
         view.tick(run)
 
 

@@ -17,11 +17,13 @@ from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
 from ...lifecycle.past.calls_of_run import calls_of, elements_of
 from ...lifecycle.runs.run import Run
-from ...pictures.plain import duration, line, plain
+from ...pictures.amounts import duration
+from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, EvaluationRow, SessionRow
+from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_json, value_text
 from ...text.diagnostics import AgfError
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .sessions import MOST_CALLS, arriving_json, session_json
 
 if TYPE_CHECKING:
@@ -141,9 +143,8 @@ def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
 
 
 def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """When the calls of a step ran: start and end in milliseconds after the first start, whether
-    each failed, and its number; or, for more than `MOST_SPANS` calls, how many ran in each of `BUCKETS`
-    equal times and how many of them failed."""
+    """When the calls of a step ran; or, for more than `MOST_SPANS` calls, how many ran in each of
+    `BUCKETS` equal times."""
     row, calls = row_of(run, given), journal_of(run)
     total = calls.count(row).total
     found = calls.spans(row, MOST_GROUPED if total > MOST_SPANS else MOST_SPANS)
@@ -158,13 +159,18 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
             "density": density,
         }
     bars = [
-        [round((a - zero) * 1e3, 1), round((b - zero) * 1e3, 1), int(failed), number]
-        for a, b, failed, number in found
+        BarRow(
+            start=round((one.started - zero) * 1e3, 1),
+            end=round((one.ended - zero) * 1e3, 1),
+            failed=int(one.failed),
+            number=one.number,
+        )
+        for one in found
     ]
     return {"total": total, "bars": bars}
 
 
-def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[int]]:
+def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[DensityRow]:
     """For each of `BUCKETS` equal times: how many calls ran in it, and how many of these failed."""
     change = [[0, 0] for _ in range(BUCKETS + 1)]
     for start, end, failed, _ in spans:
@@ -173,7 +179,8 @@ def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[list[
             change[place][0] += sign
             change[place][1] += sign * failed
     return [
-        list(counts) for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])
+        DensityRow(*counts)
+        for counts in accumulate(change[:-1], lambda a, b: [a[0] + b[0], a[1] + b[1]])
     ]
 
 
@@ -192,13 +199,13 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     )
     page = found[offset : offset + PAGE]
     rows = [
-        [
-            list(one.numbers),
-            one.calls,
-            one.failed,
-            one.last_failed,
-            duration(one.ended - one.started),
-        ]
+        ElementRow(
+            numbers=list(one.numbers),
+            calls=one.calls,
+            failed=one.failed,
+            is_failed=one.last_failed,
+            took=duration(one.ended - one.started),
+        )
         for one in page
     ]
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
@@ -244,17 +251,19 @@ def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset:
     }
 
 
-def _evaluation_row(run: AnyRun, one: Evaluation) -> list[Any]:
+def _evaluation_row(run: AnyRun, one: Evaluation) -> EvaluationRow:
     value, why = value_text(one.value), ""
     if one.error is not None:
         value, why = "", run.secrets.text(format_exception(one.error))
-    return [
-        list(one.numbers),
-        [[line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()],
-        line(one.case, 60),
-        line(value, SHORT),
-        line(why, SHORT),
-    ]
+    return EvaluationRow(
+        numbers=list(one.numbers),
+        given=[
+            [line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()
+        ],
+        case=line(one.case, 60),
+        output=line(value, SHORT),
+        error=line(why, SHORT),
+    )
 
 
 def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -263,7 +272,7 @@ def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     row, calls = row_of(run, given), journal_of(run)
     sessions = elements_of(calls, row, flow_of(run, row))
     index = naturals(given.get("index")) or (sessions[0].numbers if sessions else ())
-    listed = [[list(one.numbers), one.failed] for one in sessions[:MOST_SESSIONS]]
+    listed = [SessionRow(list(one.numbers), one.failed) for one in sessions[:MOST_SESSIONS]]
     requests = [call for call in running_calls(run, row, index) if call.kind == "model"]
     conversation = session_json(calls, row, index, requests[:1])
     conversation["messages"] += arriving_json(run, row, index)

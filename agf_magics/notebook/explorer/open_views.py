@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
+from ...text.giving_up import giving_up
 from .calls import reply_to
-from .protocol import Json, Requests
+from .request_types import Json, Requests
 
 MOST_OPEN = 10
 
@@ -26,7 +26,7 @@ class Answers:
         self._begin, self._answers = begin, requests
         self.mark = mark or new_mark()
         """The class of the element over which the page draws."""
-        from .model import Model  # here: the widgets take half of the time of %load_ext
+        from .widget_model import Model
 
         self.model = Model.of(self, alone)
 
@@ -63,7 +63,7 @@ class Answers:
 
 
 def _later(_: Json) -> Json:
-    from .model import later_script  # here: the widgets take half of the time of %load_ext
+    from .widget_model import later_script
 
     return {"code": later_script()}
 
@@ -93,7 +93,7 @@ def open_explorer(make: Callable[[], E]) -> E:
 def tell_edited(result: object) -> None:
     """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
     failure must not print into the cell."""
-    with contextlib.suppress(Exception):
+    with giving_up(__name__, "an open explorer was not told that a cell ran"):
         for model in {one.model for one in list(_open) if one.can_rerun}:
             model.send({"type": "edited"})
 

@@ -21,13 +21,15 @@ from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
+from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, status
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.plain import duration, line, plain
+from ...pictures.pages.wire import DroppedRow, EdgeRow
+from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, spent, tallies, times, words
+from ...pictures.row_words import activity, spent, tally_of, times, words
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame
 from ...pictures.values import value_json, value_text
@@ -44,8 +46,8 @@ from .calls import (
     running_calls,
     texts_of,
 )
-from .on_request import answer_moment, answer_moments, answer_stale
-from .protocol import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .forecasts import answer_moment, answer_moments, answer_stale
+from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
 MOST_UNFOLDED = 80
@@ -94,7 +96,7 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "folded": folded,
         "down": arranged.layout.is_down,
         "edges": [
-            [way, round(at.x, 1), round(at.y, 1)] for way, at in edge_places(drawn, arranged)
+            EdgeRow(way, round(at.x, 1), round(at.y, 1)) for way, at in edge_places(drawn, arranged)
         ],
     }
 
@@ -123,7 +125,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             for one in list(run.warnings)[:MOST_FINDINGS]
         ],
         "dropped": [
-            [line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES]]
+            DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
             for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
         "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
@@ -217,15 +219,13 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _session_of(run: AnyRun, row: Row) -> str:
     """The id of the row of a model's session: this one, or the one of an agent; else empty."""
-    for one in [row, *list(run.progress.rows.values())]:
-        is_near = one is row or one.key[:-1] == row.key
-        if is_near and getattr(one.step, "session", False) is True:
-            return line(one.id, 200)
-    return ""
+    is_own = getattr(row.step, "session", False) is True
+    found = row if is_own else run.progress.sessions.get(row.key)
+    return line(found.id, 200) if found is not None else ""
 
 
 def _counted(run: AnyRun, row: Row) -> str:
-    tally = tallies(run.progress).get(row.key)
+    tally = tally_of(row)
     numbers = str(tally) if tally is not None else times(row)
     return " · ".join(filter(None, (numbers, activity(row), *spent(row))))
 

@@ -33,9 +33,9 @@ from ..config import has_notices
 from ..output.output import Bundle, accompany
 from ..output.pending_questions import PendingQuestion
 from .calls import MOST_WHY
+from .open_call import open_call
 from .open_views import Answers, open_explorer
-from .opening import open_call
-from .protocol import AnyRun, Json, Refused, Requests
+from .request_types import AnyRun, Json, Refused, Requests
 
 COUNTERS, LONG = 0.25, 10.0
 """Seconds between two updates if only counters change: an update costs half a kilobyte, whatever is

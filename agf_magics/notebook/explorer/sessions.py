@@ -13,9 +13,10 @@ from ...flow.progress.rows import Row, cost_of
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import RunCalls
-from ...pictures.plain import duration, line, money, plain
+from ...pictures.amounts import duration, money
+from ...pictures.plain import line, plain
 from ...pictures.values import value_json
-from .protocol import AnyRun, Json
+from .request_types import AnyRun, Json
 
 MOST_RECORDS = 400
 """Requests and tool calls of a session."""

@@ -1,5 +1,5 @@
-"""The table of a run over data, for the page: sorted, filtered, page by page; and the labels that a
-person gives its rows.
+"""The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
+person.
 
 The order of the rows is made once for each wish and kept for its next pages. Only a wish for a
 column of the input or output reads all rows.
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
+from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
 from ...values.value import Value
 from .calls import natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
     from ...lifecycle.table_runs.table import RowTable
@@ -68,14 +69,14 @@ def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "page": ROWS_SHOWN,
         "failed": len(table.failed),
         "before": line(_earlier(run), 90),
-        "columns": [[name, line(name, 60)] for name in columns],
+        "columns": [ColumnRow(name, line(name, 60)) for name in columns],
         "rows": [
-            [
-                place,
-                row[table.column_of("status")] == "failed",
-                [cell_text(row.get(name), name == seconds) for name in columns],
-                line(str(row.get(label) or ""), 200),
-            ]
+            TableRow(
+                place=place,
+                is_failed=row[table.column_of("status")] == "failed",
+                cells=[cell_text(row.get(name), name == seconds) for name in columns],
+                label=line(str(row.get(label) or ""), 200),
+            )
             for place, row in zip(shown, rows, strict=True)
         ],
     }

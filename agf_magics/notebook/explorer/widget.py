@@ -17,12 +17,12 @@ from ...pictures.diagram import Diagram
 from ...pictures.pages.updates import Updates, describe_tree
 from ...pictures.plain import line
 from .open_views import Answers
-from .protocol import Json, Refused
+from .request_types import Json, Refused
 from .requests import describe_definition, picture_json
 from .run_channel import Channel
 
 if TYPE_CHECKING:
-    from .model import Model
+    from .widget_model import Model
 
 
 def widget_of(shown: Run | PastRun | Diagram) -> Model:

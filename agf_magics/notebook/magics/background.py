@@ -1,4 +1,4 @@
-"""Magics for background runs, for definitions that are not registered, and ``%runs``."""
+"""The magics that run a flow in the background, or a definition that is not registered."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 from ...commands import magics
 from ...commands.line import ParsedLine
 from ...lifecycle.definitions.define import load
-from ...lifecycle.runs import live
 from ...text.source import Source
-from ..display.run_list import list_runs
 from .base import NotebookMagics, takes
-from .history import cancel_run, check_run_given, delete_runs, live_run, show_run
 
 
 @magics_class
 class BackgroundMagics(NotebookMagics):
-    """``%run_pipeline_async``, ``%%run_pipeline_inline``, ``%%run_pipeline_inline_async`` and
-    ``%runs``."""
+    """``%run_pipeline_async``, ``%%run_pipeline_inline`` and ``%%run_pipeline_inline_async``."""
 
     @line_magic
     @needs_local_scope
@@ -37,24 +33,6 @@ class BackgroundMagics(NotebookMagics):
     @takes(magics.RUN_PIPELINE_INLINE_ASYNC)
     def run_pipeline_inline_async(self, parsed: ParsedLine, body: str) -> Any:
         return self._inline(parsed, body, background=True)
-
-    @line_magic
-    @takes(magics.RUNS)
-    def runs(self, parsed: ParsedLine) -> Any:
-        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
-        if unwanted is not None:
-            cancel_run(live_run(unwanted))
-        if "--wait" in parsed:
-            for run in [live_run(word)] if word is not None else live.live:
-                if run.background:
-                    self.notebook.wait(run)
-        delete_runs(parsed)
-        if word is not None:
-            return show_run(parsed, word)
-        check_run_given(parsed)
-        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
-            list_runs(parsed, self.notebook.ipython)
-        return None
 
     def _inline(self, parsed: ParsedLine, body: str, background: bool) -> Any:
         request = self.notebook.request(parsed, runs=True)

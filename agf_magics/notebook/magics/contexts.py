@@ -7,7 +7,8 @@ from typing import Any
 
 from ...catalog import Context
 from ...commands.line import ParsedLine, check_known
-from ...commands.values import count, near_file, write_file
+from ...commands.output_files import write_file
+from ...commands.values import count, near_file
 from ...commands.words import Token, line_error
 from ...languages.plan import Log, Reading, as_log
 from ...languages.plan.log.lines import format_lines, parse_lines

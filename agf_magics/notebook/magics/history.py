@@ -1,4 +1,6 @@
-"""Magics for the journal: runs are listed, resumed, compared, written to a file and deleted."""
+"""The magics for the runs of this process and of the journal: listed, resumed, repeated, compared,
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +14,8 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 
 from ...commands import magics
 from ...commands.line import ParsedLine
-from ...commands.values import (
-    amount,
-    at,
-    inputs,
-    new_name,
-    value,
-    warn_about_names,
-    workers_of,
-    write_by,
-)
+from ...commands.output_files import write_by
+from ...commands.values import amount, at, inputs, new_name, value, warn_about_names, workers_of
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
@@ -33,11 +27,13 @@ from ...lifecycle.past.resume import resume_run
 from ...lifecycle.runs import live
 from ...lifecycle.runs import run as run_module
 from ...lifecycle.storage.run_names import identify, named_runs
-from ...pictures.plain import counted, line
+from ...pictures.amounts import counted
+from ...pictures.plain import line
 from ...settings import settings
-from ...text.diagnostics import DefinitionError
-from ..display.rendering import print_findings
-from ..explorer.opening import ARGUMENTS, open_call
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ..display.findings import print_findings
+from ..display.run_list import list_runs
+from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
 
 MOST_NAMED = 3
@@ -46,10 +42,28 @@ MOST_NAMED = 3
 
 @magics_class
 class HistoryMagics(NotebookMagics):
-    """``%resume``, ``%rerun`` and ``%step``."""
+    """``%runs``, ``%resume``, ``%rerun`` and ``%step``."""
 
     # IPython's `%rerun` runs lines of the input again: `-l 3`, `-g text`, `2-5 7`, `~1/3`.
     replaced = MappingProxyType({"rerun": re.compile(r"-[lg]\b.*|[\d~/][\d~/\s-]*+")})
+
+    @line_magic
+    @takes(magics.RUNS)
+    def runs(self, parsed: ParsedLine) -> Any:
+        unwanted, word = parsed.word("--cancel"), parsed.word("RUN")
+        if unwanted is not None:
+            cancel_run(live_run(unwanted))
+        if "--wait" in parsed:
+            for run in [live_run(word)] if word is not None else live.live:
+                if run.background:
+                    self.notebook.wait(run)
+        delete_runs(parsed)
+        if word is not None:
+            return show_run(parsed, word)
+        check_run_given(parsed)
+        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
+            list_runs(parsed, self.notebook.ipython)
+        return None
 
     @line_magic
     @needs_local_scope
@@ -227,10 +241,27 @@ def _named(word: Token) -> run_module.Run | PastRun:
 def live_run(word: Token) -> run_module.Run:
     """The run of this process that a word names."""
     here, runs = {run.run_id: run for run in live.live}, named_runs(None)
-    run_id = at(
-        word,
-        lambda: identify(
-            word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"
-        ),
-    )
+    try:
+        run_id = at(
+            word,
+            lambda: identify(
+                word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"
+            ),
+        )
+    except DefinitionError as unknown:
+        raise _elsewhere(word) or unknown from None
     return here[run_id]
+
+
+def _elsewhere(word: Token) -> DefinitionError | None:
+    """The error for a run that is none of this process; None if the journal has none either."""
+    try:
+        run = past_run.find_past_run(word.text)
+    except DefinitionError:
+        return None
+    if run.status != "running":
+        message = f"run {run.run_id!r} has ended: {run.status}"
+        return line_error("unknown-run", message, word, f"%runs {run.run_id} shows it")
+    message = f"run {run.run_id!r} is running in another kernel"
+    hint = past_runs.CANCEL.format(run.run_id)
+    return DefinitionError(Diagnostic("journal.running", message, word.span, hint))

@@ -1,5 +1,6 @@
-"""The cells of the other languages, and the contexts of plans. `Notebook.definition` does what they
-share.
+"""The cells ``%%policy``, ``%%graph`` and ``%%plan``, and ``%context`` for the contexts of plans.
+
+`Notebook.definition` does what the cells share.
 """
 
 from __future__ import annotations
@@ -44,7 +45,12 @@ class LanguageMagics(NotebookMagics):
         for option in magics.FOR_PLANNERS:
             if option.flag in parsed:
                 message, place = f"{option.flag} needs --planner", parsed.words(option.flag)[0]
-                raise line_error("needs-planner", message, place, "add --planner MODEL")
+                raise line_error(
+                    "needs-planner",
+                    message,
+                    place,
+                    "add --planner openai:gpt-4o, or the name of another model",
+                )
 
         def change(flow: Flow) -> Flow:
             if context is not None:

@@ -21,8 +21,8 @@ from ...commands.line import ParsedLine, read
 from ...commands.values import inputs
 from ...flow.steps import every
 from ...lifecycle.launch import launch
+from ...pictures.amounts import counted
 from ...pictures.difference import MISSING, find_differences
-from ...pictures.plain import counted
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ..output.output import show
 from .base import NotebookMagics, takes

@@ -11,12 +11,13 @@ from IPython.core.magic import cell_magic, line_magic, magics_class, needs_local
 
 from ...commands import magics
 from ...commands.line import ParsedLine, check_known
-from ...commands.values import near_file, write_by, write_file
+from ...commands.output_files import write_by, write_file
+from ...commands.values import near_file
 from ...commands.words import line_error
 from ...languages import LANGUAGES
 from ...lifecycle.definitions.file_sets import definition_files, knowing
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ..display import registered
+from ..display import registry_page
 from ..notebook import definition_text
 from ..output.output import show
 from .base import NotebookMagics, takes
@@ -58,7 +59,7 @@ class PipelineMagics(NotebookMagics):
         elif name is not None:
             print(definition_text(self.notebook.flow(name)))
         elif unwanted is None:
-            show(registered.flows(self.notebook.registry))
+            show(registry_page.flows(self.notebook.registry))
 
     @line_magic
     @takes(magics.TOOLS)
@@ -68,7 +69,7 @@ class PipelineMagics(NotebookMagics):
         if name is not None:
             message = f"no tool or agent {name.text!r} is registered"
             check_known("unknown-tool", message, name, known, "tools and agents")
-        show(registered.tools(self.notebook.registry, name.text if name is not None else None))
+        show(registry_page.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic
     @takes(magics.DRAW)
@@ -107,7 +108,7 @@ class PipelineMagics(NotebookMagics):
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
             files |= dict.fromkeys(named)
         registry = self.notebook.registry
-        known = knowing(files, registry) if len(files) > 1 else registry
+        known = knowing(files, registry)[0] if len(files) > 1 else registry
         for file in files:
             try:
                 self.notebook.define(

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from ...commands.line import ParsedLine
-from ...commands.values import at, count, value, workers_of, write_file
+from ...commands.output_files import write_file
+from ...commands.values import at, count, value
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
@@ -33,7 +34,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.rendering import print_findings
+from ..display.findings import print_findings
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 
@@ -58,8 +59,8 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
         context=_context(parsed, header),
         max_ticks=count(parsed, "--ticks", 10, 1),
         registry=notebook.registry,
-        limits=request.limits,
-        on=workers_of(request.on, notebook.names),
+        limits=request.options.limits or current.settings.limits,
+        on=request.options.on,
         resume_with="%%plan … --planner … --resume",
         execute=partial(_shown_run, notebook, request),
     )
@@ -67,8 +68,9 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
         write_file(target, body)
     given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
     resume = "--resume" in parsed
+    recorded = parsed.word("--replay")
     # All ticks take their calls from one recording.
-    with replay(request.replay.text) if request.replay is not None else nullcontext():
+    with replay(recorded.text) if recorded is not None else nullcontext():
         result = run_model(assignment, options, given, resume=resume, messages=header.messages)
     return _report(notebook, result, request)
 

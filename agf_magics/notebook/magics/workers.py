@@ -9,7 +9,8 @@ from IPython.core.magic import line_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine
-from ...pictures.plain import counted, html, line
+from ...pictures.amounts import counted
+from ...pictures.plain import html, line
 from ...pictures.values import list_rows
 from ..output.output import Bundle, show
 from .base import NotebookMagics, takes
@@ -28,8 +29,8 @@ class WorkerMagics(NotebookMagics):
     @line_magic
     @takes(magics.WORKERS)
     def workers(self, parsed: ParsedLine) -> Any:
-        from ...workers.backends.backend_status import describe
-        from ...workers.on import started
+        from ...workers.backends.status import describe
+        from ...workers.started_backends import started
 
         known = list(started)
         if "--close" in parsed:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ...compat.browser import IN_BROWSER
 from ...flow.progress.progress import Progress
 from ...flow.steps import Flow
+from ...text.giving_up import giving_up
 from .output import Bundle
 
 if TYPE_CHECKING:
@@ -57,7 +57,8 @@ class Drawing:
         # Imported here: scene and layout are an eighth of the package, and not each notebook draws.
         from ...pictures.diagram import Diagram
 
-        with suppress(Exception):  # a mistake of this package is no reason to print into the cell
+        # A mistake of this package is no reason to print into the cell.
+        with giving_up(__name__, "a flow was not drawn"):
             diagram = Diagram(self._flow)
             bundle: Bundle = dict(diagram._repr_mimebundle_())
             self._diagram = diagram

@@ -77,6 +77,13 @@ def describe_answer(question: Question, answer: Value) -> str:
     return str(answer) if question.choices else "answered"
 
 
+def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
+    """The question of a run, which an explorer of that run does not show twice."""
+    page = frozen(question, waiting)
+    run = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
+    return {**page, "text/html": f"<div {run}>{page['text/html']}</div>"}
+
+
 def frozen(question: Question, answer: str) -> dict[str, str]:
     """The question and its answer for the saved notebook."""
     shown = line(answer, 300)

@@ -8,7 +8,6 @@ looks at what it has: the request of the cell, the widgets, and the calls of `cl
 
 from __future__ import annotations
 
-import sys
 import time
 import warnings
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -18,6 +17,7 @@ from IPython import get_ipython
 from IPython.core.displaypub import CapturingDisplayPublisher
 
 from ...compat.browser import IN_BROWSER
+from ...compat.imports import loaded
 from .front_end import in_frames
 
 QUIET = 1.0
@@ -128,7 +128,7 @@ def _replaces(request: dict[str, Any]) -> bool:
 
 def _output_widget(cell: str) -> Any:
     """The `Output` that takes the outputs of this request; None: none does."""
-    widgets = sys.modules.get("ipywidgets")
+    widgets = loaded("ipywidgets")
     if widgets is None or not cell:
         return None
     with warnings.catch_warnings():

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...flow.progress.rows import Row
-from ..plain import counted, details, duration, html, line
+from ..amounts import counted, duration
+from ..plain import details, html, line
 from ..row_words import times, words
 from ..theme import kind, state
 

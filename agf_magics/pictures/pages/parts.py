@@ -22,7 +22,8 @@ from ...flow.progress.rows import Key, Row, Usage, key_of
 from ...flow.questions import long_arguments
 from ...text.columns import cells
 from .. import theme as look
-from ..plain import counted, details, duration, html, line, money, padded
+from ..amounts import counted, duration, money
+from ..plain import details, html, line, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
 from ..values import WRAP, bounded

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, Protocol
 from ...flow.progress.progress import RunLine
 from ...text.diagnostics import DefinitionError
 from .. import theme as look
-from ..plain import counted, details, duration, html, line, money, padded
+from ..amounts import counted, duration, money
+from ..plain import details, html, line, padded
 from ..problems import format_exception
 from ..values import WRAP, Table, bounded, drop_empty_columns, list_rows, value_html, value_text
 from .parts import chip

@@ -10,7 +10,8 @@ from typing import Protocol
 from ...flow.progress.progress import Progress
 from ...text.diagnostics import Diagnostic
 from ...values.value import Value
-from ..plain import counted, details, html, line, not_saved
+from ..amounts import counted
+from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
 from ..values import WRAP, value_html, value_text
 from . import parts as page

@@ -30,6 +30,7 @@ from ..row_words import (
     words,
 )
 from .parts import LONGEST_ARGUMENT, count_elements, counts, status
+from .wire import StateRow, StepRow, UpdateRow
 
 STATE_NAMES = tuple(theme.STATES)
 """The states of rows and runs; an update has their numbers."""
@@ -47,31 +48,28 @@ Update = dict[str, Any]
 
 
 def describe_tree(progress: Progress) -> dict[str, Any]:
-    """The fixed part: the table of states, and a row for each step: id, depth, glyph, word, label,
-    whether it repeats, whether it is a model's session."""
+    """The fixed part: the table of states, and a row for each step."""
     return {
         "name": line(progress.name, 80),
         "states": [
-            [name, one.mark, one.word, one.color, one.ink, one.ring]
+            StateRow(name, one.mark, one.word, one.color, one.ink, one.ring)
             for name, one in theme.STATES.items()
         ],
         "rows": [_described(row) for row in list(progress.rows.values())],
     }
 
 
-def _described(row: Row) -> list[Any]:
+def _described(row: Row) -> StepRow:
     kind = theme.kind(row.word)
     repeats = bool(row.elements) or row.many or row.again
-    session = getattr(row.step, "session", False) is True
-    return [
-        row.id,
-        row.depth,
-        kind.glyph,
-        line(row.word, 24),
-        line(row.label, 200),
-        repeats,
-        session,
-    ]
+    return StepRow(
+        id=row.id,
+        depth=row.depth,
+        glyph=kind.glyph,
+        word=line(row.word, 24),
+        label=line(row.label, 200),
+        repeats=repeats,
+    )
 
 
 class Updates:
@@ -82,7 +80,7 @@ class Updates:
         self._counters: dict[int, tuple[Any, ...]] = {}
         """Of each row, the counters at its last update: a row with the same ones is not looked
         at."""
-        self._sent: dict[int, list[Any]] = {}
+        self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
         self._edges = -1
 
@@ -132,19 +130,16 @@ class Updates:
             if self._counters.get(number) == counted:
                 continue
             before = self._sent.get(number)
-            if not counters and before is not None and before[0] == STATE_NAMES.index(row.state):
+            if not counters and before is not None and before.state == STATE_NAMES.index(row.state):
                 continue
             self._counters[number] = counted
-            shown = self._row(row, tallied.get(row.key), now)
+            shown = self._row(number, row, tallied.get(row.key), now)
             if before != shown:
                 self._sent[number] = shown
-                found.append([number, *shown])
+                found.append(shown.sent())
         return found
 
-    def _row(self, row: Row, tally: Tally | None, now: float) -> list[Any]:
-        """State, text of the corner, state in words, counters, start, end, the end of its prints or
-        of a reply that arrives, shares that are ok and that failed (null: it is no fan-out), its
-        counters once more, where there is little room, if they are shorter."""
+    def _row(self, number: int, row: Row, tally: Tally | None, now: float) -> UpdateRow:
         shown = corner_of(row, tally)
         begun = self._progress.when if self._progress.when is not None else row.when
         start = round(row.when - begun, 3) if row.when is not None and begun is not None else None
@@ -155,23 +150,24 @@ class Updates:
             parts = (own, 0)
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
-        shares = [round(share, 3) for share in parts or ()]
+        ok, failed = (round(share, 3) for share in parts) if parts else (None, None)
         numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
         others = (pace(row, tally, now), activity(row), *spent(row))
         counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
-        shorter = [brief] if brief != counted else []
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
-        return [
-            STATE_NAMES.index(row.state),
-            shown.words,
-            words(row),
-            counted,
-            start,
-            end,
-            tail,
-            *(shares or [None] * 2 * len(shorter)),
-            *shorter,
-        ]
+        return UpdateRow(
+            number=number,
+            state=STATE_NAMES.index(row.state),
+            corner=shown.words,
+            words=words(row),
+            counted=counted,
+            start=start,
+            end=end,
+            tail=tail,
+            ok_share=ok,
+            failed_share=failed,
+            brief=brief if brief != counted else None,
+        )
 
     def _paths(self) -> dict[str, str] | None:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as

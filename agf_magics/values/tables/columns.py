@@ -18,7 +18,7 @@ from typing import Any
 from ...compat.imports import installed_only
 from ...text.length import ATOMS, TEXT
 from ..json_text import write_json
-from ..opaque import is_array
+from ..sequences import is_array
 from ..times import is_missing, is_numpy_time
 from ..value import Value
 

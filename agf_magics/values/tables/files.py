@@ -155,6 +155,8 @@ class _CsvReader:
     def __init__(self, file: Any, place: int, line: int) -> None:
         file.seek(place)
         self.place, self.line = place, line
+        # Its limit is one of the process, 131,072: a cell may be as long as its row, as in JSON lines.
+        csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
         self.rows = self._rows(csv.reader(self._texts(file), strict=False))
 
     def _rows(self, reader: Iterator[list[str]]) -> Iterator[list[str]]:
@@ -167,7 +169,10 @@ class _CsvReader:
             raise ValueError(f"line {self.line - 1} is not UTF-8") from None
         except csv.Error as error:
             # After the dash it tells how to open a file in Python.
-            raise ValueError(f"line {self._first}: {str(error).partition(' - ')[0]}") from None
+            why = str(error).partition(" - ")[0]
+            if "new-line character" in why:
+                why = "it ends with a carriage return alone: save the file with LF or CR LF"
+            raise ValueError(f"line {self._first}: {why}") from None
 
     def _texts(self, file: Any) -> Iterator[str]:
         for line in _lines(file):

@@ -168,13 +168,27 @@ def column_names(row: object) -> Iterator[str]:
 
 def row_object(line: bytes, number: int) -> Cells | StepError:
     try:
-        row = json.loads(line.rstrip())  # a place is one in this line
+        row = json.loads(line.rstrip(), object_pairs_hook=_once_each)  # a place is one in this line
+    except DoubleKey as error:
+        return broken_row(number, f"it has {error.args[0]!r} twice", "line")
     except (ValueError, RecursionError) as error:
         where = f" at character {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
         return broken_row(number, f"it is not valid JSON{where}", "line")
     if not isinstance(row, dict):
         return broken_row(number, f"it is {type_name(row)}, not an object", "line")
     return {name: cell(value) for name, value in row.items()}
+
+
+class DoubleKey(ValueError):
+    """An object of JSON has a key twice: only one of the values would be left."""
+
+
+def _once_each(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        raise DoubleKey(next(name for name, count in counts.items() if count > 1))
+    return fields
 
 
 def broken_row(number: int, why: str, what: str = "row") -> StepError:

@@ -80,16 +80,17 @@ def open_rows(table: Value) -> Rows:
             hint = f"a file of rows has the suffix {', '.join(FILES)}"
             raise DefinitionError(Diagnostic("over.file", message, hint=hint))
         return FILES[path.suffix.lower()](path.absolute())
-    library = kind.__module__.partition(".")[0]
-    if library == "pandas" and hasattr(table, "iloc") and hasattr(table, "columns"):
+    # Of its bases too: a GeoDataFrame is a DataFrame.
+    libraries = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if "pandas" in libraries and hasattr(table, "iloc") and hasattr(table, "columns"):
         flat = with_index(table)
         refuse_double(list(flat.columns))
         return FrameRows(flat, flat.columns, pandas_frame, pandas_form_of(table, flat))
-    if library == "polars" and kind.__name__ == "LazyFrame":
+    if "polars" in libraries and any(base.__name__ == "LazyFrame" for base in kind.__mro__):
         table = table.collect()
-    if library == "polars" and hasattr(table, "to_dicts"):
+    if "polars" in libraries and hasattr(table, "to_dicts"):
         return FrameRows(table, table.columns, polars_frame)
-    if library == "pyarrow" and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
+    if "pyarrow" in libraries and hasattr(table, "to_pylist") and hasattr(table, "column_names"):
         refuse_double(table.column_names)
         return FrameRows(table, table.column_names, arrow_form)
     if isinstance(table, list | tuple):

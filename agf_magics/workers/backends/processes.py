@@ -31,7 +31,7 @@ from ..sending.functions import applied
 from ..sending.unsendable import HEAVY
 from . import child
 from .backend import CLOSED, Cancel, Lost, options_of
-from .status import BackendStatus, WorkerStatus, memory_of
+from .status import BackendStatus, WorkerStatus
 
 IDLE = 60.0
 """Seconds without work after which a process ends."""
@@ -378,3 +378,13 @@ class _Child:
 def _processors() -> int:
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
+
+
+def memory_of(pid: int) -> int | None:
+    """The bytes of memory that a process of this machine uses; None where the system does not
+    tell."""
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return None

@@ -1,10 +1,11 @@
-"""The workers that a person sees: what `%workers` lists."""
+"""The status of workers as a person sees it: what `%workers` lists."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
+
+from .backend import WorkerBackend
 
 
 class WorkerStatus(NamedTuple):
@@ -38,11 +39,11 @@ class BackendStatus(NamedTuple):
     """How many workers are being started."""
 
 
-def memory_of(pid: int) -> int | None:
-    """The bytes of memory that a process of this machine uses; None where the system does not
-    tell."""
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None
+def describe(backend: WorkerBackend) -> BackendStatus:
+    """The state of a backend; of one that does not report it, its name and its lanes."""
+    own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
+    if own is not None:
+        return own()
+    return BackendStatus(
+        backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),)
+    )

@@ -10,7 +10,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.catalog import Registry
-from agf_magics.notebook.explorer.protocol import Refused
+from agf_magics.notebook.explorer.request_types import Refused
 from agf_magics.notebook.explorer.requests import requests_of
 from tests.engine import kept
 

@@ -14,7 +14,7 @@ from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ....text.source import Span, Text
 from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
 from ... import documents
-from ...documents import Key, is_nothing
+from ...documents import Key, Kind, is_nothing
 from ...scan import Refusal, parse_at
 from .tokens import Bare
 from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
@@ -111,6 +111,16 @@ class Reader(documents.Reader):
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
+
+        self.chain: tuple[str, ...] = ()
+        """The nodes of the graph, in order."""
+
+    def missing(self, kind: Kind, key: Key, span: Span | None) -> None:
+        if key.name == "edges" and self.chain:
+            ends = zip(("START", *self.chain), (*self.chain, "END"), strict=True)
+            edges = ", ".join(f"{{from: {start}, to: {end}}}" for start, end in ends)
+            key = key._replace(takes=key.takes._replace(example=f"[{edges}]"))
+        super().missing(kind, key, span)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
         if braces := _unquoted_braces(node):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ....flow.notes import warn_of_null
+from ....flow.null_warnings import warn_of_null
 from ....text.length import can_write
 from ....text.raised import text_of
 from ....values.times import is_missing, is_numpy_time, iso_text

@@ -18,7 +18,7 @@ from ....text.source import Span
 from ....values.value import Value
 from ..prompts.prompts import Folders
 from ..state import Write
-from .python_tools import Tools
+from .declared_tools import Tools
 
 Given = dict[str, Any]
 

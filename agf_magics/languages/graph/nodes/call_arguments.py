@@ -98,6 +98,8 @@ def check_required(requires: Sequence[Name], state: Mapping[str, Value]) -> None
     for name in requires:
         if state.get(name.text) is None:
             hint = suggest(name.text, state, "keys of the state")
+            if name.text in state:
+                hint = "it is null: let the input or a node before this one give it a value"
             message = f"the node requires {name.text!r}, which has no value"
             raise StepError(Diagnostic("graph.requires", message, name.span, hint))
 

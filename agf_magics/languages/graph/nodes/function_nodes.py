@@ -6,7 +6,10 @@ from ....flow.expressions import NamedArguments
 from ....flow.protocols import Name
 from ....flow.step_options import Exchange, Lookup
 from ....flow.steps import Invoke
+from ....text.diagnostics import Diagnostic
+from ....values.value import Value
 from ..expressions.reading import Reader
+from ..state import Failed
 from .builder_contract import Built, Given, Here
 from .call_arguments import WithState, check_slots, complete
 from .on_error import on_error
@@ -59,4 +62,15 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         lookup=Lookup(here.tools.files.get(name.text)),
         exchange=Exchange(wants=True),
     )
-    return on_error(given, here, Built(step, write, (key,), writes_any=True))
+    declares = reader.declared is None or key.name in reader.declared or "state_key" in given
+
+    def note_undeclared(value: Value) -> Diagnostic | None:
+        """The result is no object: it is under the name of the node."""
+        if type(value) is Failed or write({}, value).keys() != {key.name}:
+            return None
+        message = f"{key.name!r} is not declared in the state"
+        hint = f"name the key of the result: state_key: KEY; or declare state: {{{key.name}: any}}"
+        return Diagnostic("graph.undeclared-key", message, key.span, hint, "warning")
+
+    note = None if declares or here.inside else note_undeclared
+    return on_error(given, here, Built(step, write, (key,), writes_any=True, note=note))

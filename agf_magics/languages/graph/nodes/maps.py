@@ -18,7 +18,7 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Items, Node, is_text, plain
-from ....values.opaque import Numbered, is_sequence, why_no_sequence
+from ....values.sequences import Numbered, is_sequence, why_no_sequence
 from ....values.value import Value
 from ...documents import Key
 from ...scan import MISSING
@@ -202,11 +202,14 @@ def _cut(most: int, truncate: bool, span: Span) -> Cut:
                 "graph.truncated",
                 message,
                 span,
-                f"max_items: {most + left_out} uses all",
+                f"write max_items: {most + left_out} to use all",
                 "warning",
             )
         message = f"the map has {most + left_out} items; the limit is {most}"
-        hint = f"write max_items: {most + left_out}, or on_overflow: truncate for the first {most}"
+        hint = (
+            f"write max_items: {most + left_out} to use all; on_overflow: truncate uses the "
+            f"first {most}"
+        )
         return Diagnostic("graph.too-many-items", message, span, hint)
 
     return Cut(most, finding)

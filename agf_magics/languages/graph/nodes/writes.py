@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from ....text.length import TEXT
 from ....values.value import Value, equal
 from ..state import Failed, State, SubgraphState, Write
-from .python_tools import ShellTool
+from .declared_tools import ShellTool
 
 
 def write_key(key: str) -> Write:

@@ -9,14 +9,18 @@ compiling computes with its constants.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....flow.null_warnings import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
+from ....text.length import TEXT
 from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
+from ....values.times import is_missing, iso_text
 from ....values.value import Value, is_json
 from ..expressions.reading import LEAVE_OUT, PEER_KEY, Reader, peer_key
 from ..expressions.value_errors import describe
@@ -76,15 +80,22 @@ class JinjaPrompt(NamedTuple):
         return values
 
     def _checked(self, name: str, value: Value, span: Span) -> Value:
+        met_missing: list[Value] = []
         try:
             check_length(value)
-            if is_json(value):
-                return value
+            sent = value if is_json(value) else _as_json(value, met_missing)
         except (ValueError, RecursionError):
             raise self._too_much(f"reads a value that is too large: {name!r}", span) from None
+        except TypeError:
+            raise self._no_json(name, value, span) from None
+        if met_missing:
+            warn_of_null(repr(name), value)
+        return sent
+
+    def _no_json(self, name: str, value: Value, span: Span) -> StepError:
         message = f"a template cannot read {name!r}: it is {describe(value)}"
         hint = "a template gets texts, numbers, lists and mappings; a node before it can make one"
-        raise StepError(Diagnostic("graph.template-value", message, span, hint))
+        return StepError(Diagnostic("graph.template-value", message, span, hint))
 
     def _too_much(self, what: str, span: Span) -> StepError:
         hint = "prepare the text in a node before this one"
@@ -102,6 +113,24 @@ class JinjaPrompt(NamedTuple):
             hint = join_hints(suggest(name, [*variables, "state"]), default)
         message = f"the template failed: {answer['failed']}"
         return StepError(Diagnostic("graph.template-failed", message, place, hint))
+
+
+def _as_json(value: Value, met_missing: list[Value]) -> Value:
+    """``value`` for a template: dates and durations as texts, NaT as NaN, which with the infinities
+    is a number for it and null in its text (decisions A1′, A1″). Raises TypeError for another opaque
+    value."""
+    if type(value) is list:
+        return [_as_json(part, met_missing) for part in value]
+    if type(value) is dict and TEXT.issuperset(map(type, value)):
+        return {key: _as_json(part, met_missing) for key, part in value.items()}
+    if is_missing(value):
+        met_missing.append(value)
+        return value if type(value) is float else math.nan
+    if is_json(value):
+        return value
+    if (text := iso_text(value)) is not None:
+        return text
+    raise TypeError(describe(value))
 
 
 def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:

@@ -76,8 +76,26 @@ class Environment(ImmutableSandboxedEnvironment):
         return super().getattr(obj, name)
 
 
+class NoNumber(float):
+    """NaN or an infinity: a number in computations, null in a text (decision A1′)."""
+
+    def __str__(self) -> str:
+        return "null"
+
+    __repr__ = __str__
+
+    def __format__(self, form: str) -> str:
+        return "null"
+
+
+def is_odd(value: Any) -> bool:
+    return isinstance(value, float) and value - value != 0
+
+
 def written(value: Any) -> Any:
     """``value``, if a prompt can contain it."""
+    if is_odd(value):
+        return "null"
     if callable(value) and not isinstance(value, Undefined):
         name = getattr(value, "__name__", "this")
         raise TypeError(f"{name!r} is a method: write {name}()")
@@ -86,10 +104,26 @@ def written(value: Any) -> Any:
 
 ENVIRONMENT = Environment(undefined=Missing, keep_trailing_newline=True, finalize=written)
 ENVIRONMENT.filters["__method"] = ENVIRONMENT.method
-# Jinja2's own sorts the keys and escapes < > & ', for web pages.
-ENVIRONMENT.filters["tojson"] = lambda value, indent=None: json.dumps(
-    value, ensure_ascii=False, indent=indent
-)
+
+
+def tojson(value: Any, indent: int | None = None) -> str:
+    """Jinja2's own sorts the keys, escapes < > & ' for web pages, and writes NaN."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(without_odd(value), ensure_ascii=False, indent=indent)
+
+
+def without_odd(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: without_odd(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return list(map(without_odd, value))
+    return None if is_odd(value) else value
+
+
+ENVIRONMENT.filters["tojson"] = tojson
 
 
 @lru_cache(maxsize=32)
@@ -183,7 +217,8 @@ def main() -> None:
     limit_memory(memory)
     for line in sys.stdin.buffer:
         limit_time(seconds)
-        sys.stdout.buffer.write(json.dumps(answer(**json.loads(line))).encode() + b"\n")
+        request = json.loads(line, parse_constant=NoNumber)
+        sys.stdout.buffer.write(json.dumps(answer(**request)).encode() + b"\n")
         sys.stdout.buffer.flush()
 
 

@@ -59,9 +59,10 @@ class Renderer:
         """The answer of the process; jinja_child.py has its form. Raises NoProcess, Killed."""
         if IN_BROWSER:
             # A page is a box of its own, and its person can close it (decision D59).
+            from .jinja_child import NoNumber
             from .jinja_child import answer as answer_here
 
-            return answer_here(text, json.loads(json.dumps(values)))
+            return answer_here(text, json.loads(json.dumps(values), parse_constant=NoNumber))
         line = json.dumps({"text": text, "values": values}).encode() + b"\n"
         with self.lock:
             try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ....flow.notes import warn_of_null
+from ....flow.null_warnings import warn_of_null
 from ....flow.sessions.found_json import NoJson, find_json
 from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, literal
 from ....text.yaml.nodes import shorten

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from ....text.suggestions import suggest
@@ -49,6 +50,7 @@ _OPERATORS = {
     "`": _QUOTES,
     **dict.fromkeys("‘’“”", _QUOTES),
     "is": "to compare write: ==",
+    "is not": "to compare write: !=",
     "lambda": f"a lambda is written: {FUNCTIONS['map'].form}",
     "mod": f"there is no remainder; {USE_A_TOOL}",
     "div": "write: /",
@@ -159,7 +161,7 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     code, message, hint = _unexpected(tokens, index, source) or (
         "r1.syntax",
         f"expected {wanted}, found {text!r}",
-        _shape(text, before[1]),
+        _number(glued) or _shape(text, before[1]),
     )
     return Finding(code, message, hint, at, at + len(text))
 
@@ -198,8 +200,12 @@ def _unexpected(
     if text == "for":
         return "r1.operator", absent, _comprehension(tokens, index, source)
     if text == "in":
-        item, found = before, tokens[index + 1][1]
-        return "r1.operator", absent, f"write: any({found or 'list'}, x -> x == {item or 'value'})"
+        return "r1.operator", absent, f"write: {_contained(tokens, index, index, source)}"
+    if text == "not" and tokens[index + 1][1] == "in":
+        hint = f"write: not {_contained(tokens, index, index + 1, source)}"
+        return "r1.syntax", "'not' stands before what it negates", hint
+    if text == "is" and tokens[index + 1][1] == "not":
+        return "r1.operator", "there is no 'is not'", _OPERATORS["is not"]
     if text == "not":
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
@@ -238,6 +244,55 @@ def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
     )
 
 
+_ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
+"""Where an operand of ``in`` ends, beside a bracket."""
+
+
+def _contained(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
+    """For ``item in list``; ``first``, ``last``: the tokens of ``in`` or ``not in``."""
+    item = source[_operand_end(tokens, first, -1, source) : tokens[first][2]].strip()
+    end = _operand_end(tokens, last, 1, source)
+    items = source[tokens[last][2] + len(tokens[last][1]) : end].strip()
+    if items.startswith("(") and items.endswith(")") and "," in items:
+        items = f"[{items[1:-1]}]"
+    names = {text.partition(".")[0].strip() for _, text, _ in tokens}
+    name = next(each for each in ("x", "each", "element", "n") if each not in names or each == "n")
+    return f"any({items or 'list'}, {name} -> {name} == {item or 'value'})"
+
+
+def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) -> int:
+    """The offset where the operand beside the token ends: at a word of `_ENDS`, or at the bracket
+    around it."""
+    depth, opening, closing = 0, "([{", ")]}"
+    if step < 0:
+        opening, closing = closing, opening
+    index += step
+    while 0 <= index < len(tokens):
+        _, text, at = tokens[index]
+        depth += (text != "" and text in opening) - (text != "" and text in closing)
+        if depth < 0 or (depth == 0 and text in _ENDS):
+            return at if step > 0 else at + len(text)
+        index += step
+    return len(source) if step > 0 else 0
+
+
+_NUMBERS = re.compile(r"[0-9]+(?:\.[0-9]+)?[eE][0-9]{1,2}|0[xX][0-9a-fA-F]+|[0-9]+(?:_[0-9]+)+")
+"""Numbers of other languages that are written without an operator."""
+
+
+def _number(glued: str) -> str | None:
+    """The hint for a number of another language."""
+    if _NUMBERS.fullmatch(glued) is None:
+        return None
+    if glued[:2].lower() == "0x":
+        return f"the number is written: {int(glued, 16)}"
+    return f"the number is written: {Decimal(glued.replace('_', '')):f}"
+
+
+_FALSE = {"false", "null", "0", "0.0", "''", '""', "[]", "{}"}
+"""Literals that are false: as the middle of ``a and b or c`` they are never the result."""
+
+
 def _choice(source: str) -> str:
     """For ``a if c else b``, ``if c then a else b`` and ``c ? a : b``."""
     text = source.strip()
@@ -248,8 +303,27 @@ def _choice(source: str) -> str:
         if first != " if ":  # the condition comes first
             condition, value = value.removeprefix("if "), condition
         if condition and value and other:
-            return f"write: {condition} and {value} or {other}"
+            return _chosen(condition, value, other)
     return "a choice is written: condition and 'yes' or 'no'"
+
+
+def _chosen(condition: str, value: str, other: str) -> str:
+    """A choice by ``and`` and ``or``, whose middle must be true."""
+    if value not in _FALSE:
+        caution = "" if _CERTAIN.fullmatch(value) else "; if its middle may be false: a match step"
+        return f"write: {_operand(condition)} and {_operand(value)} or {other}{caution}"
+    if other in _FALSE:
+        return "its middle would be false: write a match step, with on: and cases:"
+    return f"write: not ({condition}) and {_operand(other)} or {value}"
+
+
+_CERTAIN = re.compile(r"'[^']+'|\"[^\"]+\"|true|[0-9.]*[1-9][0-9.]*")
+"""Literals that are true."""
+
+
+def _operand(text: str) -> str:
+    """A text as the operand of ``and``."""
+    return f"({text})" if re.search(r"\bor\b", text) else text
 
 
 def _comprehension(tokens: Sequence[Token], index: int, source: str) -> str:

@@ -7,6 +7,7 @@ is never equal. An unknown shape is None, and gives no finding. The rules are th
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -54,6 +55,11 @@ class Split(NamedTuple):
 
     yes: tuple[Shape | None, ...]
     no: tuple[Shape | None, ...]
+
+
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+YEAR, DAY_AFTER_MONTH = 4, 3
+"""Characters of a year, and from one ``-`` of a date to the next one."""
 
 
 class Inference:
@@ -163,10 +169,23 @@ class Inference:
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
+        self.date(node)
         left = self.shape(node.first, certain)
         for operation in node.rest:
             left = self.operation(operation, left, self.shape(operation.operand, certain), certain)
         return left
+
+    def date(self, node: Arithmetic) -> None:
+        """Report ``2026-01-02``, which is 2023 here: there are no dates."""
+        signs = [operation.at for operation in node.rest[:2] if operation.op == "-"]
+        is_year = isinstance(node.first, Lit) and node.first.value in range(10**YEAR)
+        if len(signs) < 2 or not is_year or signs[0] < YEAR:
+            return
+        place = self.locate(signs[0] - YEAR, signs[1] + DAY_AFTER_MONTH)
+        if DATE.fullmatch(place.text):
+            message = f"{place.text} is a subtraction: there are no dates here"
+            hint = f"write: '{place.text}'"
+            self.found.append(Diagnostic("r1.date", message, place, hint, "warning"))
 
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool

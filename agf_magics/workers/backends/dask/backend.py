@@ -17,10 +17,12 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from logging import DEBUG
 from typing import Any
 
 from ....engine.calls.tool_context import hear
 from ....text.diagnostics import Diagnostic
+from ....text.giving_up import giving_up
 from ...sending.functions import Apart, applied_apart, loadable
 from ..backend import Cancel, Lost, nothing, options_of, write_print
 from ..dispatcher import AHEAD, Dispatcher
@@ -302,8 +304,8 @@ class Dask:
             [],
         )
         if wanted:
-            with contextlib.suppress(Exception):
-                # The scheduler was lost: its chunks end by themselves.
+            # The scheduler was lost: its chunks end by themselves.
+            with giving_up(__name__, "calls on Dask could not be cancelled"):
                 seconds = ANSWER_HERE if self.kills else ANSWER
                 await cancel_flights(self.client, wanted, self.end_worker, seconds)
 
@@ -313,7 +315,7 @@ class Dask:
         loop, has_warned, had_workers = asyncio.get_running_loop(), False, self.kills
         seen = loop.time()
         while self._flights and not self.closed:
-            with contextlib.suppress(Exception):
+            with giving_up(__name__, "the Dask scheduler did not name its workers", DEBUG):
                 await self._update()
             had_workers = had_workers or bool(self._threads)
             if self._threads or not had_workers:
@@ -337,8 +339,8 @@ class Dask:
     async def _give_up(self, flight: DaskFlight, outcome: Exception) -> None:
         future = flight.future
         self._finish(flight, outcome)
-        with contextlib.suppress(Exception):
-            # The scheduler was lost.
+        # The scheduler was lost.
+        with giving_up(__name__, "a call on Dask could not be cancelled", DEBUG):
             await self.client.cancel([future] if future is not None else [], force=True)
 
     async def _update(self) -> None:

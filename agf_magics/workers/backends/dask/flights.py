@@ -8,10 +8,11 @@ whose worker was lost. Scattered data, and all chunks that need it, would be los
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from logging import DEBUG
 from typing import Any
 
+from ....text.giving_up import giving_up
 from ...sending.functions import other_python
 from ..backend import CLOSED, Lost
 
@@ -81,8 +82,8 @@ async def explain_end(client: Any, worker: str) -> str:
     """How a worker ended, by its address: its nanny reports one that it ends because of its
     memory."""
     found: Sequence[Any] = ()
-    with contextlib.suppress(Exception):
-        # The scheduler is lost too.
+    # The scheduler is lost too.
+    with giving_up(__name__, "the Dask scheduler did not say how a worker ended", DEBUG):
         found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
     for _, event in reversed(found):
         if isinstance(event, Mapping) and event.get("worker") == worker:

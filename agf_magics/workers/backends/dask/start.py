@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ....text.diagnostics import DefinitionError, Diagnostic
+from ....text.giving_up import giving_up, note_given_up
 from .backend import Dask
 
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
@@ -77,8 +78,10 @@ def _started(kind: Callable[..., Any], **options: Any) -> Any:
     """A cluster. One worker that dies while it starts fails the whole cluster, so it is started
     again: in a script without a guard, and with another fault, it fails again."""
     for _ in range(STARTS - 1):
-        with contextlib.suppress(RuntimeError):
+        try:
             return kind(**options)
+        except RuntimeError as error:
+            note_given_up(__name__, "the Dask cluster did not start, and is started again", error)
     return kind(**options)
 
 
@@ -192,5 +195,5 @@ def _not_started(error: Exception) -> RuntimeError:
 
 def _close_all(ends: list[Callable[[], object]]) -> None:
     while ends:
-        with contextlib.suppress(Exception):
+        with giving_up(__name__, "the Dask cluster could not be closed"):
             ends.pop(0)()

@@ -13,7 +13,6 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import sys
 import threading
 import time
@@ -22,10 +21,10 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
-from ...compat.browser import IN_BROWSER
 from ..threads.call_threads import NEVER_BEGAN, Call
 from ..threads.user_code import cross
 from .held_interrupt import INTERRUPT, Held
+from .signals import on_main_thread, sigint_handler, signal_main_thread
 
 POLL = 0.1
 """Seconds between two checks: on Windows a signal does not wake a wait, and a blocked loop must be
@@ -82,7 +81,7 @@ class Waiter:
                 if self.owed is call:
                     self.repeated = time.monotonic()
                 self.owed, self.forced = call, force
-                _signal_main_thread()
+                signal_main_thread()
 
     def serve(self, ended: Callable[[], bool], watch: Callable[[], object]) -> None:
         """Make the calls of the run until its end. Raises KeyboardInterrupt at the second
@@ -296,86 +295,3 @@ def _handling_sigint() -> Iterator[None]:
     finally:
         if sigint_handler() is ours:  # a tool may have installed its own
             signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def woken_by_signals(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Let signals wake ``loop``, which runs on this thread.
-
-    A notebook's handler of SIGINT cancels the task of the cell, but the loop would sleep until its
-    next timer.
-    """
-    if not on_main_thread() or IN_BROWSER:
-        yield
-        return
-    ear, mouth = socket.socketpair()
-    with ear, mouth:
-        # A full pipe must not block the handler, and an empty one not the loop.
-        ear.setblocking(False)
-        mouth.setblocking(False)
-        before = signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
-        if before == -1:  # otherwise the loop or its owner does that
-            loop.add_reader(ear, ear.recv, 4096)
-        else:
-            signal.set_wakeup_fd(before)
-        try:
-            yield
-        finally:
-            if before == -1:
-                loop.remove_reader(ear)
-                signal.set_wakeup_fd(-1)
-
-
-def on_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
-def sigint_handler() -> Any:
-    return signal.getsignal(signal.SIGINT)
-
-
-def _signal_main_thread() -> None:
-    if sys.platform == "win32":
-        import _thread
-
-        _thread.interrupt_main()
-    else:
-        ident = threading.main_thread().ident
-        assert ident is not None
-        signal.pthread_kill(ident, signal.SIGINT)
-
-
-def hold_for(cancel: Callable[[str], None]) -> None:
-    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
-    # Inside a run its own handler is in effect, and cancels this run with the outer one.
-    if waiters.held is not None and not waiters.stack:
-        waiters.held.hold(cancel)
-
-
-@contextlib.contextmanager
-def held_interrupts() -> Iterator[Held]:
-    """For a block that starts a run and waits for it: an interrupt in between cancels the run
-    instead of raising.
-
-    Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
-    """
-    held = Held(sigint_handler())
-    if (
-        not on_main_thread()
-        or not callable(held.before)
-        or isinstance(held.before, OnSigint | Held)
-    ):
-        yield held  # no interrupt arrives here, or an outer handler handles it
-        return
-    # Set in the `try`: an interrupt between these lines leaves neither of them behind.
-    around = waiters.held
-    try:
-        waiters.held = held
-        signal.signal(signal.SIGINT, held)
-        yield held
-    finally:
-        waiters.held = around
-        if sigint_handler() is held:
-            signal.signal(signal.SIGINT, held.before)
-    if held.missed:
-        raise KeyboardInterrupt

@@ -24,6 +24,7 @@ import anywidget
 import ipywidgets  # type: ignore[import-untyped]
 import traitlets
 
+from ...pictures.pages.wire import wire_script
 from ..output.front_end import in_frames
 from ..output.output import receive_while_busy
 
@@ -48,11 +49,11 @@ LATER_SCRIPTS = ("table", "later")
 
 @cache
 def script() -> str:
-    """The module of the page: its parts one after the other, without comments and indents, and the
-    style as a text."""
+    """The module of the page: the style as a text, the names of the wire, and its parts one after
+    the other, without comments and indents."""
     style = json.dumps(_shortened((FOLDER / "explorer.css").read_text(encoding="utf-8")))
     parts = [(FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
-    return f"const STYLE = {style};\n" + "\n".join(_shortened(part) for part in parts)
+    return "\n".join([f"const STYLE = {style};", wire_script(), *map(_shortened, parts)])
 
 
 @cache

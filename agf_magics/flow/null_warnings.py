@@ -1,4 +1,5 @@
-"""What the run around an evaluation is told: a warning about a value, where no step is at hand.
+"""The warning that an expression writes a missing value as null, told to the run around the
+evaluation.
 
 An expression is evaluated in many places, and none of them can emit an event. So the run says who
 listens, in a context variable that its tasks inherit; outside of a run nobody does.

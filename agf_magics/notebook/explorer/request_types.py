@@ -1,4 +1,4 @@
-"""What a page may ask of a run, and how it is refused."""
+"""The types of what a page asks of a run: a request, its answer as JSON, and its refusal."""
 
 from __future__ import annotations
 

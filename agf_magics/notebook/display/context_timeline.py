@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ...languages.plan import Log, Reference, read_content
 from ...languages.plan.log.messages import PATCH
-from ...pictures.plain import counted, html, line
+from ...pictures.amounts import counted
+from ...pictures.plain import html, line
 from ...pictures.values import table_html, table_text
 from ...text.diagnostics import AgfError
 from ...values.extent import dump_bounded

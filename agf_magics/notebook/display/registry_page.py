@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...catalog import Agent, ModelAgent, Registry
 from ...flow.steps import outermost
-from ...pictures.plain import counted, line
+from ...pictures.amounts import counted
+from ...pictures.plain import line
 from ...pictures.values import list_rows
 from ..output.output import Bundle
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from html import escape
 from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
@@ -25,21 +24,18 @@ from ...flow.steps import Flow
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run, RunInterrupted
-from ...pictures.plain import line, plain
+from ...pictures.plain import plain
 from ...text.columns import wrapped
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
-from ..output.output import show
-from . import registered
+from . import registry_page
+from .findings import MOST, print_findings
 from .view import show_ended
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[2])
-MOST = 20
-"""Findings of one error that are shown."""
-
 RED, BOLD, OFF = "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 
@@ -83,7 +79,7 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
                 print(near, file=sys.stderr)  # where IPython prints the error
         waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
         if waiting - told:
-            print(_told(_NOT_AWAITED))
+            print_findings([_NOT_AWAITED])
         told.clear()  # a later coroutine may have the id of one that is gone
         told.update(waiting)
 
@@ -128,7 +124,7 @@ def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> Non
         return Diagram(found)._repr_mimebundle_()
 
     def registry(found: Registry, **_: Any) -> dict[str, str]:
-        return registered.everything(found)
+        return registry_page.everything(found)
 
     def run(found: Run) -> None:
         # `%%capture` would keep an empty output.
@@ -221,42 +217,9 @@ def _safe(found: re.Match[str]) -> str:
     return found[1] or plain(found[0], 20_000)
 
 
-def print_findings(findings: Iterable[Diagnostic]) -> None:
-    """Print warnings under the line that a definition prints, and notes in one line: several are
-    folded (decision D181)."""
-    merged = merge_equal(tuple(findings))
-    notes = [one for one in merged if one.severity == "note"]
-    if len(notes) > 1:
-        merged = [one for one in merged if one.severity != "note"]
-    more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
-    for text in (*map(_told, merged[:MOST]), *more):
-        print(text)
-    if len(notes) > 1:
-        _show_notes([_note(one) for one in notes])
-
-
-def _show_notes(notes: list[str]) -> None:
-    title = f"{len(notes):,} notes"
-    lines = "".join(f"<div>{escape(note)}</div>" for note in notes[:MOST])
-    more = f"<div>... and {len(notes) - MOST} more</div>" if len(notes) > MOST else ""
-    page = f"<details><summary>{title}</summary>{lines}{more}</details>"
-    text = wrapped(f"{title}: {line(' · '.join(notes), 2_000)}")
-    show({"text/html": page, "text/plain": text})
-
-
-def _told(finding: Diagnostic) -> str:
-    if finding.severity != "note":
-        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
-    return wrapped(f"note: {_note(finding)}")
-
-
-def _note(finding: Diagnostic) -> str:
-    where = f" (line {finding.span.place[0]})" if finding.span else ""
-    return f"{line(finding.message, 300)}{where}"
-
-
-_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")
-"""IPython's own message; it knows of no near names."""
+_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found\.")
+"""IPython's own message; it knows of no near names. Where the other kind of magic has that name, it
+says so, and a near name would lead astray."""
 
 
 def _without_ours(tb: TracebackType) -> TracebackType | None:

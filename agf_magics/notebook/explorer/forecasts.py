@@ -1,5 +1,5 @@
-"""What the explorer shows on request only: the steps that an edit made stale, and the state of the
-run at each moment.
+"""What the explorer computes on request only: which steps an edit made stale, and the state at each
+moment.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Any
 from ...catalog import default
 from ...lifecycle.forecasts.moments import Moments, find_moments
 from ...lifecycle.forecasts.stale import NeedsUnpickling, find_stale
+from ...pictures.amounts import duration
 from ...pictures.difference import MISSING, shorten_pair
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.plain import duration, line, plain
+from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
+from ...pictures.plain import line, plain
 from ...pictures.values import value_json
 from .calls import journal_of, natural
-from .protocol import AnyRun, Json, Refused
+from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0
 """Seconds: after a comparison that took longer, only the button compares."""
@@ -46,7 +48,14 @@ def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
         return {"skipped": "it reads results that are not JSON, as --reuse does"}
     _took[run.run_id] = time.monotonic() - started
     marks = [
-        [number, row["state"], line(row["why"], 200), row["calls"], row["reused"], row["change"]]
+        StaleRow(
+            number=number,
+            state=row["state"],
+            why=line(row["why"], 200),
+            calls=row["calls"],
+            reused=row["reused"],
+            change=row["change"],
+        )
         for number, one in enumerate(run.progress.rows.values())
         if (row := found.rows_of_run.get(one.id)) is not None
         and (row["state"] not in ("", "reused") or row["change"])
@@ -101,7 +110,7 @@ def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "step": line(next(iter(moments[at].steps), ""), 200),
         "next": line(moments.step_after(at), 200),
         "values": [
-            [line(name, 60), value_json(state[name]), name in changed]
+            StoreRow(line(name, 60), value_json(state[name]), is_new=name in changed)
             for name in names[:MOST_STORES]
         ],
         "more": max(0, len(names) - MOST_STORES),
@@ -110,7 +119,9 @@ def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
 
 
-def describe_difference(path: str, first: Any, other: Any) -> list[str]:
+def describe_difference(path: str, first: Any, other: Any) -> DifferenceRow:
     """A part that differs, as a row of a table."""
     texts = zip((first, other), shorten_pair(first, other), strict=True)
-    return [line(path, 120), *("" if value is MISSING else text for value, text in texts)]
+    return DifferenceRow(
+        line(path, 120), *("" if value is MISSING else text for value, text in texts)
+    )

@@ -1,4 +1,4 @@
-"""The name of a journal's log, and the number of its next row."""
+"""The files of SQLite beside a journal, its log and its index; and which file a path leads to now."""
 
 from __future__ import annotations
 

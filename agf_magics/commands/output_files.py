@@ -1,0 +1,37 @@
+"""The file that a word of a line names is written, and its path printed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+from ..text.diagnostics import DefinitionError
+from ..text.source import UNUSABLE, path_error_reason
+from ..text.yaml.nodes import shorten
+from .words import Token, line_error
+
+
+def write_file(word: Token, text: str) -> None:
+    def write(path: Path) -> Path:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    write_by(word, write)
+
+
+def write_by(word: Token, write: Callable[[Path], object], out: TextIO | None = None) -> None:
+    """Let ``write`` write the file that a word names, and print the path that it returns on
+    ``out``; None: as `print` does."""
+    try:
+        written = write(Path(word.text))
+    except UNUSABLE as error:
+        raise unwritable(word, error) from None
+    print(f"wrote {written}", file=out)
+
+
+def unwritable(word: Token, error: Exception) -> DefinitionError:
+    return line_error(
+        "file", f"{shorten(word.text)!r} cannot be written: {path_error_reason(error)}", word
+    )

@@ -1,0 +1,49 @@
+"""Interrupts are held while a run is started and shown, so that an interrupt in between loses
+neither.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+
+from .held_interrupt import Held
+from .signals import on_main_thread, sigint_handler
+from .waiting_thread import OnSigint, waiters
+
+
+def hold_for(cancel: Callable[[str], None]) -> None:
+    """An interrupt before this thread waits for the run that starts now calls ``cancel``."""
+    # Inside a run its own handler is in effect, and cancels this run with the outer one.
+    if waiters.held is not None and not waiters.stack:
+        waiters.held.hold(cancel)
+
+
+@contextlib.contextmanager
+def held_interrupts() -> Iterator[Held]:
+    """For a block that starts a run and waits for it: an interrupt in between cancels the run
+    instead of raising.
+
+    Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
+    """
+    held = Held(sigint_handler())
+    if (
+        not on_main_thread()
+        or not callable(held.before)
+        or isinstance(held.before, OnSigint | Held)
+    ):
+        yield held  # no interrupt arrives here, or an outer handler handles it
+        return
+    # Set in the `try`: an interrupt between these lines leaves neither of them behind.
+    around = waiters.held
+    try:
+        waiters.held = held
+        signal.signal(signal.SIGINT, held)
+        yield held
+    finally:
+        waiters.held = around
+        if sigint_handler() is held:
+            signal.signal(signal.SIGINT, held.before)
+    if held.missed:
+        raise KeyboardInterrupt

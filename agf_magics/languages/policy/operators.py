@@ -1,0 +1,85 @@
+"""The operators of a matcher, one row each: name, sign, test.
+
+What the schema of the document allows and says about each is in ``agf.schema.json``; a test holds
+both to the same names.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ...schemas.schema import same
+from ...values.value import Value
+
+Test = Callable[[Value], bool]
+
+
+class Operator(NamedTuple):
+    """An operator: ``{gte: 0.8}``."""
+
+    name: str
+    sign: str
+    """As a picture shows it."""
+    test: Callable[[Any], Test]
+    """The test for the value beside it, whose type the schema of the document has checked."""
+    written: tuple[str, ...] = ()
+    """The signs of the comparison in other languages, for hints."""
+    foreign: tuple[str, ...] = ()
+    """Words of other languages that mean the same."""
+    is_numeric: bool = False
+    """Whether only a number can match."""
+
+
+def is_number(value: Value) -> bool:
+    """Whether it is a finite number, and no bool."""
+    return type(value) is int or (type(value) is float and value - value == 0)
+
+
+def never(value: Value) -> bool:
+    """The test of an operator that does not exist, or whose value is an error."""
+    return False
+
+
+def _order(name: str, sign: str, apply: Callable[[Any, Any], bool]) -> Operator:
+    def test(wanted: Any) -> Test:
+        return lambda value: is_number(value) and apply(value, wanted)
+
+    return Operator(name, sign, test, (sign,), is_numeric=True)
+
+
+_ROWS = (
+    _order("gt", ">", operator.gt),
+    _order("gte", ">=", operator.ge),
+    _order("lt", "<", operator.lt),
+    _order("lte", "<=", operator.le),
+    Operator(
+        "ne",
+        "!=",
+        lambda wanted: lambda value: not same(value, wanted),
+        written=("!=", "<>"),
+        foreign=("neq",),
+    ),
+    Operator(
+        "in",
+        "in",
+        lambda wanted: lambda value: any(same(value, one) for one in wanted),
+        foreign=("any",),
+    ),
+    Operator(
+        "not_in",
+        "not in",
+        lambda wanted: lambda value: not any(same(value, one) for one in wanted),
+    ),
+    # The test of a pattern is made where its errors are reported.
+    Operator("pattern", "matches", lambda wanted: never, foreign=("regex", "matches")),
+)
+
+OPERATORS: Mapping[str, Operator] = {row.name: row for row in _ROWS}
+"""By name, in the order of hints."""
+COMPARED: Mapping[str, str] = {sign: row.name for row in _ROWS for sign in row.written}
+"""The operators by the signs of other languages."""
+SIGN = "|".join(sorted([*COMPARED, "==", "="], key=len, reverse=True))
+"""A regular expression for these signs and those of equality, for which a matcher has the value
+alone; the longest come first."""

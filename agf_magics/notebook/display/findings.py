@@ -1,0 +1,48 @@
+"""Warnings and notes as a cell prints them: of a definition, and of a run in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from ...pictures.plain import line, plain
+from ...text.columns import wrapped
+from ...text.diagnostics import Diagnostic, merge_equal
+from ..output.output import show
+
+MOST = 20
+"""Findings of one error or definition that are shown."""
+
+
+def print_findings(findings: Iterable[Diagnostic]) -> None:
+    """Print warnings under the line that a definition prints, and notes in one line: several are
+    folded (decision D181)."""
+    merged = merge_equal(tuple(findings))
+    notes = [one for one in merged if one.severity == "note"]
+    if len(notes) > 1:
+        merged = [one for one in merged if one.severity != "note"]
+    more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
+    for text in (*map(_told, merged[:MOST]), *more):
+        print(text)
+    if len(notes) > 1:
+        _show_notes([_note(one) for one in notes])
+
+
+def _show_notes(notes: list[str]) -> None:
+    title = f"{len(notes):,} notes"
+    lines = "".join(f"<div>{escape(note)}</div>" for note in notes[:MOST])
+    more = f"<div>... and {len(notes) - MOST} more</div>" if len(notes) > MOST else ""
+    page = f"<details><summary>{title}</summary>{lines}{more}</details>"
+    text = wrapped(f"{title}: {line(' · '.join(notes), 2_000)}")
+    show({"text/html": page, "text/plain": text})
+
+
+def _told(finding: Diagnostic) -> str:
+    if finding.severity != "note":
+        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
+    return wrapped(f"note: {_note(finding)}")
+
+
+def _note(finding: Diagnostic) -> str:
+    where = f" (line {finding.span.place[0]})" if finding.span else ""
+    return f"{line(finding.message, 300)}{where}"

@@ -1,0 +1,53 @@
+"""Amounts in words: characters, counted things, durations, dollars."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+
+def size(characters: int) -> str:
+    """
+    >>> size(10_000_000), size(4_200)
+    ('10 MB', '4,200 characters')
+    """
+    return (
+        f"{characters / 1e6:,.0f} MB" if characters >= 1_000_000 else f"{characters:,} characters"
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "step"), counted(1200, "step")
+    ('1 step', '1,200 steps')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float | None) -> str:
+    """
+    >>> [duration(s) for s in (None, 0.0001, 0.0042, 1.234, 75.2, 7260)]
+    ['', '< 1 ms', '4 ms', '1.2 s', '1 min 15 s', '2 h 1 min']
+    """
+    if seconds is None:
+        return ""
+    if seconds < 0.9995:
+        return f"{seconds * 1000:.0f} ms" if seconds >= 0.0005 else "< 1 ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    return (
+        f"{whole // 60} min {whole % 60} s"
+        if whole < 3600
+        else f"{whole // 3600} h {whole % 3600 // 60} min"
+    )
+
+
+def money(dollars: Decimal) -> str:
+    """
+    >>> [money(Decimal(text)) for text in ("0", "0.00264", "0.5", "12.346", "1234")]
+    ['≈ $0', '≈ $0.0026', '≈ $0.50', '≈ $12.35', '≈ $1,234.00']
+    """
+    if not dollars:
+        return "≈ $0"
+    digits = 2 if dollars >= Decimal("0.1") else 1 - dollars.adjusted()
+    return f"≈ ${dollars:,.{min(digits, 12)}f}"

@@ -1,0 +1,121 @@
+"""Opaque sequences: which values a fan-out reads element by element, and why it does not read
+others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+from ..compat.imports import loaded
+from .value import Value, type_name
+
+_TEXTS = (str, bytes, bytearray, memoryview)
+
+
+_QUICK = frozenset({range, tuple})
+
+
+@final
+class Numbered:
+    """A sequence as the elements of a graph's ``map``: ``{name: element, "_map_index":
+    number}``."""
+
+    __slots__ = ("name", "source")
+
+    def __init__(self, source: Value, name: str) -> None:
+        self.source, self.name = source, name
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, number: int) -> dict[str, Value]:
+        return {self.name: self.source[number], "_map_index": number}
+
+
+def is_sequence(value: Value) -> bool:
+    """Whether it has ``__len__`` and ``__getitem__`` by number. No method of it is called.
+
+    >>> is_sequence(range(3)), is_sequence((1, 2)), is_sequence("text"), is_sequence(iter([]))
+    (True, True, False, False)
+    """
+    kind = type(value)
+    return (
+        _has(kind, "__len__")
+        and _has(kind, "__getitem__")
+        and not issubclass(kind, _TEXTS)
+        and not (is_array(value) and not value.shape)
+        and not is_mapping(kind)
+        and not is_table(kind)
+    )
+
+
+def is_mapping(kind: type) -> bool:
+    return issubclass(kind, Mapping) or _has(kind, "keys")
+
+
+def is_table(kind: type) -> bool:
+    """Whether objects of this class have columns, which ``[…]`` reads: a DataFrame, a table of
+    pyarrow."""
+    return _has(kind, "columns") or (
+        kind.__module__.startswith("pyarrow") and _has(kind, "num_columns")
+    )
+
+
+def why_no_sequence(value: Value) -> str | None:
+    """A hint for a value that a fan-out cannot iterate over although Python can; None for any
+    other."""
+    kind = type(value)
+    if kind in (str, dict):
+        return None
+    if is_table(kind):
+        return (
+            "let a tool return its rows, frame.to_dict('records'), or the numbers or paths of "
+            "its parts"
+        )
+    if is_mapping(kind):
+        return "let a tool return the list of its keys or values"
+    if _has(kind, "__next__"):
+        return (
+            "it can be read only once: let a tool return a list, or an object with __len__ and "
+            "__getitem__"
+        )
+    if _has(kind, "__iter__") and not _has(kind, "__getitem__"):
+        return "its elements have no numbers: let a tool return a list of them"
+    return None
+
+
+def is_quick(value: Value) -> bool:
+    """Whether an element takes no time and no code of a user to read: of a range, a tuple or an
+    array."""
+    kind = type(value)
+    return kind in _QUICK or is_array(value) or (kind is Numbered and is_quick(value.source))
+
+
+def source_of(value: Value) -> Value:
+    """The sequence that the author of the definition knows."""
+    return value.source if type(value) is Numbered else value
+
+
+def sequence_name(value: Value) -> str:
+    """A sequence in a message.
+
+    >>> sequence_name(range(3))
+    'the range'
+    """
+    return f"the {type_name(source_of(value)).removeprefix('an opaque ')}"
+
+
+def is_array(value: Value) -> bool:
+    """Whether it is an array of NumPy, perhaps in a file."""
+    numpy = loaded("numpy")
+    return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
+
+
+def _has(kind: type, name: str) -> bool:
+    # Without `getattr`, which would run the `__getattr__` of a metaclass; None means that the class has
+    # taken the method away.
+    return any(vars(base).get(name) is not None for base in _MRO.__get__(kind))
+
+
+_MRO: Any = type.__dict__["__mro__"]

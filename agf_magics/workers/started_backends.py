@@ -1,0 +1,53 @@
+"""The worker backends that this process started: the next run uses them again, and they are closed
+at the exit.
+
+They are also closed when the extension is unloaded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Iterator
+
+from ..text.giving_up import giving_up
+from .backends.backend import WorkerBackend, nothing
+
+
+class Started:
+    """The worker backends of this process, by what ``on`` was."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, object], WorkerBackend] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: tuple[str, object], make: Callable[[], WorkerBackend]) -> WorkerBackend:
+        """The backend of ``key``; it is made if there is none, or if the one there is was
+        closed."""
+        with self._lock:
+            found = self._known.get(key)
+            # Closed: by `%workers --close`, or because its cluster is gone.
+            if found is None or getattr(found, "closed", False):
+                if not self._known:
+                    atexit.register(self.close)
+                found = self._known[key] = make()
+            return found
+
+    def __iter__(self) -> Iterator[WorkerBackend]:
+        return iter([each for each in self._known.values() if not getattr(each, "closed", False)])
+
+    def close(self) -> None:
+        """End the processes that were started here, and the connections. A client or an Executor of
+        the person stays open."""
+        with self._lock:
+            known, self._known = list(self._known.values()), {}
+        # The next backend registers it again: at the exit, the interpreter calls the last
+        # registered first.
+        atexit.unregister(self.close)
+        for backend in known:
+            with giving_up(__name__, "workers could not be closed"):
+                getattr(backend, "close", nothing)()
+
+
+started = Started()
+"""The one of this process."""

@@ -1,0 +1,134 @@
+"""A journal that was in other hands says that a call with an effect was made: nobody believes it, a person is asked."""
+
+from __future__ import annotations
+
+import marshal
+import sqlite3
+import zlib
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.journal.database.store import Store
+from tests.engine import kept
+
+TEXT = """
+pipeline: p
+steps:
+- tool: {name: pay, output: receipt}
+- tool: {name: later}
+- transform: {value: receipt}
+"""
+
+
+def world(made: list[str], fails: bool = False) -> agf.Registry:
+    registry = agf.Registry()
+
+    @agf.tool(reuse=False, registry=registry)
+    def pay() -> str:
+        made.append("pay")
+        return "paid"
+
+    @agf.tool(registry=registry)
+    def later() -> str:
+        if fails:
+            raise LookupError("not yet")
+        return "later"
+
+    return registry
+
+
+Row = list[Any]
+COLUMNS = ("line", "what", "place", "tries", "kind", "name", "started", "ended", "given", "whole")
+FORM, VALUE, ERROR = len(COLUMNS), len(COLUMNS) + 1, len(COLUMNS) + 3
+
+
+def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Change the records as a stranger can: the checksum of a row needs no key."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        rows = [list(row[:-1]) for row in file.execute("SELECT * FROM records ORDER BY line")]
+        file.execute("DELETE FROM records")
+        for row in change(rows):
+            cells = (*row, zlib.crc32(marshal.dumps(tuple(row), 2)))
+            file.execute(f"INSERT INTO records VALUES ({', '.join('?' * len(cells))})", cells)
+
+
+def is_end(row: Row) -> bool:
+    return row[1] in ("finished", "failed") and row[5] == "pay"
+
+
+def another_value(rows: list[Row]) -> list[Row]:
+    return [[*row[:VALUE], '"forged"', *row[VALUE + 1 :]] if is_end(row) else row for row in rows]
+
+
+def no_begin(rows: list[Row]) -> list[Row]:
+    return [row for row in another_value(rows) if row[1] != "begun"]
+
+
+def as_failed(rows: list[Row]) -> list[Row]:
+    error = '{"at":null,"said":[["step.tool-failed","forged",null,null,"error"]]}'
+    return [
+        [row[0], "failed", *row[2:FORM], None, None, None, error, None, *row[ERROR + 2 :]] if is_end(row) else row
+        for row in rows
+    ]
+
+
+def no_end(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if not is_end(row)]
+
+
+CHANGES = {change.__name__: change for change in (another_value, no_begin, as_failed, no_end)}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_outcome_that_the_run_has_not_written_is_asked_for(change: str, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        made: list[str] = []
+        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        Store.close_all()
+        rewrite(path, CHANGES[change])
+        resumed = agf.resume(failed.run_id, registry=world(made), raises=False)
+        assert (resumed.status, resumed.error and resumed.error.code) == ("waiting", "step.unknown-outcome")
+        assert made == ["pay"]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_person_says_what_became_of_the_call(change: str, tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        made: list[str] = []
+        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        Store.close_all()
+        rewrite(path, CHANGES[change])
+        resumed = agf.resume(failed.run_id, registry=world(made), ask=lambda question: {"result": "what I know"})
+        assert (resumed.output, made) == ("what I know", ["pay"])
+
+
+def test_the_outcome_that_the_run_has_written_counts(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        made: list[str] = []
+        failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        Store.close_all()
+        rewrite(path, lambda rows: rows)
+        assert agf.resume(failed.run_id, registry=world(made)).output == "paid"
+        assert made == ["pay"]
+
+
+def test_the_outcome_of_another_run_is_none_of_this_one(tmp_path: Path) -> None:
+    with kept.journal_in(tmp_path) as path:
+        made: list[str] = []
+        for _ in range(2):
+            failed = agf.run(TEXT, registry=world(made, fails=True), raises=False)
+        Store.close_all()
+
+        def moved(rows: list[Row]) -> list[Row]:
+            first, second = [row for row in rows if is_end(row)]
+            return [[row[0], *first[1:]] if row is second else row for row in rows]
+
+        rewrite(path, moved)
+        resumed = agf.resume(failed.run_id, registry=world(made), raises=False)
+        assert (resumed.status, resumed.error and resumed.error.code) == ("waiting", "step.unknown-outcome")
+        assert made == ["pay", "pay"]

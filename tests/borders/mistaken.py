@@ -1,0 +1,380 @@
+"""What a person does who makes a mistake: cells, files and commands, in order, and all that is said of them. A hint is
+tried by doing the same again with one of them changed."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from packaging.requirements import Requirement
+
+import agf_magics as agf
+from agf_magics.catalog import default
+from agf_magics.lifecycle.definitions.checking import check_definition
+from agf_magics.text.source import Source
+from tests.borders.hint_texts import Piece, pieces
+from tests.borders.pasting import closed, pasted, removed
+from tests.doc_pages import ERRORS, RUN_ID, Block, Finding, Session, Shell, blocks, entries, session
+from tests.notebook.test_mistakes import CONTINUATION, ROWS, TOOLS, unwrapped
+from tests.processes import command_line
+
+FINDING = re.compile(
+    r"^(?:(?P<kind>[A-Z]\w*|[Ww]arning|[Nn]ote|agf-magics(?: \w+)?: error): )?[^\n]*\[(?P<code>[a-z0-9]+\.[a-z-]+)\]"
+    r"(?P<rest>(?:\n +.*)*)",
+    re.MULTILINE,
+)
+HINT = re.compile(r"^ *= (?P<hint>.*(?:\n {4}\S.*)*)", re.MULTILINE)
+PLACE = re.compile(
+    r"^ *--> (?P<name>.+), line (?P<line>\d+), column (?P<column>\d+)\n(?:.*\n)?.*?(?P<carets>\^+)?$", re.MULTILINE
+)
+
+
+class Said(NamedTuple):
+    """A finding as a person sees it: what it is, its hint, and the part and the place in it that it is about."""
+
+    code: str
+    hint: str
+    message: str = ""
+    severity: str = "error"
+    part: int | None = None
+    start: int = 0
+    end: int = 0
+
+    @property
+    def is_note(self) -> bool:
+        return self.severity == "note"
+
+
+class Case(NamedTuple):
+    title: str
+    parts: tuple[Block, ...]
+    first: int
+    """How many of the parts are right, and only come before."""
+    told: str
+    """All that is said, as a person sees it."""
+
+    @property
+    def hints(self) -> set[tuple[str, str]]:
+        """The codes and hints of the messages."""
+        return {
+            (found["code"], hint["hint"])
+            for found in FINDING.finditer(self.told)
+            for hint in HINT.finditer(found["rest"])
+        } | {(found["kind"], found["message"]) for found in RAISED.finditer(self.told) if "[" not in found["message"]}
+
+
+RAISED = re.compile(
+    r"^(?P<kind>(?!StepError|DefinitionError)[A-Z]\w+Error): (?P<message>(?!.*\[[a-z0-9]+\.[a-z-]+\]$).*)$",
+    re.MULTILINE,
+)
+"""A mistake in a call of Python, whose message says what to write."""
+
+
+def cases() -> Iterator[Case]:
+    """The mistakes of the vectors and the examples of the error pages."""
+    for row in ROWS:
+        before = [
+            Block("python", f"from agf_magics import agent, tool\n{TOOLS}", 0),
+            *(Block("python", cell, 0) for cell in row.get("setup", ())),
+        ]
+        if "argv" in row:
+            files = [Block("text", text, 0, "file", name) for name, text in row.get("files", {}).items()]
+            parts = [*files, Block("command", shlex.join(["agf-magics", *row["argv"]]), 0)]
+            yield Case(row["title"], tuple(parts), 0, unwrapped(row["says"]))
+        else:
+            parts = [*before, Block("python", row["cell"], 0)]
+            yield Case(row["title"], tuple(parts), len(before), unwrapped(row["says"]))
+    for page in sorted(ERRORS.glob("*.md")):
+        for entry in entries(page.read_text("utf-8")):
+            before = [block for block in blocks(entry.top) if block.language != "text"]
+            parts = [block for block in blocks(entry.text) if block.language != "text" or block.aside == "file"]
+            told = [block.text for block in blocks(entry.text) if block.language == "text" and not block.aside]
+            yield Case(entry.code, (*before, *parts), len(before), "\n".join(told))
+
+
+class Reader(Session):
+    """A reader who also calls the command line and makes mistakes in calls of Python."""
+
+    def failed(self, error: BaseException, block: Block) -> None:
+        known = getattr(error, "diagnostics", None) or getattr(error, "diagnostic", None) or getattr(error, "run", None)
+        if known:
+            super().failed(error, block)
+        else:
+            self.report("error of Python", agf.Diagnostic(type(error).__name__, str(error)))
+
+    def command(self, block: Block) -> None:
+        done = command_line(Path.cwd(), *shlex.split(block.text)[1:])
+        self.printed.append((done.stdout + done.stderr).replace(f"{Path.cwd()}/", ""))
+
+
+def said(case: Case, shell: Shell) -> list[Said]:
+    """All that is said of a case after its first parts, in a new folder."""
+    found: list[Said] = []
+    with reading(shell) as reader:
+        for number, block in enumerate(case.parts):
+            new = read(reader, block, case.parts[: number + 1])
+            found += new if number >= case.first else ()
+    return found
+
+
+@contextlib.contextmanager
+def reading(shell: Shell) -> Iterator[Reader]:
+    with session(shell) as plain:
+        yield Reader(plain.shell)
+
+
+def read(reader: Reader, block: Block, parts: Sequence[Block]) -> list[Said]:
+    """What is said of the last of ``parts``."""
+    if block.language == "command":
+        reader.command(block)
+    else:
+        reader.read(block)
+    found, printed = reader.results()
+    known = {one.diagnostic.code for one in found}
+    for told in FINDING.finditer(CONTINUATION.sub(" ", printed)):
+        kind = (told["kind"] or "").lower()
+        if told["code"] not in known and (kind in ("note", "warning") or block.language == "command"):
+            severity: Any = kind if kind in ("note", "warning") else "error"
+            found.append(Finding("printed", agf.Diagnostic(told["code"], "", severity=severity), told[0]))
+    return [_said(one.diagnostic, one.text, parts) for one in found]
+
+
+def _said(found: agf.Diagnostic, text: str, parts: Sequence[Block]) -> Said:
+    place: tuple[int, ...] = ()
+    if found.span is not None:
+        source = found.span.source.text.rstrip()
+        for number in reversed(range(len(parts))):
+            at = parts[number].text.find(source)
+            if at >= 0 and source:
+                place = (number, at + found.span.start, at + found.span.end)
+                break
+    else:
+        place = _place(text, parts) or ()
+    message = found.message or text.partition(" [")[0]
+    hint = found.hint or "\n".join(one["hint"] for one in HINT.finditer(text))
+    if "." not in found.code:
+        hint = message
+    return Said(found.code, hint, message, found.severity, *place)
+
+
+def _place(text: str, parts: Sequence[Block]) -> tuple[int, int, int] | None:
+    """Where the carets of a printed message stand."""
+    place = PLACE.search(text)
+    if place is None:
+        return None
+    for number in reversed(range(len(parts))):
+        if place["name"] == parts[number].name or parts[number].language != "text":
+            lines = parts[number].text.split("\n")
+            if int(place["line"]) > len(lines):
+                continue
+            start = sum(len(line) + 1 for line in lines[: int(place["line"]) - 1]) + int(place["column"]) - 1
+            return number, start, start + len(place["carets"] or "^")
+    return None
+
+
+def codes(found: Iterable[Said]) -> Counter[str]:
+    return Counter(one.code for one in found)
+
+
+def tried(one: Said, piece: Piece, parts: tuple[Block, ...]) -> Iterator[tuple[Block, ...]]:
+    """The parts with what the hint says done, in each place that a reader would take."""
+    if piece.do == "before":
+        yield (*parts[:-1], Block("python", piece.text, 0), parts[-1])
+        return
+    done = {part.text for part in parts}
+    named = " ".join([piece.text, *NAMED.findall(one.message)])
+    for number, start, end in places(one, parts):
+        text = parts[number].text
+        if piece.do == "remove":
+            several = removed(text, start, end, named)
+        elif piece.do == "close":
+            several = closed(text, piece.text)
+        else:
+            several = pasted(text, start, end, piece.text)
+        for changed in several:
+            if changed not in done:
+                done.add(changed)
+                yield (*parts[:number], parts[number]._replace(text=changed), *parts[number + 1 :])
+    for number, part in enumerate(parts):
+        for name in NAMED.findall(one.message) if piece.do == "rename" else ():
+            yield (*parts[:number], part._replace(text=part.text.replace(name, piece.text)), *parts[number + 1 :])
+
+
+NAMED = re.compile(r"'([^']+)'")
+
+
+def places(one: Said, parts: tuple[Block, ...]) -> Iterator[tuple[int, int, int]]:
+    """The part and the place in it that a finding is about: where what it names stands, and its caret."""
+    for name in NAMED.findall(one.message):
+        for number in reversed(range(len(parts))):
+            for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", parts[number].text):
+                yield number, found.start(), found.end()
+    if one.part is not None:
+        yield one.part, one.start, one.end
+    yield len(parts) - 1, 0, len(parts[-1].text)
+
+
+LATER = (
+    "flow.unknown-flow",
+    "flow.unknown-tool",
+    "flow.unknown-agent",
+    "flow.no-agent",
+    "flow.unknown-field-given",
+    "flow.missing-argument",
+    "file.missing",
+    "run.missing-input",
+    "run.unused-input",
+    "model.no-key",
+    "model.no-server",
+    "graph.undeclared-key",
+    "magic.missing",
+    "magic.unknown-flow",
+)
+"""What is looked at only when a definition, and the line that runs it, have no error. (No server answers a test.)"""
+
+
+def is_cured(one: Said, piece: Piece, before: list[Said], after: list[Said]) -> bool:
+    """Whether there is one fewer of it, and no new mistake."""
+    old, now = codes(before), codes(after)
+    if piece.do in ("choose", "fill"):  # another value may need more: the mistake is gone
+        return not any(each.code == one.code and each.message == one.message for each in after)
+    new = codes(each for each in after if not each.is_note) - old
+    if one.code.startswith("yaml."):  # a language reads what is YAML
+        new = Counter({code: number for code, number in new.items() if code.startswith("yaml.")})
+    if any(each.severity == "error" for each in before):
+        for code in LATER:
+            del new[code]
+    return not new and now[one.code] < old[one.code]
+
+
+ELSEWHERE = ("before", "show", "install")
+"""What is not done by changing the text."""
+
+
+class Tried(NamedTuple):
+    seen: set[tuple[str, str]]
+    """The codes and hints that were tried."""
+    wrong: list[str]
+    """Those whose text does not cure, in any place that a reader would take."""
+
+
+def tried_in(case: Case, shell: Shell) -> Tried:
+    """Try all hints of a case: those about definitions by defining them again, the others by doing all again."""
+    found: list[Said] = []
+    seen: set[tuple[str, str]] = set()
+    failed: list[str] = []
+    elsewhere: dict[tuple[str, str], list[str]] = {}
+    """What is not cured by a change of the cell."""
+    with reading(shell) as reader:
+        for number, block in enumerate(case.parts):
+            cell = cell_of(block.text)
+            if cell and number >= case.first:
+                before = cell.said(cell.text)
+                for one in before:
+                    there = [piece for piece in pieces(one.hint) if piece.do not in ELSEWHERE]
+                    if (one.code, one.hint) not in seen and there:
+                        failures = wrong(one, there, (block._replace(text=cell.text),), before, cell.again)
+                        if failures:
+                            elsewhere[one.code, one.hint] = failures
+                        else:
+                            seen.add((one.code, one.hint))
+            new = read(reader, block, case.parts[: number + 1])
+            found += new if number >= case.first else ()
+            for one in new if number >= case.first else ():
+                failed += [f"{one.code}: {piece.text}" for piece in pieces(one.hint) if not is_right(piece, reader)]
+
+    def again(parts: tuple[Block, ...]) -> list[Said]:
+        return said(case._replace(parts=parts, first=len(parts) - len(case.parts) + case.first), shell)
+
+    for one in found:
+        if (one.code, one.hint) not in seen:
+            seen.add((one.code, one.hint))
+            elsewhere.pop((one.code, one.hint), None)
+            there = [piece for piece in pieces(one.hint) if piece.do not in ("show", "install")]
+            failed += wrong(one, there, case.parts, found, again)
+    failed += [each for failures in elsewhere.values() for each in failures]
+    seen.update(elsewhere)
+    return Tried({(code, RUN_ID.sub(r"\1-1-4f2a1b", hint)) for code, hint in seen}, failed)
+
+
+def is_right(piece: Piece, reader: Reader) -> bool:
+    """Whether a line that shows something does, and a package that is to be installed exists."""
+    if piece.do == "show":
+        reader.read(Block("python", piece.text, 0))
+        return not any(found.when.startswith("error") for found in reader.results()[0])
+    if piece.do == "install":
+        wanted = Requirement(piece.text.removeprefix("pip install ").strip("\"'"))
+        return wanted.extras <= set(metadata(wanted.name).get_all("Provides-Extra") or ())
+    return True
+
+
+def wrong(
+    one: Said,
+    said_to: list[Piece],
+    parts: tuple[Block, ...],
+    before: list[Said],
+    again: Callable[[tuple[Block, ...]], list[Said]],
+) -> list[str]:
+    """The texts of a hint that do not cure; ``again`` does the same with changed parts."""
+    failed = []
+    for piece in said_to:
+        several = [piece._replace(text=choice) for choice in piece.choices] if piece.do == "choose" else [piece]
+        if len(parts) > 1:  # all is done again: the ends of the list stand for it
+            several = list(dict.fromkeys([several[0], several[-1]]))
+        for each in several:
+            if not any(is_cured(one, each, before, again(changed)) for changed in tried(one, each, parts)):
+                failed.append(f"{one.code}: {one.hint} | {each.do}: {each.text}")
+    return failed
+
+
+class Cell(NamedTuple):
+    """A cell that defines something."""
+
+    language: str
+    name: str | None
+    text: str
+    latent: tuple[str, ...]
+
+    def again(self, parts: tuple[Block, ...]) -> list[Said]:
+        """The same with another text."""
+        return self.said(parts[0].text)
+
+    def said(self, text: str) -> list[Said]:
+        """All that is said when the text is defined."""
+        try:
+            found: Iterable[agf.Diagnostic] = check_definition(
+                Source("cell", text),
+                self.language,
+                strict=False,
+                registry=default(),
+                latent=self.latent,
+                name=self.name,
+            ).findings
+        except agf.DefinitionError as error:
+            found = error.diagnostics
+        return [
+            Said(
+                one.code,
+                one.hint or "",
+                one.message,
+                one.severity,
+                *((0, one.span.start, one.span.end) if one.span and one.span.source.name == "cell" else ()),
+            )
+            for one in found
+        ]
+
+
+MAGIC = re.compile(r"%%(pipeline|policy|plan|graph)(?: (?!-)(\S+))?([^\n]*)\n")
+
+
+def cell_of(text: str) -> Cell | None:
+    magic = MAGIC.match(text)
+    if magic is None or "--planner" in magic[3]:  # a planner's cell is no plan
+        return None
+    return Cell(magic[1], magic[2], text[magic.end() :], tuple(re.findall(r"--latent (\w+)", magic[0])))

@@ -1,0 +1,166 @@
+"""How a command of the command line ends: its exit code, and what is printed where nobody reads or nothing can be
+written. Each is a real process: only there do pipes, closed streams and full devices exist."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a shell, FIFOs and /dev/full are POSIX")
+
+FILES = {
+    "one.yaml": "pipeline: one\nsteps:\n- transform: {value: '1'}\n",
+    "long.yaml": "pipeline: long\nsteps:\n- tool: {name: many}\n",
+    "warned.yaml": "pipeline: warned\nsteps:\n- transform: {value: 'null == false'}\n",
+    "unknown.yaml": "pipeline: unknown\nsteps:\n- tool: {name: nothing}\n",
+    "wrong.yaml": "pipeline: wrong\nsteps:\n- tol: {}\n",
+    "shell.yaml": "pipeline: shell_step\nsteps:\n- shell: {command: [echo, hi]}\n",
+    "upper.yaml": "pipeline: upper\nsteps:\n- call: {pipeline: same}\n",
+    "a/same.yaml": "pipeline: same\nsteps:\n- transform: {value: '1'}\n",
+    "b/same.yaml": "pipeline: same\nsteps:\n- transform: {value: '2'}\n",
+    "t.csv": "x\n1\n",
+    "tools.py": "from agf_magics import tool\n\n\n@tool\ndef many() -> list[int]:\n    return list(range(50_000))\n",
+    "pyproject.toml": "",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def shell(folder: Path, line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which ``agf`` is the command line; the exit code is that of the first command of a pipe."""
+    agf = f'agf() {{ "{sys.executable}" -m agf_magics "$@"; }}; {line}; exit ${{PIPESTATUS[0]}}'
+    return subprocess.run(
+        ["bash", "-c", agf], cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=os.environ
+    )
+
+
+LONG = "agf run long.yaml --tools tools.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "out"),
+    [
+        (f"{LONG} --quiet | head -1", 141, "[\n"),
+        (f"{LONG} | head -1", 141, "[\n"),
+        ("agf draw one.yaml | true", 141, ""),
+        ("agf run --help | true", 141, ""),
+        ("agf --version | true", 141, ""),
+        ("agf check one.yaml | true", 141, ""),
+        ("agf check wrong.yaml --format json | true", 141, ""),
+        ("agf run one.yaml 2>&-", 0, "1\n"),
+        ("agf run one.yaml --quiet 2>&-", 0, "1\n"),
+        ("agf run wrong.yaml 2>&-", 1, ""),
+        ("agf run one.yaml 2> >(true)", 0, "1\n"),
+        ("agf run one.yaml --report r.html 2> >(true)", 0, "1\n"),
+    ],
+)
+def test_a_reader_that_has_gone_is_no_error_of_ours(folder: Path, line: str, status: int, out: str) -> None:
+    done = shell(folder, line)
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stdout) == (status, out)
+
+
+@pytest.mark.parametrize("command", [f"{LONG} --quiet", "agf run one.yaml --quiet", "agf draw one.yaml", "agf --help"])
+@pytest.mark.parametrize(
+    ("to", "why"), [(">/dev/full", "No space left on device"), (">&-", "stdout is closed")], ids=["full", "closed"]
+)
+def test_an_output_that_cannot_be_written_is_told(folder: Path, command: str, to: str, why: str) -> None:
+    if to == ">/dev/full" and not Path("/dev/full").exists():
+        pytest.skip("there is no full device")
+    done = shell(folder, f"{command} {to}")
+    assert done.stderr == f"agf-magics: error: the output cannot be written: {why}\n"
+    assert done.returncode == 1
+
+
+def test_what_was_to_be_recorded_is_also_recorded_if_nobody_reads_the_output(folder: Path) -> None:
+    assert shell(folder, f"{LONG} --quiet --record calls.jsonl | head -1").returncode == 141
+    assert "many" in (folder / "calls.jsonl").read_text()
+
+
+@pytest.mark.parametrize("file", ["warned.yaml", "unknown.yaml"])
+def test_strict_makes_a_warning_an_error(folder: Path, file: str) -> None:
+    assert shell(folder, f"agf check {file}").returncode == 0
+    refused = shell(folder, f"agf check {file} --strict")
+    assert (refused.returncode, refused.stdout) == (1, f"{file}: 1 error\n")
+    told = shell(folder, f"agf check {file} one.yaml --strict --format json")
+    assert (told.returncode, [row["severity"] for row in json.loads(told.stdout)]) == (1, ["error"])
+    assert shell(folder, f"agf check {file} --strict --format github").stdout.startswith("::error ")
+    assert shell(folder, "agf check one.yaml --strict").returncode == 0
+
+
+def test_a_pipe_in_a_folder_is_no_definition(folder: Path) -> None:
+    os.mkfifo(folder / "a/pipe.yaml")
+    done = shell(folder, "agf check a")
+    assert (done.returncode, done.stdout) == (0, "a/same.yaml: ok\n")
+
+
+NOTE = "flow 'same' was defined by another cell or file; this definition replaces it"
+
+
+def test_two_files_with_one_name_are_told(folder: Path) -> None:
+    run = shell(folder, "agf run upper.yaml --define a/same.yaml --define b/same.yaml --quiet")
+    assert run.stdout == "2\n"
+    assert NOTE in " ".join(run.stderr.split())
+    checked = shell(folder, "agf check a b --format json")
+    assert [(row["file"], row["code"]) for row in json.loads(checked.stdout)] == [("b/same.yaml", "flow.replaced")]
+    assert checked.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "agf check a",
+        "agf check a --define a",
+        "agf check a/same.yaml a --define a/same.yaml",
+        "agf run upper.yaml --define a --define a/same.yaml --quiet",
+        "agf run a/same.yaml --define a --quiet",
+    ],
+)
+def test_one_file_named_twice_is_no_other_file(folder: Path, line: str) -> None:
+    done = shell(folder, line)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("agf run shell.yaml --quiet", "--allow-shell"),
+        ("agf run . --quiet", "--define FOLDER"),
+        ("agf run one.yaml --quiet && agf run one.yaml --quiet && agf resume one", "agf.runs()"),
+        ("agf run one.yaml --quiet && agf resume one-1", "agf.runs('one-1-"),
+        ("agf resume nothing", ""),
+    ],
+)
+def test_a_hint_names_what_the_command_line_has(folder: Path, line: str, hint: str) -> None:
+    told = " ".join(shell(folder, line).stderr.split())
+    assert hint in told
+    assert "%" not in told
+
+
+@pytest.mark.parametrize("option", ["--fail-below 0.5", "--figures f.html", "--against x", "--limit 3"])
+def test_an_option_for_rows_is_refused_without_a_table(folder: Path, option: str) -> None:
+    done = shell(folder, f"agf run one.yaml --quiet {option}")
+    assert done.returncode == 2
+    assert f"{option.split()[0]} needs --over [magic.needs-over]" in done.stderr
+    assert shell(folder, "agf run one.yaml --over t.csv --quiet --fail-below 0.5").returncode == 0
+
+
+def test_a_file_in_another_encoding_is_told_in_the_authors_words(folder: Path) -> None:
+    (folder / "one.yaml").write_text(FILES["one.yaml"], encoding="utf-16")
+    told = " ".join(shell(folder, "agf check one.yaml").stderr.split())
+    assert "one.yaml cannot be read: it is not UTF-8: save it in that encoding [define.file]" in told
+    (folder / "input.json").write_text('{"a": 1}', encoding="utf-16")
+    assert (
+        "'input.json' cannot be read: it is not UTF-8" in shell(folder, "agf run a/same.yaml --input input.json").stderr
+    )

@@ -1,0 +1,73 @@
+"""A package that a thread is importing, and that has only some of its names yet, changes nothing for a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.notebook.conftest import Kernel, headless, kernel, seen  # noqa: F401
+from tests.processes import printed
+
+HALF = """
+import importlib, sys, threading
+
+reached, go = threading.Event(), threading.Event()
+
+def hold(event, found):
+    # An audit hook: no lock of the imports is held there, as it is in a finder.
+    if event == "import" and found[0] == INNER and not reached.is_set():
+        reached.set()
+        go.wait()
+
+sys.addaudithook(hold)
+importing = threading.Thread(target=importlib.import_module, args=(PACKAGE,), daemon=True)
+importing.start()
+assert reached.wait(60)
+"""
+
+
+def half(package: str, inner: str) -> str:
+    """Code after which ``package`` is imported up to its module ``inner``, and goes on after ``go.set()``."""
+    return f"PACKAGE, INNER = {package!r}, {inner!r}{HALF}"
+
+
+BEGINNING = """
+import datetime
+import agf_magics as agf
+from agf_magics.catalog.tools.settled_types import settled_json_type
+from agf_magics.values.opaque import is_array
+from agf_magics.values.times import is_numpy_time
+
+class Point:
+    pass
+
+@agf.tool
+def gives() -> object:
+    return Point()
+
+flow = agf.define("{pipeline: p, steps: [{tool: {name: gives, args: {}}}]}")
+"""
+CASES = {
+    "an array": ("numpy", "numpy._globals", "is_array([1]) is False"),
+    "a time": ("numpy", "numpy._globals", "is_numpy_time(datetime.date(2026, 1, 2)) is False"),
+    "an annotation": ("numpy", "numpy._globals", "settled_json_type(Point) is None"),
+    "a pickled value": ("polars", "polars.lazyframe", "type(agf.run(flow).output) is Point"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_asked_beside_the_import(case: str, tmp_path: Path) -> None:
+    package, inner, says = CASES[case]
+    end = f"print({says})\ngo.set()\nimporting.join()\n"
+    assert printed(BEGINNING + half(package, inner) + end, tmp_path) == ["True"]
+
+
+def test_a_run_in_the_background_beside_the_import_of_the_widgets(kernel: Kernel) -> None:  # noqa: F811
+    """The import is that of the first explorer, on the thread of the cell, while the loop of the runs asks where its
+    output is."""
+    kernel.good("%config AgfMagics.progress = 'html'")
+    kernel.good("%%pipeline\npipeline: held\nsteps:\n- transform: {value: '1 + 1'}")
+    kernel.good(half("ipywidgets", "ipywidgets.widgets.widget"))
+    done = kernel.good("handle = %run_pipeline_async held\nprint(handle.result().output)\ngo.set(); importing.join()")
+    assert done.printed == "2\n"

@@ -1,0 +1,64 @@
+"""The script that breaks random places: its changes are programs, the same for a seed, and are judged rightly."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.mutants import PACKAGE, ROOT, Copy, Mutant, draw, mutants_of, nearest_tests, read
+
+FILE = "agf_magics/text/suggestions.py"
+
+
+def test_each_change_is_another_program() -> None:
+    files = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / PACKAGE / "flow").rglob("*.py"))
+    mutants = [mutant for file in files for mutant in mutants_of(file, read(file))]
+    assert len(mutants) > 500
+    for mutant in mutants[::20]:
+        assert ast.dump(ast.parse(mutant.apply(read(mutant.file)))) != ast.dump(ast.parse(read(mutant.file))), mutant
+
+
+def test_a_seed_draws_the_same_mutants_everywhere_below_a_path() -> None:
+    under = ["agf_magics/text/", "agf_magics/limits/"]
+    first = draw(40, 1, under)
+    assert first == draw(40, 1, under) != draw(40, 2, under)
+    assert {mutant.file.split("/")[1] for mutant in first} == {"text", "limits"}
+
+
+def test_the_nearest_tests_are_those_of_the_file_then_of_its_room() -> None:
+    assert nearest_tests("agf_magics/limits/limits.py")[0] == "tests/limits/test_limits.py"
+    assert nearest_tests(FILE)[0] == FILE, "it has examples"
+    near = nearest_tests("agf_magics/workers/chunk.py")
+    assert near[0] == "tests/workers/test_chunk.py"
+    assert near.index("tests/workers/test_on.py") < near.index("tests/notebook/test_magics.py")
+
+
+@pytest.mark.slow
+def test_a_mutant_is_killed_by_what_fails_or_hangs_and_the_tree_stays_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.mutants.TEST_SECONDS", 5)
+    monkeypatch.setattr("tests.mutants.nearest_tests", lambda file: [FILE])
+    monkeypatch.setattr("tests.mutants.MAP", tmp_path / "none")
+    before = (ROOT / FILE).read_bytes()
+    tree = Copy(tmp_path, 0)
+    (ratio,) = (
+        each
+        for each in mutants_of(FILE, read(FILE))
+        if each.kind == "return None" and "nearest(word, names" in each.show(read(FILE))
+    )
+    assert tree.judge(ratio, 300).killer == f"{FILE}::agf_magics.text.suggestions.suggest"
+    hangs = ratio._replace(text="while True: pass")
+    assert tree.judge(hangs, 300).killer == f"{FILE}::agf_magics.text.suggestions.suggest"
+    same = ratio._replace(text=_segment(ratio))
+    assert tree.judge(same, 300).killer is None
+    assert (ROOT / FILE).read_bytes() == before == (tree.tree / FILE).read_bytes()
+
+
+def _segment(mutant: Mutant) -> str:
+    lines = read(mutant.file).splitlines()[mutant.begin[0] - 1 : mutant.end[0]]
+    lines[-1] = lines[-1][: mutant.end[1]]
+    lines[0] = lines[0][mutant.begin[1] :]
+    return "\n".join(lines)
