@@ -45,7 +45,7 @@ LEADS_ON = {
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with only_shell(new_shell) as shell:
-        yield shell
+        yield shell  # type: ignore[misc]
 
 
 def told() -> Iterator[Any]:

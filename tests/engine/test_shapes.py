@@ -102,7 +102,7 @@ class Needs:
 
 def needing(needs: Mapping[str, tuple[str, ...]]) -> Dag:
     steps = tuple(
-        call(name, name, lambda frame, needs=need: {n: frame[n] for n in needs})
+        call(name, name, lambda frame, needs=need: {n: frame[n] for n in needs})  # type: ignore[misc]
         for name, need in needs.items()  # type: ignore[misc]
     )
     return Dag(id="dag", word="plan", steps=steps, open=lambda frame: Needs(needs))  # type: ignore[arg-type,return-value]

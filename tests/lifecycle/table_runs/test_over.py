@@ -71,7 +71,7 @@ def test_every_kind_of_table_gives_the_same_rows(registry: agf.Registry, folder:
     rows = [{"n": 0, "x": 1.5, "t": "a"}, {"n": 1, "x": None, "t": None}, {"n": 2, "x": 2.0, "t": "c, d\n"}]
     run = over(registry, TABLES[kind](rows, folder))
     assert [{name: row[name] for name in ("n", "x", "t", "twice")} for row in run.table] == [
-        {**row, "twice": 2 * row["n"]}
+        {**row, "twice": 2 * row["n"]}  # type: ignore[dict-item,index]
         for row in rows  # type: ignore[dict-item,index]
     ]
 
@@ -82,7 +82,7 @@ def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, s
     run = over(registry, written(rows, folder / f"rows{suffix}"))
     assert run.output["ok"] == len(rows)
     assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
-        (row["n"], row["t"], 2 * row["n"])
+        (row["n"], row["t"], 2 * row["n"])  # type: ignore[operator]
         for row in rows  # type: ignore[operator]
     ]
 
