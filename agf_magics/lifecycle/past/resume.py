@@ -219,7 +219,7 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLo
     written = records(store, head.num, is_shown=False)
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
     calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
-    return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+    return ReplayLog(calls, head.status != "interrupted", identities)
 
 
 @contextlib.contextmanager
