@@ -20,10 +20,14 @@ INPUT = Option(
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
-_TAKES = {SECONDS: ("seconds", "SECONDS"), DOLLARS: ("dollars", "DOLLARS")}
-"""What the option of a limit takes, and the word for it, by the unit; of any other: a number."""
+_COUNTED = Option("", "", "count", "N")
+_BY_UNIT = {
+    SECONDS: Option("", "", "seconds", "SECONDS"),
+    DOLLARS: Option("", "", "dollars", "DOLLARS"),
+}
+"""What the option of a limit takes, by the unit; one of any other unit is `_COUNTED`."""
 FOR_LIMITS = tuple(
-    Option(row.flag, row.effect, *_TAKES.get(row.unit, ("count", "N")))
+    _BY_UNIT.get(row.unit, _COUNTED)._replace(flag=row.flag, help=row.effect)
     for row in LIMITS
     if row.flag
 )
