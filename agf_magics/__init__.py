@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .compat.browser import IN_BROWSER
-from .compat.imports import uncollected
+from .compat.collection import uncollected
 from .pictures.widget_hook import Widgets
 
 with uncollected():

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 from ..text.diagnostics import Diagnostic
-from ..values.json_text import MOST_SEARCHED
 from ..values.times import is_missing
 from ..values.value import Value
+
+MOST_SEARCHED = 100_000
+"""Parts of a value that are looked at to say where a null was written."""
+
 
 told: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("told", default=None)
 """What takes the warnings of the run around this code."""

@@ -17,9 +17,6 @@ from .extent import CONTAINERS
 from .times import is_missing, iso_text
 from .value import OTHER_KEYS, Value, type_name
 
-MOST_SEARCHED = 100_000
-"""Parts of a value that are looked at to say where a null was written."""
-
 
 class WrittenValue(NamedTuple):
     """A value as it is written."""

@@ -18,7 +18,7 @@ from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
 from ..settings.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.excerpt import shorten
+from ..text.shorten import shorten
 from ..text.suggestions import suggest
 from .backends.backend import WorkerBackend, nothing
 from .backends.executor import Pool

@@ -14,15 +14,13 @@ import threading
 import time
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 from ...compat.browser import IN_BROWSER
 from ..threads import user_code
 from ..threads.forks import end_child
 from ..threads.rights import NO_RIGHTS, under
 from .page_loop import OwnLoop, can_suspend
-
-T = TypeVar("T")
 
 
 class _Selector(selectors.DefaultSelector):

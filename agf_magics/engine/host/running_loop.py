@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 from .host import Host
-from .loop import T
 from .signals import woken_by_signals
+
+T = TypeVar("T")
 
 
 async def here(main: Callable[[Host], Awaitable[T]]) -> T:

@@ -15,8 +15,8 @@ from ...flow.protocols import Expr, Name
 from ...flow.step import Failing, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ...text.excerpt import shorten
 from ...text.names import same_name
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import (

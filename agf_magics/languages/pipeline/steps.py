@@ -16,7 +16,7 @@ from ...flow.protocols import Target as ResultTarget
 from ...flow.step import Failing, Step
 from ...flow.step_options import Asking, Exchange, Lookup
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, own_reads, part
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.yaml.nodes import Fields
 from ...values.value import Value

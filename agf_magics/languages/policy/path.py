@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from ...flow.protocols import Frame, Ref
 from ...schemas.schema import shown_value
 from ...text.diagnostics import Diagnostic, StepError
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
 from ...values.sequences import is_sequence, why_no_sequence

@@ -26,11 +26,11 @@ from ...flow.steps import Flow
 from ...languages.ours import OURS
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ...text.excerpt import shorten
 from ...text.file_names import PROTECTED, refusal
 from ...text.files import read_file
 from ...text.folder import notebook_folder, source_folder
 from ...text.raised import describe_exception
+from ...text.shorten import shorten
 from ...text.source import UNUSABLE, path_error_reason
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
@@ -41,8 +41,6 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
-DEFINITIONS = (".yaml", ".yml", ".json")
-"""Suffixes of files of definitions."""
 
 _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
 

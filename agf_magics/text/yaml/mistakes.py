@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..diagnostics import Diagnostic
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 
 LONGEST_KEY = 1024

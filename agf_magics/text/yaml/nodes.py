@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 from .places import PIECES, Place, letters
 

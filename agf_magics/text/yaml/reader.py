@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 from ..suggestions import suggest
 from .nodes import EXPR, Fields, Items, Node, Scalar, shown
