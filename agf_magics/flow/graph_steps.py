@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 from ..text.diagnostics import Diagnostic
 from ..text.source import Span
 from .protocols import Expr, Frame, Outcome, Scheduler, data
-from .step import Failing, Step
+from .step import FailurePolicy, Step
 
 START, END = "START", "END"
 """The start and the end of a walk: names that no node can have."""
@@ -83,7 +83,7 @@ class Walk(Step):
     """How many nodes of a round run at a time; 0: all."""
     clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
     """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
-    failing: ClassVar[Failing] = Failing()
+    failing: ClassVar[FailurePolicy] = FailurePolicy()
     gather: ClassVar[None] = None
     """A round is a fan-out that its first failure ends."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

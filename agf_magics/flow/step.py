@@ -21,7 +21,7 @@ it is dropped. ``finish``: the others finish, then the step fails with all failu
 successful values."""
 
 
-class Failing(NamedTuple):
+class FailurePolicy(NamedTuple):
     """What happens to an element or a branch that fails, and to its fan-out."""
 
     on_error: OnError = "abort"
@@ -33,7 +33,7 @@ class Failing(NamedTuple):
     """Whether `join` reads the failures of what was dropped."""
 
 
-class Cut(NamedTuple):
+class ElementLimit(NamedTuple):
     """The bound of the elements of a fan-out: only the first ones are used."""
 
     most: int

@@ -53,7 +53,7 @@ class DerivedTool(NamedTuple):
     """The result, given that of the registered tool."""
 
 
-class Taken(NamedTuple):
+class ResultRead(NamedTuple):
     """The fields that a text reads of a call's result, to be checked against the schema of the
     result."""
 
@@ -90,11 +90,11 @@ class Asking(NamedTuple):
     attach: tuple[Span, ...] = ()
     """The places of the expressions whose values are the argument ``attach``: images and
     documents."""
-    wins: bool = False
+    overrides_agent: bool = False
     """Whether the model replaces that of the agent; an agent that has none is then an error."""
     config: Mapping[str, Value] = {}
     """The configuration of a model or a vendor's policy."""
-    spawns: bool = True
+    counts_as_session: bool = True
     """Whether an agent that answers it counts as a session of the run (decision A15): a pipeline's
     do."""
 
@@ -111,7 +111,7 @@ class Export(NamedTuple):
     span: Span | None = None
 
 
-class Instead(NamedTuple):
+class CallReplacement(NamedTuple):
     """How a person's answer replaces a call: with other arguments, or with its result."""
 
     result: str
@@ -127,7 +127,7 @@ class Permit(NamedTuple):
     ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
     """Given the frame, the arguments with the defaults of those that are left out, and the given ones
     without secrets: the question; None: the call needs none."""
-    instead: Instead | None = None
+    instead: CallReplacement | None = None
     """How the person's answer can replace the call; None: only yes or no."""
 
 
@@ -170,11 +170,11 @@ class Lookup(NamedTuple):
 class Exchange(NamedTuple):
     """What passes between a step and its callee, beyond the arguments and the result."""
 
-    wants: bool = False
+    with_schema: bool = False
     """Whether the arguments are built with the schema of the callee's input."""
-    offers: tuple[str, ...] = ()
+    extra_arguments: tuple[str, ...] = ()
     """Additional arguments, for a tool that has parameters with these names."""
-    keeps: bool = False
+    keep_arguments: bool = False
     """Whether the step's target gets the arguments of the call."""
     pipe: Expr | None = None
     """The pipe of a called flow."""

@@ -32,8 +32,8 @@ from .protocols import (
     Target,
     data,
 )
-from .step import Cut, Failing, Step
-from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, Taken, Uses
+from .step import ElementLimit, FailurePolicy, Step
+from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, ResultRead, Uses
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
@@ -106,7 +106,7 @@ class Branches(Step):
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError: too few succeeded. None as well: its value maps the branches' names to
     their values."""
-    failing: Failing = Failing()
+    failing: FailurePolicy = FailurePolicy()
     leaves: bool = False
     """Whether the steps after it see the writes of `join` and ``collect``."""
 
@@ -132,8 +132,8 @@ class Each(Step):
     ones."""
     limit: int | None = None
     """None: `WIDTH`, or as many as the workers of the run make at the same time."""
-    failing: Failing = Failing()
-    cut: Cut | None = None
+    failing: FailurePolicy = FailurePolicy()
+    cut: ElementLimit | None = None
     """None: all elements are used."""
     scope: bool = True
     """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
@@ -243,7 +243,7 @@ class Declarations(NamedTuple):
     """The JSON Schema of its output; `Flow.end` checks it."""
     schemas: Mapping[str, Schema] = {}
     """The schemas of its own document set."""
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[ResultRead, ...] = ()
     """The fields that it reads of its calls' results."""
     caps: Caps | None = None
     uses: tuple[Uses, ...] | None = None

@@ -76,7 +76,7 @@ class RunHead(NamedTuple):
 class RunRow(NamedTuple):
     """A run without its calls."""
 
-    listed: RunHead
+    head: RunHead
     work: str
     work_sign: bytes | None
     """The signature of the manifest: a person resumes only their own runs."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..flow.expressions import Computed, Stored
 from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Ref
-from ..flow.step import Failing
+from ..flow.step import FailurePolicy
 from ..flow.step_options import Exchange, RowTerms
 from ..flow.steps import Definition, Each, Flow, Invoke
 from ..flow.steps import Sequence as Steps
@@ -146,7 +146,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         element=_ROW,
         body=call,
         limit=terms.width,
-        failing=Failing("continue"),
+        failing=FailurePolicy("continue"),
         scope=False,
         first=terms.first,
         target=_OUTCOMES,

@@ -18,7 +18,6 @@ from ..commands.options import FOR_RUNS
 from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
-    at,
     count,
     inputs,
     limits_of,
@@ -28,6 +27,7 @@ from ..commands.values import (
     rows_of,
     scores_of,
     warn_about_names,
+    with_place_of,
     workers_of,
 )
 from ..commands.words import Token, line_error
@@ -268,7 +268,7 @@ class Notebook:
             from ..lifecycle.table_runs.table import TABLE, check_target
 
             target = request.save
-            at(target, lambda: check_target(Path(target.text), TABLE))
+            with_place_of(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         options = replace(
             request.options, background=background, inline=inline, shown=(*shown, *unused)
@@ -330,7 +330,7 @@ class Notebook:
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:
             place = request.save
-            print(f"wrote {at(place, lambda: run.table.save_noted(place.text))}")
+            print(f"wrote {with_place_of(place, lambda: run.table.save_noted(place.text))}")
 
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True

@@ -17,7 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from ..compat.imports import for_the_person
 from ..engine.host.remote_calls import OutcomeUnknown, Placement, Terms
-from ..engine.threads.call_threads import Call, name_of
+from ..engine.threads.call_threads import ThreadCall, name_of
 from ..engine.threads.user_code import Result, TimedOut
 from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
@@ -38,7 +38,7 @@ from .sending.unsendable import (
     unsendable_function,
 )
 
-C = TypeVar("C", bound=Call)
+C = TypeVar("C", bound=ThreadCall)
 
 
 class CallQueue:
@@ -68,7 +68,7 @@ class CallQueue:
         lanes = min(limit or lanes, lanes)
         return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
 
-    def hand(self, call: Call, terms: Terms) -> None:
+    def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker. Its result is set on the loop."""
         self.line(call.function, terms, granted.get(), False).add([CallEntry(call, None)])
 
@@ -137,7 +137,7 @@ class CallEntry(Entry):
 
     __slots__ = ("call", "pool")
 
-    def __init__(self, call: Call, pool: RemotePool[Any] | None) -> None:
+    def __init__(self, call: ThreadCall, pool: RemotePool[Any] | None) -> None:
         """``pool``: the fan-out of the call; None: a task waits for it."""
         super().__init__()
         self.call, self.pool = call, pool
@@ -149,7 +149,7 @@ class CallEntry(Entry):
 
 def _report(ended: list[tuple[CallEntry, Result]]) -> None:
     """Set results; each fan-out gets all its calls at once."""
-    pools = dict[Any, list[Call]]()
+    pools = dict[Any, list[ThreadCall]]()
     for entry, result in ended:
         entry.call.end(result)
         if entry.pool is not None:
@@ -268,7 +268,7 @@ class CallFlight(Flight[CallEntry]):
             # The host stops a call through what it waits for: `interrupt`.
             entry.call.waiter = self
 
-    def interrupt(self, call: Call, force: bool = False) -> None:
+    def interrupt(self, call: ThreadCall, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
         its worker ends."""
         # A chunk is one task: it cannot be cancelled for one of its calls without the

@@ -71,7 +71,7 @@ class Needs:
         self.held: dict[int, None] = {}
         self.stored: dict[str, str] = {}
 
-    def feeds(self, number: int) -> Sequence[int]:
+    def successors(self, number: int) -> Sequence[int]:
         return [reader for reader, needs in enumerate(self.needs) if self.names[number] in needs]
 
     def ready(self, number: int, frame: Frame) -> Ready:
@@ -84,10 +84,10 @@ class Needs:
     def enter(self, number: int, frame: Frame) -> Frame:
         return frame
 
-    def come(self, number: int) -> None:
+    def ended(self, number: int) -> None:
         self.held[number] = None
 
-    def next(self) -> int | None:
+    def next_to_store(self) -> int | None:
         return next(iter(self.held))
 
     def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:

@@ -12,7 +12,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.events import Question
 from ...flow.protocols import Frame
 from ...flow.questions import question_mark
-from ...flow.step_options import Instead
+from ...flow.step_options import CallReplacement
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
 from ...journal.secrets.masking import hide
@@ -55,7 +55,9 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     if text is None:
         return Approved()
     offered = as_arguments(shown)
-    offered = {name: value for name, value in offered.items() if name not in step.exchange.offers}
+    offered = {
+        name: value for name, value in offered.items() if name not in step.exchange.extra_arguments
+    }
     replaces = instead.result if instead is not None else ""
     where = ev.format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
@@ -115,7 +117,7 @@ def as_arguments(given: Value) -> Mapping[str, Value]:
 
 
 def _replace_call(
-    instead: Instead,
+    instead: CallReplacement,
     frame: Frame,
     arguments: Mapping[str, Value],
     reply: Mapping[str, Value],

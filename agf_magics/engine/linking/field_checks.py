@@ -48,7 +48,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the callees do not take."""
     for step in calls(flow.body):
-        if not step.exchange.wants or step.pick is not None:
+        if not step.exchange.with_schema or step.pick is not None:
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
@@ -86,7 +86,7 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         return
     for step in calls(flow.body):
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if step.exchange.wants and code is not None:
+        if step.exchange.with_schema and code is not None:
             problem = foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
@@ -131,7 +131,7 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
             name not in spans
             and name not in meant
             and parameter.default is parameter.empty
-            and name not in step.exchange.offers
+            and name not in step.exchange.extra_arguments
         ):
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"

@@ -338,11 +338,14 @@ class _Linker:
                     hint,
                 )
         name = step.name.text
-        if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
+        if name and (
+            name != USER or step.exchange.with_schema
+        ):  # `user` is not an alias of a policy
             return self.named_agent(step, around)
         default = self.registry.agents.default
         needs_model = default is None or (
-            (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
+            (step.asking.overrides_agent or step.asking.attach)
+            and not isinstance(default, ModelAgent)
         )
         if needs_model and (step.asking.model or self.registry.model is not None):
             # A model that is configured or named can answer any step that a function would have
@@ -376,7 +379,7 @@ class _Linker:
         if name in self.registry.agents:
             return self.answers(step, self.registry.agents[name], around)
         if name in self.registry.flows:
-            if step.asking.wins or step.asking.attach:
+            if step.asking.overrides_agent or step.asking.attach:
                 self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
             return self.called(step, around)
         if step.lookup.file is not None:
@@ -390,7 +393,9 @@ class _Linker:
     def no_model(self, step: Invoke, what: str) -> None:
         message = f"{what} and has no model"
         key, span = (
-            ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
+            ("model", step.asking.span)
+            if step.asking.overrides_agent
+            else ("attach", step.asking.attach[0])
         )
         hint = (
             f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
@@ -424,7 +429,7 @@ class _Linker:
     ) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
-        if step.asking.wins or step.asking.attach:
+        if step.asking.overrides_agent or step.asking.attach:
             self.no_model(step, f"agent {agent.name!r} is a function")
         elif step.asking.model:
             message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"

@@ -156,7 +156,7 @@ def interface_of(callee: object) -> object:
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """The JSON Schema of the callee's input, for arguments that need it."""
-    if not step.exchange.wants:
+    if not step.exchange.with_schema:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
         linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))

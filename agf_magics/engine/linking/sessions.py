@@ -75,7 +75,7 @@ def session_flow(
     span = step.place or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
-    model = None if asking.wins else agent.model
+    model = None if asking.overrides_agent else agent.model
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
         prompt=Computed(span, _prompt),
@@ -258,8 +258,8 @@ def sessions(step: Step, callees: Mapping[str, Any]) -> int:
             callee = callees.get(step.id)
             if isinstance(callee, Linked):
                 inside = sessions(callee.flow.body, callee.callees)
-                return max(inside, int(step.kind == "agent" and step.asking.spawns))
-            return int(isinstance(callee, Agent) and step.asking.spawns)
+                return max(inside, int(step.kind == "agent" and step.asking.counts_as_session))
+            return int(isinstance(callee, Agent) and step.asking.counts_as_session)
         case Branches() | Sequence():
             return sum(sessions(inner, callees) for inner in children(step))
         case Repeat():

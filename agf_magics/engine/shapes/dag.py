@@ -76,7 +76,7 @@ class _Run:
             frame = self.ready.pop(number, None)
             if frame is not None:
                 self.end(number, await self.start(number, frame))
-                self.check(self.scheduler.feeds(number))
+                self.check(self.scheduler.successors(number))
 
     def start_ready(self, group: asyncio.TaskGroup) -> None:
         """Start the ready nodes, each in a task of its own."""
@@ -91,20 +91,20 @@ class _Run:
         self.held[number] = await self.start(number, frame)
         self.running -= 1
         # Before `store_ended`: the scheduler chooses among those that have come.
-        self.scheduler.come(number)
+        self.scheduler.ended(number)
         self.store_ended()
         self.start_ready(group)
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""
         while self.held:
-            number = self.scheduler.next()
+            number = self.scheduler.next_to_store()
             if number is None and not self.running and not self.ready:
                 number = next(iter(self.held))  # no other node can end before it
             if number is None:
                 return
             self.end(number, self.held.pop(number))
-            self.check(self.scheduler.feeds(number))
+            self.check(self.scheduler.successors(number))
 
     def check(self, numbers: Iterable[int]) -> None:
         """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
@@ -120,7 +120,7 @@ class _Run:
                 self.ready[number] = self.scheduler.enter(number, self.frame)
             elif verdict != "wait":
                 self.skip(number, verdict)
-                queue += self.scheduler.feeds(number)
+                queue += self.scheduler.successors(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
         step, scope, index, instance = (

@@ -180,7 +180,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.width = (row.width or 0) + width
         case ev.Placed(at, _, count, where, starting):
-            p.row(at).placed = (count, where, starting) if count else None
+            p.row(at).on_workers = (count, where, starting) if count else None
         case _:
             _fold_run(p, event)
 

@@ -139,7 +139,7 @@ class Row:
     has asked a person and got no answer yet."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
-    placed: tuple[int, str, int] | None = None
+    on_workers: tuple[int, str, int] | None = None
     """Of a fan-out: how many elements are with workers, and which workers, and how many workers are
     being started; None: none are."""
     error: BaseException | None = None
@@ -226,7 +226,7 @@ class Row:
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
         # Workers have not yet reported any of its elements.
-        if self.around is not None and self.around.placed:
+        if self.around is not None and self.around.on_workers:
             return "running"
         return "skipped" if self.skipped else "pending"
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...flow.expressions import Constant, NamedArguments
 from ...flow.protocols import Expr, Name
-from ...flow.step import Failing, Step
+from ...flow.step import FailurePolicy, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.names import same_name
@@ -52,7 +52,7 @@ TITLE = Key("title", documents.NAME, "What its box and its row show; an extensio
 """May stand beside the kind of every step."""
 
 
-_ON_ERROR = {"abort": Failing("abort"), "continue": Failing("continue")}
+_ON_ERROR = {"abort": FailurePolicy("abort"), "continue": FailurePolicy("continue")}
 _ON_ERROR_ELSEWHERE = {
     "ignore": "continue",
     "skip": "continue",
@@ -410,13 +410,13 @@ def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
     return None if reader.items(node, key) is None else reader.literal(node, key)
 
 
-def read_on_error(reader: Reader, node: Node, key: Key) -> Failing | None:
+def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     text = "" if node.is_expr else node.text
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
         wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
-        return Failing("continue" if retry[4] else "abort", int(retry[1]), wait)
+        return FailurePolicy("continue" if retry[4] else "abort", int(retry[1]), wait)
     known = _ON_ERROR_ELSEWHERE.get(text)
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"

@@ -15,7 +15,7 @@ from ...flow.progress.events import Denied
 from ...flow.protocols import FlowInput, FlowResult, Frame, Name
 from ...flow.questions import call_line
 from ...flow.step import Step
-from ...flow.step_options import Exchange, Instead, Permit
+from ...flow.step_options import CallReplacement, Exchange, Permit
 from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin
 from ...flow.steps import Sequence as InOrder
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
@@ -176,9 +176,9 @@ def _step(call: Call, asks: bool) -> Step:
         kind="flow" if call.delegate else "tool",
         name=call.tool,
         args=Arguments(call),
-        exchange=Exchange(wants=True, offers=() if call.delegate else ASKED),
+        exchange=Exchange(with_schema=True, extra_arguments=() if call.delegate else ASKED),
         awaited=bool(call.output.alternatives),
-        permit=Permit(_permit(call), Instead("_output", _taken(call))) if asks else None,
+        permit=Permit(_permit(call), CallReplacement("_output", _taken(call))) if asks else None,
     )
 
 

@@ -13,7 +13,7 @@ from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
 from ...engine.host import host, job
 from ...engine.host import loop as loop_module
-from ...engine.host.held_interrupt import INTERRUPT, Held
+from ...engine.host.held_interrupt import INTERRUPT, DeferredInterrupt
 from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.prompts import Prompts
 from ...engine.recording import replaying
@@ -67,7 +67,7 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
     return emit
 
 
-def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
+def wait_for(run: Run, held: DeferredInterrupt, wait: Callable[[Run], object] = Run.wait) -> Run:
     """Wait for the end of a run that was started while interrupts are ``held``. An exception
     cancels the run. Raises RunInterrupted after its end if a person has interrupted it, so that no
     code goes on that only handles errors (decision D140)."""

@@ -27,7 +27,7 @@ from ..past.named_run import find_named
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..table_runs.over import Over
-from ..table_runs.scores import Known, Outcome, Scores, summarize
+from ..table_runs.scores import Outcome, ScoredRow, Scores, summarize
 from ..table_runs.table import RowTable
 from ..table_runs.table_row import TableRow
 
@@ -68,7 +68,7 @@ def score_over(
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
     right = table.column(against) if against is not None else [None] * len(rows)
     known = [
-        Known(row.number, None if label is None else str(label))
+        ScoredRow(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
     named = named_scorers(scores, registry, yes)

@@ -44,7 +44,7 @@ MAX_OPENED = 100_000
 """The number of definitions that a run may open, counted at each call."""
 
 
-class Text(NamedTuple):
+class DefinitionText(NamedTuple):
     """The text of a definition at the time of the run, and the definitions that it called."""
 
     name: str
@@ -65,7 +65,7 @@ class Text(NamedTuple):
 class Manifest(NamedTuple):
     """A manifest that was read."""
 
-    flows: tuple[Text, ...]
+    flows: tuple[DefinitionText, ...]
     """The first one is the flow of the run."""
     schemas: tuple[tuple[str, Source], ...]
     """The texts of schemas that are declared outside of the definitions, each with its language."""
@@ -140,7 +140,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
 
     Raises DecodeError.
     """
-    run_id = row.listed.run_id
+    run_id = row.head.run_id
     try:
         found = json.loads(row.work)
         if found["format"] != FORMAT:
@@ -154,7 +154,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             return sources.setdefault((name, body), Source(name, body, first))
 
         flows = tuple(
-            Text(
+            DefinitionText(
                 one["name"],
                 one["language"],
                 source(one["source"]),

@@ -112,7 +112,7 @@ class Scores(dict[str, ScoreSummary]):
         return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))
 
 
-class Known(NamedTuple):
+class ScoredRow(NamedTuple):
     """What a summary needs of a row."""
 
     number: int
@@ -126,7 +126,7 @@ Outcome = tuple[Value, Diagnostic | None]
 
 def summarize(
     name: str,
-    rows: Sequence[Known],
+    rows: Sequence[ScoredRow],
     outcomes: Sequence[Outcome],
     seed: int | None,
 ) -> tuple[list[Value], ScoreSummary]:

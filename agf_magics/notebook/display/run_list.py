@@ -16,7 +16,7 @@ from ...flow.progress.progress import RunLine
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live
 from ...pictures.amounts import counted
-from ...pictures.pages.past_page import Listed, runs_page, runs_table
+from ...pictures.pages.past_page import PageOfRuns, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
@@ -125,7 +125,7 @@ def moment(word: Token, now: float | None = None) -> float:
         raise line_error("time", f"{word.text!r} is not a time", word, hint) from None
 
 
-def _page(parsed: ParsedLine, found: int) -> Listed:
+def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
     """The page that the line asks for, of ``found`` runs."""
     most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
     pages = max(1, -(-found // max(1, most)))
@@ -135,4 +135,4 @@ def _page(parsed: ParsedLine, found: int) -> Listed:
         raise line_error("page", message, word, f"write --page {pages}")
     typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
-    return Listed((number - 1) * most, most, line(more, 300))
+    return PageOfRuns((number - 1) * most, most, line(more, 300))

@@ -26,7 +26,7 @@ from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
-from ...pictures.row_words import activity, reports, share_of, words
+from ...pictures.row_words import activity, reports, share_of, state_words
 from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
@@ -276,7 +276,7 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     return slot.reserve(page)
 
 
-class Text(View):
+class TextView(View):
     """For a terminal: a line for each step that ended, and below them one that says how far the
     run is; the result is the value of the cell."""
 
@@ -382,7 +382,7 @@ def choose_view(
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
     lines: View = (
-        View() if mode != "text" else EndLine(shell, config.notices) if background else Text()
+        View() if mode != "text" else EndLine(shell, config.notices) if background else TextView()
     )
     return lines if drawn is None else Pictured(lines, drawn)
 
@@ -413,5 +413,5 @@ def _line(row: Row) -> str:
     )
     share = share_of(row)
     bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
-    parts = (words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    parts = (state_words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
     return "  ".join(filter(None, parts))

@@ -15,7 +15,15 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 from ...commands import magics
 from ...commands.line import ParsedLine
 from ...commands.output_files import write_by
-from ...commands.values import amount, at, inputs, new_name, value, warn_about_names, workers_of
+from ...commands.values import (
+    amount,
+    inputs,
+    new_name,
+    value,
+    warn_about_names,
+    with_place_of,
+    workers_of,
+)
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
@@ -112,7 +120,7 @@ class HistoryMagics(NotebookMagics):
         errors are about."""
         notebook, out = self.notebook, new_name(parsed.word("--out"))
         run, _ = notebook.start(
-            lambda options: at(place, lambda: begin(options)),
+            lambda options: with_place_of(place, lambda: begin(options)),
             RunOptions(
                 registry=notebook.registry, on=workers_of(parsed.word("--on"), notebook.names)
             ),
@@ -129,7 +137,7 @@ class HistoryMagics(NotebookMagics):
         (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
         name = new_name(parsed.word("--out")) or ARGUMENTS
         notebook, run_id = self.notebook, _past(word).run_id
-        opened = at(
+        opened = with_place_of(
             place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
         )
         if opened.note:
@@ -142,7 +150,7 @@ def delete_runs(parsed: ParsedLine) -> None:
     """``--delete`` and ``--prune``."""
     unwanted, pruned = parsed.word("--delete"), parsed.word("--prune")
     if unwanted is not None:
-        (deleted,) = at(unwanted, lambda: past_runs.delete([unwanted.text]))
+        (deleted,) = with_place_of(unwanted, lambda: past_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
         number, size = past_runs.prune(
@@ -219,7 +227,7 @@ def describe_on_load() -> str:
 
 
 def _past(word: Token) -> PastRun:
-    found: PastRun = at(word, lambda: past_run.find_past_run(word.text))
+    found: PastRun = with_place_of(word, lambda: past_run.find_past_run(word.text))
     return found
 
 
@@ -234,14 +242,14 @@ def cancel_run(run: run_module.Run) -> None:
 
 
 def _named(word: Token) -> run_module.Run | PastRun:
-    named: run_module.Run | PastRun = at(word, lambda: named_run.find_named(word.text))
+    named: run_module.Run | PastRun = with_place_of(word, lambda: named_run.find_named(word.text))
     return named
 
 
 def live_run(word: Token) -> run_module.Run:
     """The run of this process that a word names."""
     here, runs = {run.run_id: run for run in live.live}, named_runs(None)
-    run_id = at(
+    run_id = with_place_of(
         word,
         lambda: identify(
             word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...commands.line import ParsedLine
 from ...commands.output_files import write_file
-from ...commands.values import at, count, value
+from ...commands.values import count, value, with_place_of
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
@@ -143,7 +143,7 @@ def _header(source: Source) -> Header:
 def _model(notebook: Notebook, word: Token) -> Any:
     found = value(word, notebook.names) if word.text.startswith("$") else word.text
     try:
-        return at(word, lambda: named_model(found, notebook.registry))
+        return with_place_of(word, lambda: named_model(found, notebook.registry))
     except TypeError as error:
         raise line_error(
             "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"

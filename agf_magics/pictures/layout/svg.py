@@ -72,7 +72,7 @@ def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]
 def dark_style(drawn: Scene) -> str:
     """The style sheet that makes the picture a dark one."""
     words = {box.word for box in drawn.every} | {"match"}
-    return look.dark_rules(map(look.number, words))
+    return look.dark_rules(map(look.look_number, words))
 
 
 class _Painter:
@@ -109,7 +109,7 @@ class _Painter:
         yield "</svg>"
 
     def frame(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
         colours = look.colours(look.kind(frame.word))
         corner = self.states.get(frame.id)
         border = _border(corner, colours.border, "")
@@ -120,7 +120,7 @@ class _Painter:
         )
 
     def title(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
         size, colours = self.size(frame), look.colours(look.kind(frame.word))
         halo = f' paint-order="stroke" stroke="{colours.frame}" stroke-width="4"'
         yield self.opened("title", frame)
@@ -137,7 +137,7 @@ class _Painter:
         yield "</g>"
 
     def box(self, box: Box) -> Iterator[str]:
-        place, number, size = self.layout.boxes[box.id], look.number(box.word), self.size(box)
+        place, number, size = self.layout.boxes[box.id], look.look_number(box.word), self.size(box)
         colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
         round_ = place.height / 2 if box.word == "end" else 14 if box.word == INPUT else 6
         yield self.opened("box", box)
@@ -289,7 +289,7 @@ def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
 
 
 def _case(case: str, place: Rectangle) -> Iterator[str]:
-    kind, number = look.kind("match"), look.number("match")
+    kind, number = look.kind("match"), look.look_number("match")
     colours = look.colours(kind)
     pill = Rectangle(place.left + 8, place.top - 9, look.width(case, SMALL) + 12, 16)
     shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'

@@ -25,7 +25,17 @@ from .. import theme as look
 from ..amounts import counted, duration, money
 from ..plain import details, html, line, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
-from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
+from ..row_words import (
+    Tally,
+    activity,
+    count_words,
+    pace,
+    share_of,
+    spent,
+    state_words,
+    tails,
+    tallies,
+)
 from ..values import WRAP, bounded
 from .collapsed_rows import folds_html
 
@@ -269,7 +279,7 @@ class _Line(NamedTuple):
     """A row of the tree as it is shown, or several rows folded into one."""
 
     state: look.State
-    words: str
+    state_words: str
     depth: int
     label: str
     glyph: str = ""
@@ -337,7 +347,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             lines.append(
                 _Line(
                     shown,
-                    f"{shown.mark} {shown.word}" if is_asked else words(row),
+                    f"{shown.mark} {shown.word}" if is_asked else state_words(row),
                     row.depth,
                     line(row.label, 60),
                     look.kind(row.word).glyph,
@@ -347,7 +357,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
                             None,
                             (
                                 line(row.asked, 120),
-                                str(tally or times(row)),
+                                str(tally or count_words(row)),
                                 pace(row, tally, now),
                                 activity(row),
                                 *spent(row),

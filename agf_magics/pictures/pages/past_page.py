@@ -41,7 +41,7 @@ class PastLike(RunLike, Protocol):
     def calls(self) -> Iterable[dict[str, Any]]: ...
 
 
-class Listed(NamedTuple):
+class PageOfRuns(NamedTuple):
     """The part of a list of runs that is displayed."""
 
     first: int = 0
@@ -53,10 +53,10 @@ class Listed(NamedTuple):
     """What to display if there are no runs."""
 
 
-ALL = Listed()
+ALL = PageOfRuns()
 
 
-def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
+def runs_page(runs: Sequence[RunLine], listed: PageOfRuns = ALL) -> dict[str, str]:
     """A part of the runs as a table, by MIME type."""
     shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
     parts, after = [_which(runs, listed)], listed.more
@@ -180,12 +180,12 @@ def _error_html(call: dict[str, Any]) -> str:
     return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
 
 
-def runs_table(runs: Sequence[RunLine], listed: Listed) -> Table:
+def runs_table(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
     """The columns that are not empty, and their texts; the first one is the id of the run."""
     return drop_empty_columns(*_all_columns(runs, listed))
 
 
-def _all_columns(runs: Sequence[RunLine], listed: Listed) -> Table:
+def _all_columns(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
     part = runs[listed.first : listed.first + listed.most]
     return tuple(RUN_COLUMNS), tuple(
         tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
@@ -229,7 +229,7 @@ def _moment(when: datetime) -> str:
     return f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _which(runs: Sequence[RunLine], listed: Listed) -> str:
+def _which(runs: Sequence[RunLine], listed: PageOfRuns) -> str:
     """Which runs are displayed; empty if all are."""
     last = min(listed.first + listed.most, len(runs))
     which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"

@@ -19,15 +19,15 @@ from ..row_words import (
     activity,
     brief_times,
     corner_of,
+    count_words,
     numbers_of,
     pace,
-    paths,
     share_of,
     spent,
+    state_words,
     tails,
+    taken_edges,
     tallies,
-    times,
-    words,
 )
 from .parts import LONGEST_ARGUMENT, count_elements, counts, status
 from .wire import StateRow, StepRow, UpdateRow
@@ -151,7 +151,9 @@ class Updates:
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
         ok, failed = (round(share, 3) for share in parts) if parts else (None, None)
-        numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
+        numbers = (
+            (count_words(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
+        )
         others = (pace(row, tally, now), activity(row), *spent(row))
         counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
@@ -159,7 +161,7 @@ class Updates:
             number=number,
             state=STATE_NAMES.index(row.state),
             corner=shown.words,
-            words=words(row),
+            state_words=state_words(row),
             counted=counted,
             start=start,
             end=end,
@@ -180,7 +182,7 @@ class Updates:
         self._edges, self._last = size, progress.taken[-1] if size else None
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
-            for (walk, source, target), numbers in paths(progress).items()
+            for (walk, source, target), numbers in taken_edges(progress).items()
         }
 
     _last: object = None
@@ -213,7 +215,7 @@ def _counters(row: Row) -> tuple[Any, ...]:
         tails(row),
         row.usage,
         row.width,
-        row.placed,
+        row.on_workers,
         tuple(row_words.reports(row)),
         row.total,
         row.why,

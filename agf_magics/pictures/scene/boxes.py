@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...flow.protocols import Expr
-from ...flow.step import Cut, Step
+from ...flow.step import ElementLimit, Step
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from .. import theme as look
 from ..plain import line
@@ -173,7 +173,7 @@ def how(step: Step) -> str:
     return " · ".join(bits)
 
 
-def _bound(cut: Cut) -> str:
+def _bound(cut: ElementLimit) -> str:
     refuses = cut.finding(1).severity == "error"
     return f"{'at most' if refuses else 'the first'} {cut.most:,}"
 

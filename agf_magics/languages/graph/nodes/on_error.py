@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....flow.step import Failing
+from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
 from ..state import Failed
 from .builder_contract import Built, Given, Here
@@ -33,6 +33,6 @@ def repeated(given: Given, built: Built) -> Built:
         span=step.span,
         branches={"call": inner},
         gather=lambda ran: ran.values[0],
-        failing=Failing(retries=given.get("max_retries") or 3),
+        failing=FailurePolicy(retries=given.get("max_retries") or 3),
     )
     return built._replace(step=again)
