@@ -45,7 +45,7 @@ class Agent:
     default: bool = False
     """Whether it answers steps that name no identity."""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False

@@ -162,15 +162,15 @@ class Runner:
         self.on_frame = on_frame
         """Called with each frame that the outermost flow reaches."""
         self.watched: dict[ev.StepPath, Frame] = {}
-        """The same for called flows whose stores a definition shows while they wait, by the path of
-        the call."""
+        """The called flows whose stores a definition shows while they wait, by the path of the
+        call."""
         self.models = Models()
         self.large = LargeValues()
         self.extents = Extents()
         if journal is not None:
             journal.rows.large = self.large
         self.warned: set[object] = set()
-        """What `warn_once` has warned about."""
+        """The keys of the warnings that `warn_once` has given."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 

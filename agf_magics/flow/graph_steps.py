@@ -21,7 +21,7 @@ class Edge(NamedTuple):
     source: str
     target: str
     when: Expr | None = None
-    """None: always taken."""
+    """Its condition; None: always taken."""
     otherwise: bool = False
     """Taken if none of the source's conditions is true."""
     span: Span | None = None
@@ -80,7 +80,7 @@ class Walk(Step):
     endless: Callable[[int], Diagnostic]
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
-    """How many nodes of a round run at a time; 0: all."""
+    """The number of nodes of a round that run at a time; 0: all."""
     clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
     """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
     failing: ClassVar[FailurePolicy] = FailurePolicy()

@@ -127,7 +127,7 @@ class FanOutResult(NamedTuple):
     to save memory."""
 
     values: Sequence[Value]
-    """In declared order, with DROPPED for a missing one."""
+    """The values in declared order, with DROPPED for a missing one."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
     failures: Mapping[int, StepError] = {}
@@ -169,7 +169,7 @@ class Scheduler(Protocol):
     node is known by its position in `nodes`."""
 
     nodes: Sequence[Node]
-    """In the order of the text."""
+    """The nodes in the order of the text."""
 
     def successors(self, number: int) -> Sequence[int]:
         """The nodes that may become ready when it ends."""

@@ -25,7 +25,7 @@ class FailurePolicy(NamedTuple):
     """What happens to an element or a branch that fails, and to its fan-out."""
 
     on_error: OnError = "abort"
-    """After the last attempt."""
+    """The reaction to a failure after the last attempt."""
     retries: int = 0
     wait: float = 0.0
     """Seconds before each further attempt."""
@@ -52,7 +52,7 @@ class Step:
     label: str = ""
     """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
     title: str = ""
-    """What the author calls it; empty: nothing."""
+    """The author's name for it; empty: none."""
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None

@@ -75,14 +75,14 @@ class Asking(NamedTuple):
     """``provider:model``, for an agent that has no model of its own; the configured model replaces
     it (decision B2)."""
     settings: Mapping[str, Value] = {}
-    """For the requests of a model: ``temperature``, ``max_output_tokens``. They replace those of
-    the agent."""
+    """Settings for the requests of a model: ``temperature``, ``max_output_tokens``. They replace
+    those of the agent."""
     steps: int | None = None
     """The largest number of requests of a session; None: the agent's."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer, for a definition that has one and no name for it."""
     no_tools: bool = False
-    """Whether a model is offered none, whatever its agent lists."""
+    """True if the model gets no tools, whatever its agent lists."""
     calls: bool = False
     """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
     span: Span | None = None
@@ -125,8 +125,8 @@ class Permit(NamedTuple):
     """The question to a person before a call."""
 
     ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
-    """Given the frame, the arguments with the defaults of those that are left out, and the given ones
-    without secrets: the question; None: the call needs none."""
+    """Makes the question from the frame, the arguments with the defaults of those that are left
+    out, and the given ones without secrets; None: the call needs no permission."""
     instead: CallReplacement | None = None
     """How the person's answer can replace the call; None: only yes or no."""
 
@@ -158,7 +158,7 @@ class Lookup(NamedTuple):
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder
     (decision A16)."""
     files: Mapping[str, Name] = {}
-    """The same for names of `Pick.among` and of the step's tools."""
+    """The files for names of `Pick.among` and of the step's tools, as `file` for the step's own."""
     registered: Mapping[str, str] = {}
     """The registered names of `Pick.among` and of the step's tools (B5)."""
     derived: tuple[DerivedTool, ...] = ()
@@ -179,7 +179,8 @@ class Exchange(NamedTuple):
     pipe: Expr | None = None
     """The pipe of a called flow."""
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
-    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
-    run shows while that flow waits for an answer; None: the frame of the step."""
+    """Makes the frame that a run shows while the called flow waits for an answer, from the frame of
+    the step and the stores of that flow; None: the frame of the step is shown."""
     row: RowTerms | None = None
-    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
+    """The terms of a row of a table, if the called flow runs for one (decision D53); None: for all
+    other calls."""

@@ -52,9 +52,9 @@ class OverTerms(NamedTuple):
     numbers: Sequence[int] | None = None
     """The numbers of the rows that run; None: all."""
     repeat: int = 1
-    """How often each row runs."""
+    """The number of runs of each row."""
     width: int | None = None
-    """How many rows run at the same time; None: as in every fan-out."""
+    """The number of rows that run at the same time; None: as in every fan-out."""
     sessions: int = 0
     """The agent sessions of a row, at most; 0: no limit."""
     timeout: float | None = None

@@ -14,7 +14,7 @@ class LimitReached(StepError):
     """A limit was exceeded. ``on_error`` neither retries nor drops this error (decision P15)."""
 
     ends_run = False
-    """Whether it is a limit of a whole run, also where the limits count for each row."""
+    """True if the limit ends the whole run, although other limits count for each row."""
 
 
 class Budget:

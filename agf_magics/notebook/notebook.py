@@ -79,7 +79,7 @@ class RunRequest(NamedTuple):
     against: str | None = None
     """The column with the right labels."""
     seed: int | None = None
-    """Of the intervals of scores."""
+    """The seed of the intervals of scores."""
 
 
 class Notebook:

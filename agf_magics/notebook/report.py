@@ -102,11 +102,11 @@ class ReportAnswers:
     def __init__(self, run: AnyRun, most: int) -> None:
         self._run, self._left, self._requests = run, most, requests_of(run)
         self.replies: dict[str, Json] = {}
-        """By `key_of` of the request."""
+        """The answers, by `key_of` of the request."""
         self._calls: dict[int, Json] = {}
         """Calls in full, by their numbers: the calls of a fan-out are those of the steps in it."""
         self.cut = 0
-        """How many had no room."""
+        """The number of answers that had no room."""
 
     def ask(self, name: str, **given: Any) -> Any:
         """The answer, which the file has from now on; None if there is none or no room."""

@@ -80,7 +80,7 @@ class Corner(NamedTuple):
     """The state of a step in the corner of its box, short enough for the reserved space: ``▶
     812/1,000``."""
 
-    state_words: str
+    words: str
     look: State
     shares: tuple[float, float] | None = None
     """The shares of the elements of a fan-out that are ok and that failed."""

@@ -134,7 +134,7 @@ def state(name: str) -> State:
 
 
 def look_number(word: str) -> int:
-    """The number of the look of a word, as it stands in the classes of a picture."""
+    """The number of a word's look, which the CSS classes of a picture contain."""
     return _LOOKS.index(kind(word))
 
 

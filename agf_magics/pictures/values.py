@@ -306,7 +306,7 @@ def _key(name: str | None) -> str:
 
 
 _SHORT = 24
-"""A cell of at most so many characters stays on one line."""
+"""The most characters of a cell that stays on one line."""
 MAX_VALUE_HEIGHT = 420
 """Pixels of a table or a tree; a taller one scrolls."""
 

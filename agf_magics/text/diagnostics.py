@@ -69,7 +69,7 @@ class Diagnostics:
     def __init__(self) -> None:
         self._found: list[Diagnostic] = []
         self.error_count = 0
-        """How many of the findings are errors, for a reader that asks whether its part was read
+        """The number of problems that are errors, for a reader that asks whether its part was read
         without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:

@@ -2,7 +2,7 @@
 
 A reply that is none raises `ModelFault`: its provider refused or filtered it, failed, or broke it
 off. One with nothing in it says so, and its session asks once more. Calls without a name, or of
-what was not offered, stay in the reply: the model is told, and may correct itself.
+what was not offered, stay in the reply: the model gets an error, and may correct itself.
 """
 
 from __future__ import annotations

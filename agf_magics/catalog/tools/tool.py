@@ -30,7 +30,7 @@ class Tool:
     arguments: Arguments
     description: str = ""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     reuse: bool = True
@@ -40,7 +40,7 @@ class Tool:
     listed_only: bool = False
     """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    """What a call needs of its worker, by name."""
+    """The resources that a call needs of its worker, by name."""
     throttle: Throttle | None = None
     """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 

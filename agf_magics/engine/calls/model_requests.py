@@ -38,7 +38,7 @@ from .failures import with_place
 from .streams import ReplyStream
 
 RETRIES = 3
-"""How often a request is repeated if the provider is busy."""
+"""The number of further requests if the provider is busy."""
 
 LONGEST_WAIT = 60.0
 """Seconds before a repetition, at most; if the provider asks for more, the request fails."""

@@ -60,7 +60,7 @@ class Host:
         self.grace = grace
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
-        """What a message about a call that is left running ends with: `` on process 7 on host``."""
+        """The end of a message about a call that is left running: `` on process 7 on host``."""
         self._calls, self.waited = calls, calls is not None
         """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
         turns."""

@@ -11,9 +11,11 @@ from .host import Host
 
 
 def runs_on_workers(callee: object) -> bool:
-    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
-    place of its own, and without a secret, which stays in the kernel; and whatever has
-    ``where="worker"``."""
+    """True if the run's workers make the concurrent calls of ``callee``.
+
+    They make those of a plain tool without a ``where`` of its own and without a secret, which stays
+    in the kernel, and those of everything with ``where="worker"``.
+    """
     wished = getattr(callee, "where", None)
     if wished is not None:
         return bool(wished == "worker")

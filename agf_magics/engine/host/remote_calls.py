@@ -21,7 +21,7 @@ class Terms(NamedTuple):
     limit: int | None = None
     """The number of concurrent calls that the author allows; None: one for each lane."""
     resources: tuple[tuple[str, float], ...] = ()
-    """What a call needs of its worker."""
+    """The resources that a call needs of its worker."""
     name: str | None = None
     """The name of the tool, for messages; None: that of the function."""
 
@@ -33,7 +33,7 @@ class Placement(NamedTuple):
     where: str
     """The name of the workers."""
     starting: int = 0
-    """How many workers are being started, before the first one is there."""
+    """The number of workers that are being started, before the first one is there."""
 
 
 class CallPool(Protocol[C_contra]):

@@ -46,7 +46,7 @@ class Waiter:
     kills = False
     """Whether `interrupt` by force always ends a call."""
     where = ", on the thread that waits for the run"
-    """For the message about a call that is left running."""
+    """The words for the thread, in the message about a call that is left running."""
 
     def __init__(
         self, calls: SimpleQueue[ThreadCall | None], cancel: Callable[[str], None]
@@ -191,7 +191,7 @@ class _Waiters(threading.local):
         """The waiters of this thread, the outermost first: a tool may start a run and wait for
         it."""
         self.held: DeferredInterrupt | None = None
-        """What delays interrupts on this thread."""
+        """The handler that delays interrupts on this thread."""
 
 
 waiters = _Waiters()

@@ -444,7 +444,7 @@ class _Linker:
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        # Found, so that the cycle is told and not a name that is missing.
+        # Found, so that the error is about the cycle and not about a missing name.
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:

@@ -19,7 +19,7 @@ from ...values.value import Value
 class ModelBinding:
     model: Model
     tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
-    """By the names that the model uses."""
+    """The tools by the names that the model uses."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Linked:
 
     flow: Flow
     callees: Mapping[str, Callee] = field(default_factory=dict)
-    """By the id of the Invoke step."""
+    """The callees by the id of the Invoke step."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)

@@ -46,7 +46,7 @@ class _Run:
         self.ready: OrderedDict[int, Frame] = OrderedDict()
         """Ready and not started, with the frames that they see."""
         self.running = 0
-        """How many have a task."""
+        """The number of nodes that have a task."""
         self.held: dict[int, Outcome] = {}
         """Ended and not stored, in the order of their ends."""
 

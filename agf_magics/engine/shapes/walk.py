@@ -18,7 +18,7 @@ from .start_order import StartOrder
 from .task_fan_out import TaskFanOut
 
 Visits = dict[str, int]
-"""How often each node ran."""
+"""The number of runs of each node."""
 
 
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:

@@ -90,7 +90,7 @@ class Accesses(NamedTuple):
     """All reads and writes, in the order of the text."""
 
     reads: list[Read]
-    """Of stores, the pipe and items."""
+    """The names of stores, the pipe and items that it reads."""
     writes: list[Write]
     """Of stores."""
     order: list[Read | Write]

@@ -28,10 +28,10 @@ class RunLine(NamedTuple):
     started: float
     """Seconds since 1970."""
     seconds: float | None
-    """None: it has not ended."""
+    """Seconds until its end; None: it has not ended."""
     note: str
     tokens: int | None = None
-    """None: it asked no model."""
+    """The tokens that it used; None: it asked no model."""
     cost: Decimal | None = None
     """US dollars; None: it is not known."""
     open: Callable[[], Any] | None = None
@@ -73,7 +73,7 @@ class Progress:
         """pending, running, ok, error, cancelled, waiting."""
         tree = Tree(flow, callees or {})
         self.rows = tree.rows
-        """In the order of the tree."""
+        """The rows in the order of the tree."""
         self._unseen = tree.unseen
         self.failures = Failures()
         """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""

@@ -22,7 +22,7 @@ class Defined(NamedTuple):
     """A definition that was loaded."""
 
     flow: Flow | None
-    """None: the text declares only schemas."""
+    """The flow; None: the text declares only schemas."""
     schemas: Mapping[str, Schema]
     findings: tuple[Diagnostic, ...]
     """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an

@@ -195,8 +195,8 @@ class PastRun(BaseRun):
 
     @cached_property
     def table(self) -> RowTable:
-        """The result of a run over data: a row for each row, with its outcome. Raises
-        DefinitionError for another run."""
+        """The result of a run over a table: each of its rows with its outcome. Raises DefinitionError
+        for another run."""
         from ..table_runs.table import RowTable
 
         return RowTable(self)

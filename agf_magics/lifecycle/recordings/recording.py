@@ -1,8 +1,8 @@
 """The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
 
 It is made to be read, changed by hand and committed beside a test. So it is text, it has no folder,
-no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read with
-bounds, and each problem is told with its line.
+no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read within
+limits, and each problem names its line.
 """
 
 from __future__ import annotations

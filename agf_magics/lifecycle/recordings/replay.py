@@ -130,7 +130,7 @@ class Replay:
         return [f"{call.step_kind} {call.name}".strip() for call in reversed(left)]
 
     def problems(self) -> Sequence[Diagnostic]:
-        """What a person is told about the calls that were not used."""
+        """The warnings about calls that were not used."""
         unused = self.unused if self._only is None else []
         if not unused:
             return ()

@@ -316,8 +316,8 @@ class Run(BaseRun):
 
     @property
     def table(self) -> RowTable:
-        """The result of a run over data: a row for each row, with its outcome. Raises
-        DefinitionError for another run."""
+        """The result of a run over a table: each of its rows with its outcome. Raises DefinitionError
+        for another run."""
         from ..table_runs.table import RowTable
 
         if self._table is None or not self.done:  # of a run that goes on, as it is now

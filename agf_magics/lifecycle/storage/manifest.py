@@ -52,7 +52,7 @@ class DefinitionText(NamedTuple):
     source: Source
     file: str | None
     calls: Mapping[str, tuple[int, ...]]
-    """By step id: the numbers of the definitions that the step may run."""
+    """The numbers of the definitions that a step may run, by step id."""
     made: bool
     """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Manifest(NamedTuple):
     notebook: str
     """The path of the notebook that started the run; empty if unknown."""
     functions: Mapping[str, Mapping[str, str]]
-    """By the name of a callee: the digests of the parts of its function."""
+    """The digests of the parts of a callee's function, by its name."""
 
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
@@ -238,7 +238,7 @@ class _Stored(TypedDict):
 
 def _require(holds: object) -> None:
     if not holds:
-        raise ValueError("it is none that this package writes")
+        raise ValueError("this package does not write such a manifest")
 
 
 def _check_calls(calls: list[list[int]]) -> None:

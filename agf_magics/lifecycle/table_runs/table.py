@@ -1,4 +1,4 @@
-"""The result of a run over a table: a row for each row, also for those that failed.
+"""The result of a run over a table: each of its rows with its outcome, also the failed ones.
 
 It is read page by page from the journal, so that a table of a million rows needs no memory. Only
 `RowTable.to_arrow`, `to_pandas` and `to_polars` make all of it.
@@ -110,7 +110,7 @@ class RowTable:
         """``run``: a run over data. Raises DefinitionError for any other."""
         self.run, self.terms = run, terms_of(run)
         self.scores = Scores()
-        """What its scores are over all rows, by name."""
+        """The summaries of its scores over all rows, by name."""
         self.added: dict[str, dict[int, Value]] = {}
         """The columns that were added, the scores and the labels: their values by place. The
         journal has them, too."""

@@ -283,7 +283,7 @@ class TextView(View):
     def __init__(self) -> None:
         self._live = LiveLine(sys.stderr)
         self._printed: dict[str, int] = {}
-        """How often each step had run when its last line was printed."""
+        """The number of runs of each step when its last line was printed."""
         self._reported: dict[str, float] = {}
         """When a line about the progress of a step was printed last."""
 

@@ -41,7 +41,7 @@ DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
 States = Mapping[str, Corner]
-"""By the ids of the boxes, and by the keys of a graph's edges."""
+"""The states of boxes and edges, by the ids of the boxes and the keys of a graph's edges."""
 
 
 def paint(drawn: Scene, arranged: Arranged, states: States) -> str:
@@ -161,10 +161,12 @@ class _Painter:
     def terminal(self, box: Box, place: Rectangle) -> Iterator[str]:
         kind, more = look.kind(box.word), f'{BOLD} text-anchor="middle"'
         middle = place.left + place.width / 2
-        yield _text(middle, place.top + 16, box.name, kind.ink, f"i{look.number(box.word)}", more)
+        yield _text(
+            middle, place.top + 16, box.name, kind.ink, f"i{look.look_number(box.word)}", more
+        )
 
     def texts(self, box: Box, place: Rectangle, size: Size) -> Iterator[str]:
-        kind, ink = look.kind(box.word), f"i{look.number(box.word)}"
+        kind, ink = look.kind(box.word), f"i{look.look_number(box.word)}"
         x, y = place.left + PADDING, place.top + 20
         yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
         for row, name in enumerate(size.names):

@@ -279,7 +279,7 @@ class _Line(NamedTuple):
     """A row of the tree as it is shown, or several rows folded into one."""
 
     state: look.State
-    state_words: str
+    words: str
     depth: int
     label: str
     glyph: str = ""

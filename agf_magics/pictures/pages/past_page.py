@@ -50,7 +50,7 @@ class PageOfRuns(NamedTuple):
     more: str = ""
     """The line that lists the next part; empty if there is none."""
     empty: str = _NO_RUNS
-    """What to display if there are no runs."""
+    """The text that is displayed if there are no runs."""
 
 
 ALL = PageOfRuns()

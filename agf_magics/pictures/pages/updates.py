@@ -78,7 +78,7 @@ class Updates:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._counters: dict[int, tuple[Any, ...]] = {}
-        """Of each row, the counters at its last update: a row with the same ones is not looked
+        """The counters of each row at its last update: a row with the same ones is not looked
         at."""
         self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
@@ -161,7 +161,7 @@ class Updates:
             number=number,
             state=STATE_NAMES.index(row.state),
             corner=shown.words,
-            state_words=state_words(row),
+            words=state_words(row),
             counted=counted,
             start=start,
             end=end,

@@ -37,14 +37,14 @@ GLYPH = 19.0
 GAP = 5.0
 """Between two tags."""
 CHIPS = 180.0
-"""The width from which the tags of a box go on in a new row."""
+"""The width of a row of tags; a longer row is broken."""
 NARROWEST = 76.0
 STATE = 92.0
 """The room of the longest state on the border of a box, beside a case."""
 STACK = 6.0
-"""What a box inside a fan-out is larger by: two more borders behind it."""
+"""Pixels by which a box inside a fan-out is larger: two more borders behind it."""
 PILL = 8.0
-"""What the case of a choice stands above the border of its box."""
+"""Pixels between the border of a choice's box and its case above."""
 
 
 class Measured(NamedTuple):

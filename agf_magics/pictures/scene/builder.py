@@ -57,9 +57,9 @@ class _Builder:
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""
         self.prefix = ""
-        """What all paths of a plan begin with; it is not shown."""
+        """The beginning of all paths of a plan; it is not shown."""
         self.leaving: dict[str, list[str]] = {}
-        """Of nodes of a graph: their edges that are tags, as they are shown."""
+        """The edges of a graph's nodes that are tags, as they are shown."""
 
     def scene(self) -> Scene:
         body: Step = self.flow.body

@@ -17,7 +17,7 @@ from ..source import Source, Span
 from .nodes import shorten
 
 LONGEST_KEY = 1024
-"""Of a key without '? ' before it; a rule of YAML's."""
+"""The longest key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)

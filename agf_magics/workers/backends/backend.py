@@ -14,7 +14,7 @@ KERNEL = secrets.token_hex(8)
 """The name of this process: a chunk that an executor runs in it prints without a detour."""
 
 LOSSES = 3
-"""How often a call is sent again after the loss of its worker."""
+"""The number of times that a call is sent again after the loss of its worker."""
 
 CLOSED = "its workers were closed (%workers --close)"
 """Why a call cannot run after the person has closed the workers. Unloading the extension closes

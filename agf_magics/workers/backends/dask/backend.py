@@ -81,7 +81,7 @@ class Dask:
         """Starts the missing workers of a cluster in this process: Dask gives up a worker that ends
         again and again."""
         self.planned: Callable[[], int] = lambda: lanes
-        """How many workers such a cluster should have."""
+        """The number of workers that such a cluster should have."""
         self.end_worker: Callable[[str], object] = nothing
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self.patience = PATIENCE
@@ -118,7 +118,7 @@ class Dask:
         """Set on the client's loop when a chunk has ended."""
         self._looking = False
         self.addresses: tuple[str, ...] = ()
-        """Of the scheduler, then of the workers, when they were last looked at."""
+        """The addresses of the scheduler, then of the workers, when they were last looked at."""
         self.resources: Mapping[str, Mapping[str, float]] = {}
         self.versions: Mapping[str, Mapping[str, str]] = {}
         self._findings: list[Diagnostic] = []
@@ -325,7 +325,7 @@ class Dask:
             elif loop.time() - seen > self.patience / 12 and not has_warned:
                 has_warned = True
                 for run in list(self._warned):
-                    run.warn_soon(without_workers("all workers have left the scheduler"))
+                    run.warn_soon(without_workers("the scheduler has lost all workers"))
             self._deserted = loop.time() - seen > self.patience
             for flight in list(self._flights.values()):
                 if self._deserted:
