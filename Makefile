@@ -65,7 +65,7 @@ format: $(VENV)/.has-test  ## ruff: apply automatic fixes
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-types: $(VENV)/.has-test  ## mypy --strict
+types: $(VENV)/.has-test  ## mypy --strict for the package; the tests less strictly
 	@$(PY) -m mypy
 
 notebooks: $(VENV)/.has-test  ## run all notebooks with a real kernel (pages in build/notebooks)

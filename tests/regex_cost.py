@@ -104,7 +104,7 @@ class Matcher:
         nodes = getattr(nodes, "data", nodes)  # its list, which is read faster than the tree
         while index < len(nodes) and nodes[index][0] in SINGLE:
             self.steps += 1
-            if at >= len(self.text) or not self._is(*nodes[index], self.text[at]):
+            if at >= len(self.text) or not self._is(*nodes[index], self.text[at]):  # type: ignore[call-arg]
                 return False
             index, at = index + 1, at + 1
         if index == len(nodes):
@@ -123,7 +123,7 @@ class Matcher:
         if op is sre.ATOMIC_GROUP:
             return self._once(value, at, rest)
         assert op in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT), op
-        return self._repeat(op, *value, at, rest)
+        return self._repeat(op, *value, at, rest)  # type: ignore[call-arg]
 
     def _once(self, nodes: Nodes, at: int, then: Next) -> bool:
         end: list[int] = []
@@ -228,7 +228,7 @@ def _shown(node: tuple[Any, Any]) -> str:
 
 def _first(items: Any) -> str:
     kind, item = next((one for one in items if one[0] in (sre.LITERAL, sre.RANGE)), (sre.LITERAL, 120))
-    return chr(item if kind is sre.LITERAL else item[0])
+    return chr(item if kind is sre.LITERAL else item[0])  # type: ignore[index]
 
 
 def _begins(nodes: Nodes) -> Iterator[str]:

@@ -19,4 +19,4 @@ def only_shell(make: Callable[[], InteractiveShell]) -> Iterator[InteractiveShel
         InteractiveShell.clear_instance()
         if before is not None:
             for kind in type(before)._walk_mro():
-                kind._instance = before
+                kind._instance = before  # type: ignore[assignment]

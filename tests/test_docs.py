@@ -68,7 +68,7 @@ WHENS = {
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with only_shell(new_shell) as shell:
-        yield shell
+        yield shell  # type: ignore[misc]
 
 
 # --- errors ---

@@ -50,7 +50,7 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(place, with_pip=False, symlinks=True)
     python = place / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--python", python]
-    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=place)
+    run(*pip, "install", "--no-deps", "--no-index", wheel, cwd=place)  # type: ignore[arg-type]
     where = run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=place).strip()
     Path(where, "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return python

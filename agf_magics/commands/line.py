@@ -254,7 +254,9 @@ def _options(
                 "option-twice",
                 f"{flag} is given twice",
                 word,
-                f"{flag} takes one value: remove one",
+                "remove one of them"
+                if option.kind == "switch"
+                else f"{flag} takes one value: remove one",
             )
         if option.kind == "switch":
             if equals:

@@ -194,11 +194,9 @@ def new_name(word: Token | None) -> str | None:
     if not word.text.isidentifier() or keyword.iskeyword(word.text):
         message = f"{word.text!r} cannot be the name of a variable"
         fitting = re.sub(r"\W", "_", word.text)
-        hint = (
-            f"write {fitting}"
-            if fitting.isidentifier() and not keyword.iskeyword(fitting)
-            else "use letters, digits and _"
-        )
+        hint = f"write {fitting}" if fitting.isidentifier() else "use letters, digits and _"
+        if keyword.iskeyword(fitting):
+            hint = f"it is a word of Python: write {fitting}_"
         raise line_error("name", message, word, hint)
     return same_name(word.text)
 
@@ -386,7 +384,7 @@ def recording_of(word: Token | None) -> Recording | None:
     # Here: most runs replay nothing.
     from ..lifecycle.recordings.replay import Replay
 
-    return Replay(Path(word.text), of_run=True)
+    return with_place_of(word, lambda: Replay(Path(word.text), of_run=True))
 
 
 def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:

@@ -100,7 +100,7 @@ async def run(
     # Outside of `except`: an error below must not have the failure as its context.
     if failure is not None:
         stores = _stores(runner, linked)
-        for note in options.notes() if isinstance(failure, ev.Unanswered) else ():
+        for note in options.notes():
             emit(ev.Warned(clock(), note))
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:

@@ -72,6 +72,11 @@ class RunHead(NamedTuple):
     cost: str | None = None
     """US dollars, a decimal number; None: it is not known, or there is none."""
 
+    @property
+    def seconds(self) -> float | None:
+        """How long it took; 0 if the clock was set back meanwhile. None: it has not ended."""
+        return max(0.0, self.ended - self.started) if self.ended is not None else None
+
 
 class RunRow(NamedTuple):
     """A run without its calls."""

@@ -88,8 +88,13 @@ class Corner(NamedTuple):
 
 def tallies(progress: Progress) -> Mapping[Key, Tally]:
     """The elements of each fan-out that has started."""
-    rows = list(progress.rows.values())
-    return {row.key: _tally(row.width, row.elements) for row in rows if row.width is not None}
+    counted = ((row.key, tally_of(row)) for row in list(progress.rows.values()))
+    return {key: tally for key, tally in counted if tally is not None}
+
+
+def tally_of(row: Row) -> Tally | None:
+    """The elements of a fan-out that has started; None for another step."""
+    return _tally(row.width, row.elements) if row.width is not None else None
 
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:

@@ -225,7 +225,9 @@ def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic
             if hint is None and not told and found.severity == "error":
                 hint = hint_near(found.span)
             told = told or hint is not None
-        is_new = hint is not None and found.code != "magic.character"
+        # An error with the findings of another one has these hints already.
+        is_new = hint is not None and hint not in (found.hint or "")
+        is_new = is_new and found.code != "magic.character"
         yield replace(found, hint=join_hints(found.hint, hint)) if is_new else found
 
 

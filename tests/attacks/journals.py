@@ -123,9 +123,9 @@ def asked(ids: Runs) -> list[Answer]:
     ask("page of runs", lambda: (repr(agf.runs()), agf.runs()._repr_html_()))
     ask("begin", kept_runs.find_unfinished)
     for name, run_id in ids._asdict().items():
-        ask(f"show {name}", lambda run_id=run_id: looked_at(run_id))
-        ask(f"load {name}", lambda run_id=run_id: agf.runs(run_id).load())
-        ask(f"reuse {name}", lambda run_id=run_id: agf.run("main", registry=OWN(), reuse=run_id).output)
+        ask(f"show {name}", lambda run_id=run_id: looked_at(run_id))  # type: ignore[misc]
+        ask(f"load {name}", lambda run_id=run_id: agf.runs(run_id).load())  # type: ignore[misc]
+        ask(f"reuse {name}", lambda run_id=run_id: agf.run("main", registry=OWN(), reuse=run_id).output)  # type: ignore[misc]
     ask("run", lambda: agf.run("main", registry=OWN()).output)
     ask("resume failed", lambda: agf.resume(ids.failed, registry=OWN(), raises=False).output)
     ask("resume cut", lambda: agf.resume(ids.cut, registry=OWN(), raises=False).output)

@@ -611,7 +611,7 @@ def test_a_run_that_somebody_else_began_is_resumed_only_where_that_is_trusted(
     ids, plain = whole[1], "pipeline: plain\nsteps:\n- tool: {name: fetch}\n"
     called: list[str] = []
     theirs = registry()
-    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)
+    agf.tool(lambda: called.append("theirs") or "done", name="fetch", registry=theirs)  # type: ignore[func-returns-value]
     with opened(project):
         for run_id in (ids.failed, ids.cut):
             with pytest.raises(agf.DefinitionError) as caught:

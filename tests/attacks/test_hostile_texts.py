@@ -38,7 +38,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "yaml, in braces": lambda text: agf.load(f"a: {{b: {text}", "graph"),
     "told": lambda text: agf.load(text, None),
     **{
-        name: (lambda text, form=form, language=language: agf.load(
+        name: (lambda text, form=form, language=language: agf.load(  # type: ignore[misc]
             form.replace("%s", json.dumps(text, ensure_ascii=False)), language))
         for name, language, form in [
             ("R1", "pipeline", PIPELINE), ("prompt", "pipeline", PROMPT), ("shell", "pipeline", SHELL),

@@ -89,7 +89,7 @@ WAYS = pytest.mark.parametrize("where", ["worker", None], ids=["calls", "element
 def test_a_death_is_noticed_although_a_process_that_the_tool_forked_lives(where: Any, processes: Processes) -> None:
     run = run_fan(dies_beside_its_fork, list(range(8)), processes, "continue", where=where)
     assert run.output == [0, 2, 3, 4, 5, 6, 7]
-    assert [failure.error.code for failure in run.progress.failures] == ["step.worker-lost"]
+    assert [failure.error.code for failure in run.progress.failures] == ["step.worker-lost"]  # type: ignore[attr-defined]
 
 
 @WAYS
@@ -110,8 +110,8 @@ def test_the_kernel_sees_a_time_limit_that_its_worker_cannot_see(
     run = run_fan(tool, list(range(6)), processes, "continue", where=where, timeout=0.3)
     assert run.output == [0, 2, 3, 4, 5]
     (failure,) = run.progress.failures
-    assert failure.error.code == "step.timeout"
-    assert "took longer than 0.3 s (its worker gave no sign of life and was ended)" in failure.error.diagnostic.message
+    assert failure.error.code == "step.timeout"  # type: ignore[attr-defined]
+    assert "took longer than 0.3 s (its worker gave no sign of life and was ended)" in failure.error.diagnostic.message  # type: ignore[attr-defined]
 
 
 @WAYS
@@ -122,7 +122,7 @@ def test_a_result_that_raises_while_it_is_read_is_a_failed_step(how: Any, where:
 
     run = run_fan(work, list(range(6)), processes, "continue", where=where)
     assert run.output == [0, 2, 3, 4, 5]
-    assert [failure.error.code for failure in run.progress.failures] == ["step.unsent-result"]
+    assert [failure.error.code for failure in run.progress.failures] == ["step.unsent-result"]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("on_error", ["abort", "continue", "retry(3)"])

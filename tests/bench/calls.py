@@ -41,7 +41,7 @@ def rows() -> list[tuple[str, Row, Row]]:
         try:
             for name, case in TEXTS.items():
                 off, on = paired(
-                    {"off": _run(*case, None), "on": _run(*case, str(Path(folder, "runs.sqlite")))},
+                    {"off": _run(*case, None), "on": _run(*case, str(Path(folder, "runs.sqlite")))},  # type: ignore[arg-type]
                     per=CALLS,
                     clock=time.process_time,
                 )

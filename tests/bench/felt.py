@@ -65,7 +65,7 @@ def draws() -> Iterator[Felt]:
         for number in range(6):
             plain, *_ = _cell(client, FAN.format(options="", name=f"a{number}"))
             drawn, kilobytes, updates, seconds = _cell(client, FAN.format(options="--draw", name=f"b{number}"))
-            rounds.append((drawn / plain, kilobytes, updates, updates / max(seconds, 1), drawn))
+            rounds.append((drawn / plain, kilobytes, updates, updates / max(seconds, 1), drawn))  # type: ignore[arg-type]
         ratio, kilobytes, _, a_second, _ = (statistics.median(each) for each in zip(*rounds[1:], strict=True))
         yield Felt("`--draw --run`, 2,000 plain functions: CPU, to the run without `--draw`", 1.2, ratio, "×")
         yield Felt("its updates of the picture in a second", 10, a_second, "")
@@ -188,7 +188,7 @@ def large() -> Iterator[Felt]:
     for journal, most in ((False, 2.5), (True, 6.0)):
         with _journal(journal):
             few, many = (
-                _cpu(lambda flow=flow: agf.run(flow, {"n": 0, "rows": rows}, registry=registry))
+                _cpu(lambda flow=flow: agf.run(flow, {"n": 0, "rows": rows}, registry=registry))  # type: ignore[misc]
                 for flow in flows.values()
             )
         name = "on" if journal else "off"
@@ -273,8 +273,8 @@ def processes() -> Iterator[Felt]:
             with _journal(True):
                 found = paired(
                     {
-                        "pool": lambda function=function, xs=xs: list(pool.map(function, xs, chunksize=6)),
-                        "ours": lambda flow=flow, xs=xs: agf.run(flow, {"xs": xs}, registry=registry, on="processes:2"),
+                        "pool": lambda function=function, xs=xs: list(pool.map(function, xs, chunksize=6)),  # type: ignore[misc]
+                        "ours": lambda flow=flow, xs=xs: agf.run(flow, {"xs": xs}, registry=registry, on="processes:2"),  # type: ignore[misc]
                     },
                     rounds=5,
                 )

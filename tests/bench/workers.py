@@ -171,7 +171,7 @@ class Lanes:
         end = begin + self.seconds * count
         heapq.heappush(self._free, end)
         self.chunks, self.busy = self.chunks + 1, self.busy + self.seconds * count
-        outcome = ("v" * count, pickle.dumps([one["x"] for one in given]), self.seconds * count, [], "lane")
+        outcome = ("v" * count, pickle.dumps([one["x"] for one in given]), self.seconds * count, [], "lane")  # type: ignore[var-annotated]
         loop.call_at(end + self.trip / 2, done, outcome)
         return lambda: None
 

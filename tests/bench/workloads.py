@@ -189,7 +189,7 @@ def _langgraph_map(
     from langgraph.graph import END, START, StateGraph
     from langgraph.types import Send
 
-    graph: Any = StateGraph(TypedDict("fanned", {"xs": list, "out": Annotated[list, operator.add]}))
+    graph: Any = StateGraph(TypedDict("fanned", {"xs": list, "out": Annotated[list, operator.add]}))  # type: ignore[operator]
     graph.add_node("work", lambda state: {"out": [work(state["x"])]})
     graph.add_conditional_edges(START, lambda state: [Send("work", {"x": x}) for x in state["xs"]], ["work"])
     graph.add_edge("work", END)
@@ -306,7 +306,7 @@ def graph(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
     if installed("langgraph"):
         from langgraph.graph import END, START, StateGraph
 
-        made: Any = StateGraph(TypedDict("counted", {"count": int}))
+        made: Any = StateGraph(TypedDict("counted", {"count": int}))  # type: ignore[operator]
         for name in names:
             made.add_node(name, add_one)
         for a, b in zip([START, *names], names, strict=False):
@@ -426,7 +426,7 @@ def plan(folder: Path, stack: ExitStack) -> Iterator[Candidate]:
     if installed("langgraph"):
         from langgraph.graph import END, START, StateGraph
 
-        state: Any = TypedDict("planned", {"out": Annotated[dict, operator.or_]})
+        state: Any = TypedDict("planned", {"out": Annotated[dict, operator.or_]})  # type: ignore[name-match]
         made: Any = StateGraph(state)
         for c in range(chains):
             before = START

@@ -139,6 +139,8 @@ def _alternatives(text: str) -> list[str]:
 
 def _is_form(text: str) -> bool:
     """Whether words of a text stand for something: ``%run_pipeline NAME``."""
+    if re.fullmatch(r"'[\])}]+'", text):  # a sign, see CLOSE
+        return True
     text = text.replace("START", "").replace("END", "")
     if text.startswith("--"):
         text = re.sub(r"=text\b|'[^']*'", "", text)

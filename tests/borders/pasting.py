@@ -105,7 +105,7 @@ def _in_code(text: str, tree: ast.AST, piece: str) -> Iterator[str]:
         return offsets[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
     for node in ast.walk(tree):
-        if not hasattr(node, "end_lineno"):
+        if not isinstance(node, ast.expr | ast.stmt | ast.keyword):
             continue
         start, end = at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)
         yield text[:start] + piece + text[end:]
@@ -146,8 +146,8 @@ def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
             yield text[: option.start()] + text[option.end() :]
             yield text.replace(option[0].split("=")[0].rpartition(" ")[0] or option[0], "", 1)
     for tree in _trees(text):
-        for node in ast.walk(tree):
-            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+        for part in ast.walk(tree):
+            for keyword in part.keywords if isinstance(part, ast.Call) else ():
                 yield text.replace(f", {keyword.arg}={ast.get_source_segment(text, keyword.value)}", "")
     for node in _all_nodes(text):
         if isinstance(node, Fields):

@@ -168,7 +168,7 @@ class Responses(Protocol):
                 yield _event("response.content_part.added", numbered, **at, content_index=0, part=empty)
                 pieces = [part["refusal"]] if kind == "refusal" else said.streamed
                 for piece in pieces:
-                    more = {"content_index": 0, "delta": piece, "logprobs": []}
+                    more = {"content_index": 0, "delta": piece, "logprobs": []}  # type: ignore[var-annotated]
                     yield _event(f"response.{kind}.delta", numbered, **at, **more)
                 ended = {"refusal": part["refusal"]} if kind == "refusal" else {"text": part["text"], "logprobs": []}
                 yield _event(f"response.{kind}.done", numbered, **at, content_index=0, **ended)

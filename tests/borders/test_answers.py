@@ -4,6 +4,7 @@ denial, and a denial is a failure that nothing repeats."""
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +17,11 @@ from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
 from agf_magics.settings.settings import current
+from tests.engine.kept import journal_in
 
 YES = (True, "yes", "Yes", " y ", "true", "TRUE", numpy.bool_(True))
 NO = (False, "no", "No", "n", "false", numpy.bool_(False))
-NEITHER = ("perhaps", "", "0", 1, 0, None, 1.0, [], ["yes"], {}, b"yes", "yes please")
+NEITHER = ("perhaps", "", "0", 1, 0, None, 1.0, [], ["yes"], {}, b"yes", "yes please")  # type: ignore[var-annotated]
 
 PLAN = "{confirm: true, calls: [{_tool: pay, amount: 5, _outputPath: $state.p}], output: $state.p}"
 POLICY = """\
@@ -89,7 +91,7 @@ def test_resume_takes_the_same_words(language: str, tmp_path: Path) -> None:
     cases: list[tuple[Any, str]] = [
         *((answer, "ok") for answer in ("yes", "Y", True)),
         *((answer, "step.denied") for answer in ("no", False)),
-        *((answer, "run.answer") for answer in ("perhaps", 1, [])),
+        *((answer, "run.answer") for answer in ("perhaps", 1, [])),  # type: ignore[var-annotated]
     ]
     for answer, expected in cases:
         shop = Shop()
@@ -239,8 +241,8 @@ def asked_by_model(text: str, name: str, arguments: dict[str, Any]) -> tuple[lis
 def test_a_question_about_a_tool_of_a_model_knows_the_input_and_the_defaults(kind: str) -> None:
     approval, arguments, wanted = QUESTIONS[kind]
     text = ASKS.replace("TOOL", approval).replace("AGENT", "false")
-    asked, about, made = asked_by_model(text, "send", arguments)
-    assert made == [(5, arguments.get("unit", "USD"))]
+    asked, about, made = asked_by_model(text, "send", arguments)  # type: ignore[arg-type]
+    assert made == [(5, arguments.get("unit", "USD"))]  # type: ignore[attr-defined]
     assert about == [arguments] * len(asked)
     assert [wanted in each for each in asked] == ([True] if wanted else []), asked
 
@@ -278,3 +280,30 @@ def test_a_misspelt_argument_of_a_flow_is_asked_for_again(answers: list[Any], pa
     agf.run("q", registry=shop.registry, ask=ask, raises=False)
     assert (shop.paid, left) == (paid, [])
     assert all("the call has no argument 'ammount'" in text for text in questions[1:]), questions
+
+
+def test_an_answer_that_no_question_took_is_told_also_if_the_run_fails(tmp_path: Path) -> None:
+    shop = Shop()
+
+    @agf.tool(registry=shop.registry)
+    async def decide(call: agf.ToolContext) -> str:
+        return str(await call.ask("Sure?", choices=["a", "b"]))
+
+    text = "{pipeline: q, steps: [{tool: {name: decide}}]}"
+    with journal_in(tmp_path):
+        run = agf.run(text, registry=shop.registry, ask=None, raises=False)
+        again = agf.resume(run.run_id, answer="b", registry=shop.registry, raises=False)
+    assert [warning.code for warning in again.warnings] == ["run.unused-answer"]
+
+
+def test_a_run_takes_no_negative_time_if_the_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop, now = Shop(), time.time
+
+    def set_back() -> int:
+        monkeypatch.setattr(time, "time", lambda: now() - 3600)
+        return 1
+
+    agf.tool(set_back, registry=shop.registry)
+    with journal_in(tmp_path):
+        run = agf.run("{pipeline: q, steps: [{tool: {name: set_back}}]}", registry=shop.registry)
+        assert agf.runs(run.run_id).seconds == 0

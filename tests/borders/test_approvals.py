@@ -129,7 +129,7 @@ def test_an_answer_that_was_given_is_asked_for_again_if_it_or_its_question_was_c
         # The call is made again too, as after a crash before its outcome.
         changed(path, statement, "DELETE FROM records WHERE what='finished' AND name='pay'")
         shop.answer, shop.is_broken = None, False
-        shop.asked.clear(), shop.paid.clear()
+        shop.asked.clear(), shop.paid.clear()  # type: ignore[func-returns-value]
         again = agf.resume(run.run_id, registry=shop.registry, ask=shop.ask, raises=False)
     amount = 1_000_000 if "price" in statement else 5
     assert (again.error.code, shop.paid, shop.asked) == ("step.denied", [], [f"call pay(amount={amount})?"])
@@ -429,7 +429,7 @@ def below(registry: agf.Registry) -> dict[str, dict[str, Any]]:
         return inner.status
 
     replies = iter([ToolCallPart("pay", {"amount": 1}), TextPart("done")])
-    model = FunctionModel(lambda messages, info: ModelResponse(parts=[next(replies, TextPart("done"))]))
+    model = FunctionModel(lambda messages, info: ModelResponse(parts=[next(replies, TextPart("done"))]))  # type: ignore[list-item]
     agf.model_agent("model", model=model, registry=registry)
     for agent in ("clerk", "model"):
         step = f"{{agent: {{identity: {agent}, prompt: x}}}}"

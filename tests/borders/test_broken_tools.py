@@ -200,7 +200,7 @@ def broken(annotation: Any = None, default: Any = Parameter.empty) -> Any:
 
     else:
 
-        def function(x: Any = default) -> int:
+        def function(x: Any = default) -> int:  # type: ignore[misc]
             return 1
 
     function.__annotations__["x"] = int if annotation is None else annotation

@@ -102,3 +102,14 @@ def test_only_what_is_near_is_named() -> None:
     far = "pipeline: p\nsteps:\n- tool: {name: t, args: {a: “b”}}\n" + "# so\n" * 5 + "- nonsense: 1\n"
     assert "U+" not in told(far)
     assert "no-break space" in told(far.replace("nonsense: 1", "nonsense:\u00a01"))
+
+
+@pytest.mark.parametrize(("language", "text", "said"), SIGNS)
+def test_a_character_is_named_once(language: str, text: str, said: str) -> None:
+    assert told(text, language).count(said) <= told(text, language).count(" [")
+    with pytest.raises(DefinitionError) as caught:
+        agf.load(text, language)
+    for found in caught.value.diagnostics:
+        assert (found.hint or "").count(said) <= 1
+    again = DefinitionError(*caught.value.diagnostics)  # as the command line and %define make one of several
+    assert str(again) == str(caught.value)

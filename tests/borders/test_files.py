@@ -136,7 +136,7 @@ def check_is_refused(folder: Path, text: str, language: str) -> None:
         )
         error, shown = run.error, f"{run.output} {dict(run.stores)} {run.error}"
     except agf.DefinitionError as refused:
-        error, shown = refused, str(refused)
+        error, shown = refused, str(refused)  # type: ignore[assignment]
     assert SECRET not in shown
     assert not any(SECRET in heard for heard in model.heard)
     is_text = error is None and model.heard  # a text that no file can have as its name is a prompt itself

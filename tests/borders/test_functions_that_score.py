@@ -25,7 +25,7 @@ def _flow(tmp_path: Path) -> Iterator[None]:
     agf.registry.flows.remove("same")
 
 
-def scored(*functions: Any) -> agf.Scores:
+def scored(*functions: Any) -> Any:
     return agf.score_over(agf.run("same", over=ROWS), *functions, seed=1)
 
 

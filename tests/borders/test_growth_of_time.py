@@ -53,6 +53,12 @@ def report_of(steps: int, folder: Path) -> Callable[[], object]:
     return lambda: agf.report(run, folder / "r.html")
 
 
+def report_of_calls(steps: int, folder: Path) -> Callable[[], object]:
+    agf.define(json.dumps({"pipeline": "sub", "steps": [{"transform": {"value": "ctx.n"}}]}))
+    run = agf.run(pipeline(*[{"call": {"pipeline": "sub", "pass": {"n": "1"}}}] * steps))
+    return lambda: agf.report(run, folder / "r.html")
+
+
 def skipped(n: int) -> Any:
     sub = {"transform": {"value": "1"}}
     cases = {f"c{i}": {"pipeline": "sub"} for i in range(n)}
@@ -66,6 +72,7 @@ KINDS: dict[str, tuple[int, Callable[[int, Path], Callable[[], object]]]] = {
     "run, by steps": (400, lambda n, _: (lambda flow: lambda: agf.run(flow))(pipeline(*(step(i) for i in range(n))))),
     "run, by cases that are skipped": (200, lambda n, _: (lambda flow: lambda: agf.run(flow, {"a": "z"}))(skipped(n))),
     "report, by steps": (50, report_of),
+    "report, by steps that call a flow": (250, report_of_calls),
     "over, by rows of a CSV file": (500, lambda n, folder: (lambda path: lambda: over(path))(csv_of(2, n, folder))),
     "over, by columns": (2_000, lambda n, folder: (lambda path: lambda: over(path))(csv_of(n, 2, folder))),
     "over, by rows of one row group": (

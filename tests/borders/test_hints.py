@@ -45,7 +45,7 @@ LEADS_ON = {
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with only_shell(new_shell) as shell:
-        yield shell
+        yield shell  # type: ignore[misc]
 
 
 def told() -> Iterator[Any]:
@@ -55,7 +55,7 @@ def told() -> Iterator[Any]:
             yield pytest.param(case, id=case.title)
 
 
-@pytest.mark.parametrize("case", told())
+@pytest.mark.parametrize("case", list(told()))
 def test_what_a_hint_says_cures(case: Case, shell: Shell) -> None:
     tried = tried_in(case, shell)
     assert {(code, hint) for code, hint in case.hints if pieces(hint)} - tried.seen == set()

@@ -56,7 +56,7 @@ class Closed(Base):
 
 
 class Noted(Base):
-    __notes__ = 5
+    __notes__ = 5  # type: ignore[assignment]
 
 
 class NotedByCode(Base):

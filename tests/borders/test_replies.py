@@ -76,7 +76,7 @@ class ModelObject(FunctionModel):
             return ai.ModelResponse(parts=[ai.TextPart(said.message)], finish_reason="error")
         thinking = [ai.ThinkingPart(said.thinking)] if said.thinking else []
         text = [ai.TextPart(said.text)] if said.text else []
-        calls = [ai.ToolCallPart(call.tool or "", dict(call.arguments), call.id or "c") for call in said.calls]
+        calls = [ai.ToolCallPart(call.tool or "", dict(call.arguments), call.id or "c") for call in said.calls]  # type: ignore[arg-type]
         end = END[said.end]
         details = {"refusal": said.refusal} if said.refusal else {"finish_reason": end} if end else {}
         reason: Any = end
@@ -323,7 +323,7 @@ PARALLEL = {
 @pytest.mark.parametrize("form", PARALLEL)
 def test_parallel_calls_stay_apart_in_a_stream(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     end = [chunk({}, finish_reason="tool_calls"), b"data: [DONE]\n\n"]
-    calls = Raw(b"".join([*(piece(*each) for each in PARALLEL[form]), *end]), headers=EVENTS)
+    calls = Raw(b"".join([*(piece(*each) for each in PARALLEL[form]), *end]), headers=EVENTS)  # type: ignore[attr-defined]
     asked = ask("chat", [calls, FINE], monkeypatch, stream=True)
     assert asked.cell == (None, "'fine'", 2)
     assert [message["content"] for message in asked.bodies[1]["messages"] if message["role"] == "tool"] == ["3", "6"]

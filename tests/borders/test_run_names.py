@@ -113,7 +113,7 @@ def test_the_id_of_a_run_keeps_letters_of_all_scripts_and_is_one_word(door: Shel
     if name.isalpha():
         assert run.run_id.startswith(same_name(name)[:60])
     for word in (run.run_id, run.run_id[:-2], run):
-        assert agf.runs(word).run_id == run.run_id
+        assert agf.runs(word).run_id == run.run_id  # type: ignore[arg-type]
     assert door.good(f"%runs {run.run_id if name != '-' else repr(name)}").value.run_id == run.run_id
 
 

@@ -36,7 +36,7 @@ def pasted(expression: str) -> Any:
     return agf.evaluate("r1", found[1], {"ctx": CTX})
 
 
-ctx = NAMES
+ctx: Any = NAMES
 MEANT: list[tuple[str, Any]] = [
     ("ctx.y in [1, 2]", ctx.y in [1, 2]),
     ("ctx.z in [1, 2]", ctx.z in [1, 2]),

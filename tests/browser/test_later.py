@@ -152,7 +152,7 @@ ASK = """%%graph asks
 state: {until: str, said: str}
 variables: {until: "UNTIL"}
 nodes:
-  hold: {type: python, tool: hold, args: {until: "{state.until}"}, output: until}
+  hold: {type: python, tool: hold, variables: {until: "{state.until}"}, state_key: until}
   ask: {type: interrupt, message: "Publish <b>it</b>?", choices: ["now", "later"], resume_key: said}
 edges:
 - {from: START, to: hold}

@@ -49,7 +49,7 @@ def box(page: Notebook, cell: int, selector: str) -> dict[str, float]:
     while found is None:  # the page may be replaced between the two, and the explorer is then drawn again
         one.wait_for()
         found = one.bounding_box()
-    return dict(found)
+    return dict(found)  # type: ignore[arg-type]
 
 
 def is_inside(page: Notebook, cell: int) -> bool:
@@ -70,7 +70,7 @@ def test_cancel_is_beside_the_status_of_a_run_of_many_steps_which_stays_low(open
     page.output(2).locator(CANCEL).click()
     page.finished()
     page.says(2, "RunCancelled", "steps[80]")
-    assert (page.output(2).bounding_box() or {})["height"] < 800
+    assert (page.output(2).bounding_box() or {})["height"] < 800  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize("width", [1200, 760])

@@ -343,6 +343,10 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
     page.picture("whole-resumed", 2)
     saved = page.save().cells[2].outputs
     assert not [output for output in saved if output.output_type == "error"]
+    page.open_step(2, "fragile")
+    explorer.locator(".panel button, header button", has_text="Run from here").first.click()
+    page.says(2, "It failed; the run above began from a step of it.")
+    assert "resumed above" not in page.output(2).inner_text()
 
 
 def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:

@@ -26,7 +26,7 @@ def registry() -> Registry:
 def made(function: Any, **options: Any) -> Agent:
     registry = Registry()
     agent(function, registry=registry, name="reviewer", **options)
-    return registry.agents["reviewer"]
+    return registry.agents["reviewer"]  # type: ignore[return-value]
 
 
 def filled(function: Any, input: Any = None, **options: Any) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def test_an_agent_stays_the_function_it_is(registry: Registry) -> None:
     assert agent(reviewer, registry=registry) is reviewer
     assert agent(registry=registry, name="b", tools=["fetch"], timeout=3, where="loop")(reviewer) is reviewer
     first, second = registry.agents["reviewer"], registry.agents["b"]
-    assert (first.description, first.tools, first.default, first.is_async) == ("Reviews.", None, False, False)
-    assert (second.tools, second.timeout, second.where) == (("fetch",), 3, "loop")
+    assert (first.description, first.tools, first.default, first.is_async) == ("Reviews.", None, False, False)  # type: ignore[union-attr]
+    assert (second.tools, second.timeout, second.where) == (("fetch",), 3, "loop")  # type: ignore[union-attr]
 
 
 def test_nobody_may_be_called_as_the_person_is(registry: Registry) -> None:
@@ -71,7 +71,7 @@ def test_tools_are_named(registry: Registry) -> None:
 
 def test_default_is_a_switch(registry: Registry) -> None:
     with pytest.raises(TypeError, match="default must be True or False, got 'yes'"):
-        agent(lambda prompt: prompt, name="a", default="yes", registry=registry)  # type: ignore[arg-type]
+        agent(lambda prompt: prompt, name="a", default="yes", registry=registry)  # type: ignore[arg-type,call-overload]
 
 
 def test_parameters_are_filled_by_name_from_what_the_caller_has() -> None:

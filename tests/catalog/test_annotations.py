@@ -79,7 +79,7 @@ class Leaf(TypedDict):
 
 
 def test_classes_that_are_not_finished_and_self_are_warned_about(registry: Registry) -> None:
-    def f(a: Unfinished, b: Self): ...
+    def f(a: Unfinished, b: Self): ...  # type: ignore[misc]
 
     tool(f, registry=registry)
     unfinished, own = (warning.message for warning in only(registry).warnings)
@@ -165,6 +165,6 @@ def test_a_value_of_a_class_that_a_cell_defined_again_is_told_so(registry: Regis
 
     f.__annotations__["point"] = Point
     tool(f, registry=registry)
-    again = dataclass(type("Point", (), {"__annotations__": {"x": int}}))
+    again = dataclass(type("Point", (), {"__annotations__": {"x": int}}))  # type: ignore[var-annotated]
     with pytest.raises(StepError, match="got a Point of another definition"):
         only(registry).check({"point": again(1)})

@@ -334,7 +334,7 @@ def test_what_a_provider_wants_to_see_again_is_kept_and_sent() -> None:
     json.dumps(first)
     said = {"role": "model", **{name: first[name] for name in ("text", "calls", "kept")}}
     result = {"role": "tool", "id": "c1", "tool": "add", "text": "2", "failed": False}
-    asyncio.run(model.ask(Request([*HELLO, said, result], tools=(ADD,))))
+    asyncio.run(model.ask(Request([*HELLO, said, result], tools=(ADD,))))  # type: ignore[list-item]
     again = seen[1][1]
     assert isinstance(again, ModelResponse)
     assert again.parts[0] == ThinkingPart("hm", signature="abc")

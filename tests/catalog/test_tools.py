@@ -156,28 +156,28 @@ def test_a_builtin_that_tells_no_signature_is_registered_and_takes_anything(regi
             r"a lambda has no name: write tool\(…, name=…\)",
         ),
         (lambda r: tool(functools.partial(fetch), registry=r), ValueError, "a partial has no name"),
-        (lambda r: tool("fetch", registry=r), TypeError, "@tool needs a function, not 'fetch'"),
+        (lambda r: tool("fetch", registry=r), TypeError, "@tool needs a function, not 'fetch'"),  # type: ignore[call-overload]
         (lambda r: tool(fetch, name="", registry=r), ValueError, "text without spaces, not ''"),
         (lambda r: tool(fetch, name="a b", registry=r), ValueError, "text without spaces, not 'a b'"),
         (lambda r: tool(fetch, name="a\nb", registry=r), ValueError, "text without spaces"),
-        (lambda r: tool(fetch, name=3, registry=r), TypeError, "the name of tool must be text, not 3"),
+        (lambda r: tool(fetch, name=3, registry=r), TypeError, "the name of tool must be text, not 3"),  # type: ignore[call-overload]
         (lambda r: tool(fetch, group=" ", registry=r), ValueError, "the group of tool must be text without spaces"),
         (
-            lambda r: tool(fetch, where="cloud", registry=r),
+            lambda r: tool(fetch, where="cloud", registry=r),  # type: ignore[call-overload]
             ValueError,
             "where must be one of 'loop', 'kernel', 'thread', 'worker'",
         ),
         (lambda r: tool(fetch, timeout=0, registry=r), ValueError, "seconds above 0, got 0"),
         (lambda r: tool(fetch, timeout=math.nan, registry=r), ValueError, "seconds above 0, got nan"),
-        (lambda r: tool(fetch, timeout="5", registry=r), TypeError, "timeout must be a number of seconds, got '5'"),
+        (lambda r: tool(fetch, timeout="5", registry=r), TypeError, "timeout must be a number of seconds, got '5'"),  # type: ignore[call-overload]
         (lambda r: tool(fetch, timeout=True, registry=r), TypeError, "timeout must be a number of seconds, got True"),
-        (lambda r: tool(fetch, reuse=1, registry=r), TypeError, "reuse must be True or False, got 1"),
+        (lambda r: tool(fetch, reuse=1, registry=r), TypeError, "reuse must be True or False, got 1"),  # type: ignore[call-overload]
         (
             lambda r: tool(fetch, secret=["nmae"], registry=r),
             ValueError,
             "secret: .* no argument 'nmae': did you mean name",
         ),
-        (lambda r: tool(fetch, secret=[3], registry=r), TypeError, "secret must be a list of names"),
+        (lambda r: tool(fetch, secret=[3], registry=r), TypeError, "secret must be a list of names"),  # type: ignore[list-item]
         (lambda r: tool(yields, registry=r), ValueError, "yields, .* return a list instead"),
         (
             lambda r: tool(stars, registry=r),

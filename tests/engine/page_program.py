@@ -117,7 +117,7 @@ def tell(name: str, do: Callable[[], object]) -> None:
 
 
 def ran(flow: object, given: Any = GIVEN, **options: Any) -> object:
-    return agf.run(flow, given, **options).output
+    return agf.run(flow, given, **options).output  # type: ignore[arg-type]
 
 
 def cancelled() -> object:

@@ -39,7 +39,7 @@ def test_each_failure_has_the_value_of_its_element() -> None:
     run = ran(EACH, [1, 2, {"a": [4]}, 3])
     found = run.progress.failures
     assert [(one.at[-1], one.element) for one in found] == [(1, 2), (2, {"a": [4]})]
-    assert all(one.error.code == "step.tool-failed" for one in found)
+    assert all(one.error.code == "step.tool-failed" for one in found)  # type: ignore[attr-defined]
     assert 'steps[0].do#2 ({"a": [4]})' in run_text(run)
     assert (run.output, all_dropped(run)) == ([1, 3], [])
 
@@ -92,7 +92,7 @@ steps:
     with kept.journal_in(tmp_path):
         run = agf.run(text, {"xs": [0, 1, 2, 3]}, registry=registry)
         past = agf.runs(run.run_id)
-        codes = [failure.error.code for failure in run.progress.failures]
+        codes = [failure.error.code for failure in run.progress.failures]  # type: ignore[attr-defined]
         assert sorted(codes) == ["step.schema", "step.tool-failed"]
         assert {failure.at for failure in past.progress.failures} == {failure.at for failure in run.progress.failures}
         assert sorted(failure.error.code for failure in past.progress.failures) == sorted(codes)

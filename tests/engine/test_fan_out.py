@@ -160,7 +160,7 @@ def _resumed(
     with kept.journal_in(made.parent):
         given = {"xs": xs} if "name: sealed" in str(flow.source.text) else None
         id, more = agf.runs()[0].run_id, {"raises": False, "on_event": events.append, "on": on}
-        run = agf.resume(id, input=given, registry=registry, **more)
+        run = agf.resume(id, input=given, registry=registry, **more)  # type: ignore[arg-type]
     calls.subtract(before)
     return run
 
@@ -432,7 +432,7 @@ def test_each_call_enters_the_context_of_the_caller() -> None:
         return x
 
     flow = agf.load(fan_out(limit=4), registry=registry)
-    options = RunOptions(registry=registry, enter=lambda _: route.set("cell") and None)
+    options = RunOptions(registry=registry, enter=lambda _: route.set("cell") and None)  # type: ignore[arg-type]
     start_run(flow, {"xs": list(range(40))}, options).wait()
     assert found == ["cell"] * 40
 

@@ -157,7 +157,7 @@ def test_no_thread_left_is_a_failure_of_that_call(monkeypatch: pytest.MonkeyPatc
 
     async def main(host: Host) -> Any:
         monkeypatch.setattr(threads.CallThreads, "_shared", None)
-        monkeypatch.setattr(threads.threading, "Thread", Full)
+        monkeypatch.setattr(threads.threading, "Thread", Full)  # type: ignore[attr-defined]
         try:
             return await host.call("thread", thread_name, {})
         finally:

@@ -144,7 +144,7 @@ def test_an_agent_may_ask_for_the_prompt_and_the_whole_input() -> None:
         seen.append((prompt, input, identity))
         return "ok"
 
-    registry = registry_of(a=answer)
+    registry = registry_of(a=answer)  # type: ignore[arg-type]
     run(sequential("a"), {"question": "why?"}, registry=registry)
     run(sequential("a"), {"n": 1, "m": 2}, registry=registry)
     run(sequential("a"), {"prompt": "say", "m": 2}, registry=registry)

@@ -133,7 +133,7 @@ def test_the_approval_of_an_agent_is_asked_before_a_model_calls_it() -> None:
     agf.agent(lambda prompt: "fine", name="critic", registry=registry)
     space = "{local_agents: [{alias: critic, source: notebook, source_type: kernel, approval: {mode: always}}]}"
     asked: list[str] = []
-    run(react(space=space), registry=registry, ask=lambda question: asked.append(question.text) or False)
+    run(react(space=space), registry=registry, ask=lambda question: asked.append(question.text) or False)  # type: ignore[func-returns-value]
     assert len(asked) == 1
     assert "fine" not in script.heard[1]
 

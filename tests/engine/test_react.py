@@ -139,9 +139,9 @@ def test_a_note_says_that_the_configured_model_answers_for_another(
     registry.choose(Script(text("5")).model())
     flow = agf.load(ASK, registry=registry)
     step = flow.body.steps[0]  # type: ignore[attr-defined]
-    named = replace(step, name=Name(own))
+    named = replace(step, name=Name(own))  # type: ignore[call-arg]
     found = Diagnostics()
-    model_binding(named, registry, found)
+    model_binding(named, registry, found)  # type: ignore[arg-type]
     assert [one.code for one in found] == codes
 
 
@@ -385,7 +385,7 @@ def test_a_step_that_a_model_answers_may_take_so_long(registry: agf.Registry) ->
     registry.choose(FunctionModel(silent))
     flow = agf.load(ASK, registry=registry)
     (step,) = flow.body.steps
-    hasty = replace(flow, body=replace(flow.body, steps=(replace(step, timeout=20.0),)))
+    hasty = replace(flow, body=replace(flow.body, steps=(replace(step, timeout=20.0),)))  # type: ignore[call-arg]
     done = run_virtual(agf.arun(hasty, registry=registry, raises=False))
     assert (done.error.code, done.error.diagnostic.message) == ("step.timeout", "'agent' took longer than 20 s")
 
@@ -482,7 +482,7 @@ def test_a_key_is_sent_to_its_provider_and_shown_and_kept_nowhere(
 ) -> None:
     seen: list[ev.Event] = []
     answers = [calls(("add", {"x": 2, "y": 3})), failing(401, "this key is wrong: not-to-be-seen")]
-    with ScriptedServer(answers) as server, kept.journal_in(tmp_path) as path:
+    with ScriptedServer(answers) as server, kept.journal_in(tmp_path) as path:  # type: ignore[arg-type]
         monkeypatch.setenv("OPENAI_API_KEY", "not-to-be-seen")
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         registry.choose("openai-chat:m")

@@ -265,3 +265,17 @@ def test_only_the_step_of_a_call_that_does_not_stop_is_left_running() -> None:
     assert run.error.code == "limit.timeout"
     assert [event.at[0] for event in seen if isinstance(event, ev.StepAbandoned)] == ["steps[0].do"]
     assert [event.at[0] for event in seen if isinstance(event, ev.StepCancelled)] == ["steps[0]"]
+
+
+def test_plain_tools_of_two_branches_run_at_the_same_time() -> None:
+    registry, both = agf.Registry(), threading.Barrier(2)
+
+    @agf.tool(registry=registry)
+    def meet(name: str) -> str:
+        both.wait(30)  # the kernel's thread could make only one of the calls
+        return name
+
+    branches = "a: {tool: {name: meet, args: {name: a}}}, b: {tool: {name: meet, args: {name: b}}}"
+    collect = "{transform: {value: '[pipe.a, pipe.b]'}}"
+    text = f"pipeline: p\nsteps:\n- parallel: {{branches: {{{branches}}}, collect: {collect}}}\n"
+    assert agf.run(text, registry=registry).output == ["a", "b"]

@@ -542,7 +542,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            _ = guard.watch(look, 0) if shape == "watch" else end.wait(0.001)
+            _ = guard.watch(look, 0) if shape == "watch" else end.wait(0.001)  # type: ignore[func-returns-value]
         except KeyboardInterrupt:
             interrupted = True
         finally:

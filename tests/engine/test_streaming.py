@@ -239,7 +239,7 @@ def test_a_server_that_sends_no_reply_has_the_same_errors_as_without_a_stream(
 
 def test_a_reply_that_broke_off_is_asked_for_again_by_a_resumed_run(registry: agf.Registry, tmp_path: Path) -> None:
     answers = [calls(("price", {"fruit": "fig"})), Stream(["half"], ends=False), "seven"]
-    with kept.journal_in(tmp_path), ScriptedServer(answers) as server:
+    with kept.journal_in(tmp_path), ScriptedServer(answers) as server:  # type: ignore[arg-type]
         registry.choose("openai:scripted", base_url=server.url)
         first = agf.run(ASK, registry=registry, stream=True, raises=False)
         assert first.error is not None

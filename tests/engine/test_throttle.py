@@ -108,7 +108,7 @@ def test_only_what_may_pass_is_repeated(error: Exception, calls: int) -> None:
 
 
 def test_on_names_the_exceptions() -> None:
-    now = Now(ValueError("wrong"), retry=agf.Retry(3, on=ValueError))
+    now = Now(ValueError("wrong"), retry=agf.Retry(3, on=ValueError))  # type: ignore[arg-type]
     assert (now.run().output, len(now.starts)) == (1, 2)
     now = Now(ConnectionError(), retry=agf.Retry(3, on=(ValueError,)))
     now.run()

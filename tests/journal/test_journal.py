@@ -698,7 +698,7 @@ def test_a_clock_that_is_days_ahead_deletes_nothing(tmp_path: Path, monkeypatch:
 
 
 def test_a_run_that_was_resumed_since_it_was_listed_is_not_deleted(tmp_path: Path) -> None:
-    registry, fails = registry_of(lambda: 1 // (not fails)), [True]
+    registry, fails = registry_of(lambda: 1 // (not fails)), [True]  # type: ignore[has-type]
     with kept.journal_in(tmp_path) as path:
         broken = agf.run("main", registry=registry, raises=False)
         kept.flush(path)
@@ -753,12 +753,12 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         "do: {tool: {name: same, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}"
     )
     with kept.journal_in(tmp_path) as path:
-        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)
+        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)  # type: ignore[attr-defined]
         kept.flush(path)
         store = Store.at(path)
         (head,) = queries.list_runs(store)
         assert queries.claim(store, head)
-        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # and then it died
+        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # type: ignore[attr-defined]  # and then it died
         assert [one.status for one in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)

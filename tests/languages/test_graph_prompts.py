@@ -83,7 +83,7 @@ def test_a_name_leads_to_the_first_file_that_exists(path: str, where: str, folde
     for place in list(PLACES)[list(PLACES).index(path) :]:
         (folder / place).parent.mkdir(exist_ok=True)
         (folder / place).write_text(f"user: this is {place}\n", encoding="utf-8")
-    assert found(folder, "ask", PLACES[path], where) == f"this is {path}"
+    assert found(folder, "ask", PLACES[path], where) == f"this is {path}"  # type: ignore[arg-type]
 
 
 def test_a_name_with_a_slash_leads_into_prompts_of_that_folder(folder: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_model_is_asked_again_until_its_answer_conforms() -> None:
 def test_the_schema_of_the_node_is_used_in_place_of_the_prompts() -> None:
     registry, wanted = agf.Registry(), list[Any]()
     agf.define("schema: S\nfields: {x: {type: string, required: true}}", registry=registry)
-    agf.agent(lambda prompt, schema: wanted.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)
+    agf.agent(lambda prompt, schema: wanted.append(schema) or {"x": "y"}, name="f", registry=registry, default=True)  # type: ignore[func-returns-value]
     text = RATED.replace("state_key: r", "schema: S, state_key: r")
     assert agf.run(agf.load(text, "graph", registry=registry), {}, registry=registry).output["r"] == {"x": "y"}
     assert [schema["title"] for schema in wanted] == ["S"]

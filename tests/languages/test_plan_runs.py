@@ -62,15 +62,15 @@ class Case:
 
     def moments(self, *kinds: type) -> dict[str, int]:
         return {
-            self.name(event.at): number
+            self.name(event.at): number  # type: ignore[attr-defined]
             for number, event in enumerate(self.told)
-            if isinstance(event, kinds) and event.at[0].startswith("calls[")
+            if isinstance(event, kinds) and event.at[0].startswith("calls[")  # type: ignore[attr-defined]
         }
 
     def statuses(self) -> tuple[dict[str, str], dict[str, str]]:
         status, why = {}, {}
         for event in self.told:
-            if not isinstance(event, StepFinished | StepFailed | StepSkipped) or not event.at[0].startswith("calls["):
+            if not isinstance(event, StepFinished | StepFailed | StepSkipped) or not event.at[0].startswith("calls["):  # type: ignore[union-attr]
                 continue
             name = self.name(event.at)
             if isinstance(event, StepSkipped):
@@ -93,7 +93,7 @@ def test_plans(row: dict[str, Any]) -> None:
         run = run_virtual(case.main())
         error = run.error
     except agf.DefinitionError as refused:
-        run, error = None, refused
+        run, error = None, refused  # type: ignore[assignment]
     if "error" in row:
         assert (error.code, error.diagnostic.span.text) == (row["error"], row["at"])
         assert case.started == 0

@@ -226,7 +226,7 @@ def test_a_required_field_that_nothing_maps_is_missing_unless_it_has_a_default()
 
 
 def test_a_default_is_handed_out_as_a_copy() -> None:
-    wanted = {"properties": {"f": {"default": []}}}
+    wanted = {"properties": {"f": {"default": []}}}  # type: ignore[var-annotated]
     TAKES_ONE.build({"parent": {"input": {}}}, wanted)["f"].append(1)
     assert TAKES_ONE.build({"parent": {"input": {}}}, wanted) == {"f": []}
 

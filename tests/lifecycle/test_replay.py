@@ -295,6 +295,14 @@ def test_a_question_is_answered_from_the_file() -> None:
         assert agf.run(text, ask=None).output == run.output
 
 
+def test_a_recording_that_an_editor_saved_with_its_mark_is_replayed() -> None:
+    shop = Shop()
+    path = recorded(shop, "fig")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    with agf.replay("run.agf", strict=True):
+        assert shop.run("fig").stores["prices"] == [7.0]
+
+
 def test_a_replayed_call_is_not_sent_to_a_worker() -> None:
     shop = Shop()
     path = recorded(shop, "fig", "pear")

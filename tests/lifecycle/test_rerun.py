@@ -197,6 +197,6 @@ def test_a_live_run_still_has_its_secret_input_and_a_past_one_names_what_to_give
 def test_an_input_that_is_not_in_the_journal_is_not_replaced_by_its_preview(world: World) -> None:
     agf.tool(lambda held: "fine", name="look", registry=world.registry)
     agf.define("pipeline: main\nsteps:\n- tool: {name: look, args: {held: !expr ctx.held}}", registry=world.registry)
-    run = agf.run("main", {"held": (n for n in ())}, registry=world.registry)
+    run = agf.run("main", {"held": (n for n in ())}, registry=world.registry)  # type: ignore[var-annotated]
     with pytest.raises(agf.DefinitionError, match="is not in the journal"):
         agf.rerun(run.run_id, "steps[0]", registry=world.registry)

@@ -57,7 +57,7 @@ def test_a_time_is_a_number(name: str, wrong: Any) -> None:
 
 @pytest.mark.parametrize("name", ["timeout", "step_timeout", "model_timeout"])
 def test_no_time_is_no_limit_however_it_is_written(name: str) -> None:
-    assert agf.Limits(**{name: 0}) == agf.Limits(**{name: 0.0}) == agf.Limits(**{name: None})
+    assert agf.Limits(**{name: 0}) == agf.Limits(**{name: 0.0}) == agf.Limits(**{name: None})  # type: ignore[arg-type]
     assert getattr(agf.Limits(**{name: 0}), name) is None
 
 

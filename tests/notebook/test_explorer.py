@@ -424,7 +424,7 @@ def test_a_question_of_a_background_run_is_answered_in_the_explorer(seen: Kernel
     seen.good(ASKS + "\n")
     seen.good("%config AgfMagics.progress_after = 0")
     cell = seen.good("h = %run_pipeline_async asks")
-    messages = []
+    messages = []  # type: ignore[var-annotated]
     while not any("update" in str(m["content"]) and "Publish?" in str(m["content"]) for m in messages):
         messages.append(seen.next())
     cell.messages += [*seen.strays, *messages]

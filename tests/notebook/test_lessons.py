@@ -22,7 +22,7 @@ ANSWER = "%%pipeline\npipeline: {name}\nsteps:\n- {step}\n"
 @pytest.fixture(scope="module")
 def shell() -> Iterator[Shell]:
     with only_shell(new_shell) as shell:
-        yield shell
+        yield shell  # type: ignore[misc]
 
 
 def said(shell: Shell, cell: str) -> str:

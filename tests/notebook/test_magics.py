@@ -347,13 +347,13 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     flow = load("pipeline: p\nsteps: [{tool: {name: stop}}]")
 
     def begin_and_stop(enter: Callable[[], None]) -> Run:
-        run = start_run(flow, None, RunOptions(enter=enter))
+        run = start_run(flow, None, RunOptions(enter=enter))  # type: ignore[arg-type]
         os.kill(os.getpid(), signal.SIGINT)
         return run
 
     shell.good(STOP)
     with pytest.raises(RunInterrupted) as interrupt:
-        watch(begin_and_stop, View(), 10)
+        watch(begin_and_stop, View(), 10)  # type: ignore[arg-type]
     assert interrupt.value.run.status == "cancelled"
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -465,3 +465,13 @@ def test_a_variable_has_the_run_of_a_line(shell: Shell) -> None:
     for name in ("$first", "$known"):
         assert shell.good(f"%runs {name}").value.run_id == shell.names["known"]
     assert "has no variable 'frist'" in shell.run("%runs $frist").out
+
+
+def test_a_flow_runs_over_a_table_of_the_notebook(
+    ready: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ready.names["rows"] = [{"words": ["pear", "fig"]}, {"words": ["a"]}]
+    for line in ("%run_pipeline longest --over $rows", "%run_pipeline longest --over rows"):
+        table = ready.good(f"r = {line}\nr.table").value
+        assert [row["words"] for row in table] == [["pear", "fig"], ["a"]]

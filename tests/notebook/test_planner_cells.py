@@ -99,7 +99,7 @@ def test_a_failed_planner_fails_its_cell_and_is_resumed_in_it(ready: Shell) -> N
 
 def test_a_cell_asks_a_server(ready: Shell) -> None:
     replies = [failing(500, "busy", Retry_After="0"), json.dumps(plan(PRICE, output="†state.price"))]
-    with ScriptedServer(replies) as server:
+    with ScriptedServer(replies) as server:  # type: ignore[arg-type]
         agf.registry.choose("openai:scripted", base_url=server.url)
         shown = ready.run("%%plan figs --planner openai:scripted --set fruit=pear\ntask: What does a kilo cost?")
     assert shown.ok, shown.out

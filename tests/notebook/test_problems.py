@@ -68,7 +68,7 @@ def test_nothing_is_registered_no_file_is_read_and_no_code_is_called(tmp_path: P
 
     @tool(registry=registry)
     def fetch(url: str) -> str:
-        called.append(url)
+        called.append(url)  # type: ignore[arg-type]
         return url
 
     before = [list(shelf) for shelf in (registry.flows, registry.schemas, registry.tools)]

@@ -84,7 +84,7 @@ class _Pipeline:
             "do": self.step(depth + 1),
             "on_error": self.random.choice(ON_ERROR),
         }
-        body |= {"max_parallel": self.random.randint(1, 9), "collect": {"transform": {"value": "pipe"}}}
+        body |= {"max_parallel": self.random.randint(1, 9), "collect": {"transform": {"value": "pipe"}}}  # type: ignore[dict-item]
         return body
 
     def parallel(self, depth: int) -> dict[str, Any]:

@@ -106,10 +106,10 @@ LOOP = flow(
             call("loop.steps.writer", "agent", topic="parent.input.topic"),
             call("loop.steps.checker", "agent", draft="writer.output.text"),
         ),
-        until=text("checker.output.score >= 0.8", "checker.output.score"),
+        until=text("checker.output.score >= 0.8", "checker.output.score"),  # type: ignore[arg-type]
         limit=5,
     ),
-    Compute(id="output_from", word="output_from", label="writer", value=text("writer", "writer")),
+    Compute(id="output_from", word="output_from", label="writer", value=text("writer", "writer")),  # type: ignore[arg-type]
     name="until_good",
 )
 
@@ -132,7 +132,7 @@ BATCH = flow(
         id="batch",
         word="batch",
         label="items.[].value",
-        over=text("parent.input.items.[].value", "parent.input.items"),
+        over=text("parent.input.items.[].value", "parent.input.items"),  # type: ignore[arg-type]
         element=Kept("item"),
         body=call("batch.agent", "agent", item="item"),
         limit=8,
@@ -147,7 +147,7 @@ ROUTES = flow(
         id="conditional",
         word="conditional",
         label="2 routes",
-        pick=text("", "parent.input.language"),
+        pick=text("", "parent.input.language"),  # type: ignore[arg-type]
         labels=lambda value: (str(value),),
         cases={
             "0": call("conditional.cjk", "agent", text="parent.input.text"),
@@ -170,13 +170,13 @@ REACT = flow(
             Each(
                 id="react.step.tools",
                 word="tools",
-                over=text("calls", "calls"),
+                over=text("calls", "calls"),  # type: ignore[arg-type]
                 element=Kept("call"),
                 body=call("react.step.tools.call", "tool", "tool"),
                 limit=4,
             ),
         ),
-        until=text("the model calls no tool"),
+        until=text("the model calls no tool"),  # type: ignore[arg-type]
         limit=10,
         session=True,
     ),
@@ -217,7 +217,7 @@ def node(name: str, word: str) -> Step:
 
 
 def when(source: str, target: str, condition: str) -> Edge:
-    return Edge(source, target, text(condition, condition.split()[0]), label=condition)
+    return Edge(source, target, text(condition, condition.split()[0]), label=condition)  # type: ignore[arg-type]
 
 
 GRAPH = flow(

@@ -247,7 +247,7 @@ def test_a_failure_that_is_kept_is_told_apart_from_one_that_ends_the_run() -> No
         ev.StepStarted(("nodes.draft",), 0.0),
         ev.StepFailed(("nodes.draft",), 1.0, error),
     ]
-    progress = told(flow, events)
+    progress = told(flow, events)  # type: ignore[arg-type]
     assert progress.rows[("nodes.draft",)].state == "kept"
     assert "! failed, handled" in progress_text(progress, now=1.0)
     assert "! failed" in Diagram(flow, progress).svg()

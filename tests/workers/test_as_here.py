@@ -94,7 +94,7 @@ def calls(path: Path) -> list[Record]:
     """The calls of the only run in the file. A damaged record raises."""
     Store.at(path).flush()
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        found = list(read_records(connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()))
+        found = list(read_records(connection.execute(f"SELECT {COLUMNS}, crc FROM records ORDER BY line").fetchall()))  # type: ignore[arg-type]
     return [record for record in found if record.kind]
 
 
@@ -154,7 +154,7 @@ def registry_of(language: str, row: dict[str, Any]) -> agf.Registry:
             return Case(row).registry
     for shelf in (registry.tools, registry.transforms):
         for one in shelf.values():
-            shelf.add(replace(one, where=None))
+            shelf.add(replace(one, where=None))  # type: ignore[arg-type]
     return registry
 
 

@@ -161,7 +161,7 @@ def test_a_worker_drops_large_functions_that_it_has_not_used_last() -> None:
 
 def test_parts_of_an_order_travel_next_to_the_head_and_are_not_copied() -> None:
     program, given = Program(lambda x: len(x)), pickle.dumps([{"x": "long" * 100_000}])
-    order = (Apart(program.pickled), program.digest, Apart(given), 1, {})
+    order = (Apart(program.pickled), program.digest, Apart(given), 1, {})  # type: ignore[var-annotated]
     head, buffers = applied_apart(chunk.run, order)
     assert [id(part) for part in buffers] == [id(program.pickled), id(given)]
     assert b"longlong" not in head

@@ -52,7 +52,7 @@ def run_fan(work: Any, xs: list[Any], on: object, **options: Any) -> agf.Run:
 
 
 def codes(run: agf.Run) -> list[str]:
-    return [found.error.code for found in run.progress.failures]
+    return [found.error.code for found in run.progress.failures]  # type: ignore[attr-defined]
 
 
 def test_a_run_gives_what_a_run_on_threads_gives(client: Any) -> None:
@@ -234,7 +234,7 @@ def test_a_call_that_is_cancelled_ends_with_its_worker_on_a_cluster_of_the_kerne
     agf.tool(work, name="work", registry=registry)
     handle = agf.start(FAN.format(on_error="abort"), {"xs": [1]}, registry=registry, on="dask:1")
     wait_until(lambda: Path(begun).exists())
-    assert "dask, 1 worker" in list_workers([one.describe() for one in started])["text/plain"], "it does not wait"
+    assert "dask, 1 worker" in list_workers([one.describe() for one in started])["text/plain"], "it does not wait"  # type: ignore[attr-defined]
     handle.cancel()
     run = handle.wait(60)
     assert run.status == "cancelled"
@@ -413,7 +413,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         registry = agf.Registry()
         agf.tool(work, name="work", registry=registry)
         own.wait_for_workers(1)
-        find_backend(own).patience = 24  # type: ignore[union-attr]
+        find_backend(own).patience = 24  # type: ignore[attr-defined,union-attr]
         handle = agf.start(
             FAN.format(on_error="abort"), {"xs": [1, 2]}, registry=registry, on=own,
             on_event=lambda event: warned.set() if isinstance(event, ev.Warned) else None,
@@ -450,7 +450,7 @@ def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -
         distributed.Client(cluster, set_as_default=False) as own,
     ):
         registry, backend = agf.Registry(), find_backend(own)
-        backend.patience = 0.5  # type: ignore[union-attr]
+        backend.patience = 0.5  # type: ignore[attr-defined,union-attr]
         agf.tool(work, name="work", where=way, registry=registry)
         handle = agf.start(FAN.format(on_error="continue"), {"xs": list(range(50))}, registry=registry, on=own)
         while not Path(begun).exists():

@@ -81,7 +81,7 @@ def test_an_exception_with_an_init_of_its_own_returns_as_it_was_raised(text: str
     assert all(isinstance(cause, tuple(TEXTS[x][0] for x in TEXTS)) for cause in found)
     named = [cause for cause in found if isinstance(cause, NoSuch)]
     assert [cause.name for cause in named] == ["pear"]
-    assert all(str(failure.error.__cause__) in failure.error.diagnostic.message for failure in failures)
+    assert all(str(failure.error.__cause__) in failure.error.diagnostic.message for failure in failures)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("text", [ONE_CALL, BRANCHES], ids=["elements", "calls"])
@@ -115,11 +115,11 @@ def test_a_module_that_only_the_kernel_has_is_named(text: str, tmp_path: Path, m
     finally:
         workers.close()
     error = run.progress.failures[0].error
-    assert error.code == "step.worker-lacks"
-    assert "needs the module 'agf_only_here', which a worker of 1 process lacks" in error.diagnostic.message
-    assert "import 'agf_only_here' outside of the function" in str(error.diagnostic.hint)
+    assert error.code == "step.worker-lacks"  # type: ignore[attr-defined]
+    assert "needs the module 'agf_only_here', which a worker of 1 process lacks" in error.diagnostic.message  # type: ignore[attr-defined]
+    assert "import 'agf_only_here' outside of the function" in str(error.diagnostic.hint)  # type: ignore[attr-defined]
     assert isinstance(error.__cause__, ModuleNotFoundError)
-    assert error.diagnostic.span is not None
+    assert error.diagnostic.span is not None  # type: ignore[attr-defined]
 
 
 def test_the_traceback_of_a_worker_has_the_source_that_only_the_kernel_knows() -> None:

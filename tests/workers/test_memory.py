@@ -32,7 +32,7 @@ def failure(run: agf.Run) -> agf.Diagnostic:
     assert run.output == [x for x in XS if x != 3]
     (found,) = run.progress.failures
     assert found.at[-1] == 3
-    diagnostic: agf.Diagnostic = found.error.diagnostic
+    diagnostic: agf.Diagnostic = found.error.diagnostic  # type: ignore[attr-defined]
     assert diagnostic.span.text == "work"
     return diagnostic
 

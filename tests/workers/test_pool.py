@@ -63,7 +63,7 @@ def test_where_decides_which_calls_leave_the_kernel(executor: Executor) -> None:
     one = "pipeline: main\nsteps:\n  - tool: {name: work, args: {x: 1}}\n"
     for where, leaves in ((None, False), ("worker", True)):
         registry = agf.Registry()
-        agf.tool(process_of, name="work", registry=registry, where=where)
+        agf.tool(process_of, name="work", registry=registry, where=where)  # type: ignore[call-overload]
         assert (agf.run(one, registry=registry, on=executor).output[1] != os.getpid()) is leaves
         assert agf.run(one, registry=registry).output[1] == os.getpid()
 

@@ -68,8 +68,8 @@ def test_a_call_that_ends_its_worker_is_dropped_alone(processes: Processes) -> N
     assert run.output == [x for x in range(200) if x != 77]
     (failure,) = run.progress.failures
     assert failure.element == 77
-    assert failure.error.diagnostic.code == "step.worker-lost"
-    assert "ended before the call did, 4 times: the process was ended by SIGKILL" in failure.error.diagnostic.message
+    assert failure.error.diagnostic.code == "step.worker-lost"  # type: ignore[attr-defined]
+    assert "ended before the call did, 4 times: the process was ended by SIGKILL" in failure.error.diagnostic.message  # type: ignore[attr-defined]
 
 
 def test_no_result_is_lost_with_the_workers(processes: Processes, tmp_path: Path) -> None:
@@ -283,8 +283,8 @@ def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Pr
     run = run_fan(slow, list(range(30)), processes, "continue", timeout=0.3)
     assert run.output == [x for x in range(30) if x != 3]
     (failure,) = run.progress.failures
-    assert failure.error.diagnostic.code == "step.timeout"
-    message = failure.error.diagnostic.message
+    assert failure.error.diagnostic.code == "step.timeout"  # type: ignore[attr-defined]
+    message = failure.error.diagnostic.message  # type: ignore[attr-defined]
     assert re.search(r"took longer than 0\.3 s \(left running: slow on process \d+ on \S+\)", message), message
 
 
@@ -300,7 +300,7 @@ def test_a_call_that_was_left_running_ends_with_its_process_when_the_next_run_st
     run = agf.start(FAN.format(on_error="continue"), {"xs": [str(pipe)]}, registry=registry, on=workers)
     with pipe.open() as file:
         assert file.readline() == "begun\n"
-        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]
+        assert [one.error.code for one in run.wait().progress.failures] == ["step.timeout"]  # type: ignore[attr-defined]
         (before,) = workers.pids
         workers.look()
         assert run_fan(double, [1], workers).output == [2]

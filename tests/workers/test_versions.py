@@ -62,7 +62,7 @@ class InOtherPython(Executor):
 def test_a_worker_with_another_python_refuses_what_it_cannot_read(other: tuple[str, str]) -> None:
     python, version = other
     run = run_fan(lambda x: x, [1, 2], InOtherPython(python), "continue")
-    found = [failure.error.diagnostic for failure in run.progress.failures]
+    found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
     assert [one.code for one in found] == ["step.unsendable"] * 2
     where_from = f"Python {version} there, {PYTHON} here"
     assert found[0].message == f"a worker of InOtherPython cannot read '<lambda>': {where_from}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
@@ -121,6 +122,15 @@ class Progress:
     def row(self, at: ev.StepPath) -> Row:
         key = key_of(at)
         return self.rows.get(key) or self._unseen[key]
+
+    @cached_property
+    def sessions(self) -> Mapping[Key, Row]:
+        """The rows of the sessions of models, each by the key of the row around it."""
+        found: dict[Key, Row] = {}
+        for row in self.rows.values():
+            if getattr(row.step, "session", False) is True:
+                found.setdefault(row.key[:-1], row)
+        return found
 
     @property
     def seconds(self) -> float | None:

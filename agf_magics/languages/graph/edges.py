@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from ...flow.expressions import Computed
 from ...flow.graph_steps import END, START, Edge
 from ...flow.protocols import Expr, Frame, Ref
+from ...text.characters import QUOTES, character_hint
 from ...text.diagnostics import DefinitionError
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shorten, shown
@@ -178,5 +179,7 @@ def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) ->
     elif right.text.split(".")[0] not in reader.known:
         near = suggest(right.text.split(".")[0], sorted(reader.known))
         hint = " ".join(filter(None, (near, f"quote it if it is text: '{right.text}'")))
+        if right.text[:1] in QUOTES:
+            hint = character_hint(right.text[0], place.place[0])
         message = f"{shorten(right.text)!r} is compared as text: there is no key with that name"
         reader.warn("graph.unquoted-text", message, place, hint)

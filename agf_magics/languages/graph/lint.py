@@ -31,6 +31,8 @@ _WORD = re.compile(r"\w+")
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
+_OPERATOR = re.compile(r"\S +(?:or|and|if|else|in|is|not) +\S| +(?:if|or|and)\Z|\Anot +")
+"""Words of other languages that are operators there."""
 
 
 class Graph(NamedTuple):
@@ -88,6 +90,10 @@ def read_keys(reader: Reader, graph: Graph) -> None:
         _read(reader, ref, known, graph.declares)
 
 
+def _is_ordinary(name: str) -> bool:
+    return _ORDINARY.fullmatch(name) is not None and _OPERATOR.search(name) is None
+
+
 def _declare(name: str, declares: bool) -> str:
     """How a key is declared in a graph that has ``state`` or not."""
     return f"add {name}: any to state" if declares else f"declare it: state: {{{name}: any}}"
@@ -105,7 +111,7 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    odd = next(filterfalse(_ORDINARY.fullmatch, names), None)
+    odd = next(filterfalse(_is_ordinary, names), None)
     if odd is not None:
         hint = (
             "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "

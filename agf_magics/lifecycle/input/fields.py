@@ -68,6 +68,11 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         for warning in reversed(flow.warnings)
         if warning.span is not None
     }
+    at_place = {
+        (warning.span.start, warning.span.end): warning.hint
+        for warning in reversed(flow.warnings)
+        if warning.span is not None
+    }
     written = [write.store for write in follow(flow).writes]
     for ref in absent:
         name = ref.path[-1]
@@ -75,7 +80,8 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         bare = ref.span if flow.dialect.reads_are_complete else None
         otherwise = filter(None, (suggest(name, written), _give(name, bare)))
         hint = (
-            hints.get(name)
+            (at_place.get((ref.span.start, ref.span.end)) if ref.span else None)
+            or hints.get(name)
             or suggest(name, given)
             or (LATER if name in written else " else ".join(otherwise))
         )
@@ -99,6 +105,8 @@ def missing_of_callees(linked: Linked, given: Mapping[str, Value]) -> Iterator[D
         callee = linked.callees.get(read.step.id)
         needs, known = _required(callee), (accepts_of(callee) or {}).get("properties", {})
         if read.key == flow.dialect.stores:  # all of it
+            if read.step.args.names is not None and not read.ref.into:
+                continue  # as the value of one argument, which is there
             among = needs if unwritten is None else needs & unwritten.keys()
             lacks = [name for name in known or needs if name in among]
         elif read.ref.into and read.store:

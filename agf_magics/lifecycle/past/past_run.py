@@ -86,8 +86,7 @@ class PastRun(BaseRun):
 
     @property
     def seconds(self) -> float | None:
-        head = self._row.head
-        return head.ended - head.started if head.ended is not None else None
+        return self._row.head.seconds
 
     @property
     def note(self) -> str:

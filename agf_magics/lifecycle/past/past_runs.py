@@ -97,6 +97,9 @@ def journaled_runs() -> list[RunHead]:
         return queries.list_runs(store)
 
 
+CANCEL = "cancel it in the kernel where it runs: %runs --cancel {}"
+
+
 def delete(run_ids: Sequence[str]) -> list[str]:
     """Delete these runs and return their ids. Raises DefinitionError, and then deletes none."""
     store = journal()
@@ -108,7 +111,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
                 raise refused(
                     "journal.running",
                     f"run {head.run_id!r} is running",
-                    f"%runs --cancel {head.run_id}",
+                    CANCEL.format(head.run_id),
                 )
         deletion.forget(store, heads)
         deletion.shrink(store)
@@ -116,7 +119,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     for head in heads:
         if head.run_id in left:
             message = f"run {head.run_id!r} was resumed by another kernel just now"
-            raise refused("journal.running", message, f"%runs --cancel {head.run_id}")
+            raise refused("journal.running", message, CANCEL.format(head.run_id))
     return [head.run_id for head in heads]
 
 
@@ -154,13 +157,12 @@ def find_unfinished() -> tuple[list[RunHead], str]:
 
 
 def _line(head: RunHead) -> RunLine:
-    seconds = head.ended - head.started if head.ended is not None else None
     note = "; ".join(filter(None, (describe_resumed(head.taken), describe_lost(head.lost))))
     if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
     return RunLine(
-        head.run_id, head.name, head.status, head.started, seconds, note, head.tokens, cost
+        head.run_id, head.name, head.status, head.started, head.seconds, note, head.tokens, cost
     )
 
 

@@ -222,7 +222,8 @@ def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
 
 
 def _object(path: Path, number: int, raw: bytes) -> Line:
-    text = raw.decode("utf-8", errors="replace")
+    # An editor may have put the mark of its encoding before the first line.
+    text = raw.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace")
     try:
         line = json.loads(text, object_pairs_hook=_unique)
         if weigh(line) < 0:

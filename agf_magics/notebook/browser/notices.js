@@ -3,7 +3,7 @@
 
 const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
 const KINDS = { ok: "success", cancelled: "info" }; // by the status of a run that has ended
-const BRIEF = new Set(Object.values(KINDS));
+const PASSING = new Set(Object.values(KINDS));
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
 class Notices {
@@ -42,7 +42,7 @@ class Notices {
     if (this.isSeen()) return () => {};
     const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
     const host = find(), go = () => find()?.scrollIntoView({ block: "center", behavior: "smooth" });
-    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: BRIEF.has(kind) ? SHOWN : 0 } });
+    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });
     return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go);
@@ -57,10 +57,10 @@ function toast(text, kind, go) {
     corner.attachShadow({ mode: "open" }).append(element("style", {}, STYLE), element("div", { class: "notices" }));
     document.body.append(corner);
   }
-  const box = element("div", { class: `notice ${kind}`, role: BRIEF.has(kind) ? "status" : "alert" }, element("span", {}, text),
+  const box = element("div", { class: `notice ${kind}`, role: PASSING.has(kind) ? "status" : "alert" }, element("span", {}, text),
     button("Show", () => { go(); box.remove(); }), button("×", () => box.remove(), { "aria-label": "Close" }));
   corner.shadowRoot.lastElementChild.append(box);
-  if (BRIEF.has(kind)) setTimeout(() => box.remove(), SHOWN);
+  if (PASSING.has(kind)) setTimeout(() => box.remove(), SHOWN);
   return () => box.remove();
 }
 

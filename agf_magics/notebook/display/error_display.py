@@ -217,8 +217,9 @@ def _safe(found: re.Match[str]) -> str:
     return found[1] or plain(found[0], 20_000)
 
 
-_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found")
-"""IPython's own message; it knows of no near names."""
+_UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found\.")
+"""IPython's own message; it knows of no near names. Where the other kind of magic has that name, it
+says so, and a near name would lead astray."""
 
 
 def _without_ours(tb: TracebackType) -> TracebackType | None:

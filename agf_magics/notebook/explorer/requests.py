@@ -29,7 +29,7 @@ from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, count_words, spent, state_words, tallies
+from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame
 from ...pictures.values import value_json, value_text
@@ -219,15 +219,13 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _session_of(run: AnyRun, row: Row) -> str:
     """The id of the row of a model's session: this one, or the one of an agent; else empty."""
-    for one in [row, *list(run.progress.rows.values())]:
-        is_near = one is row or one.key[:-1] == row.key
-        if is_near and getattr(one.step, "session", False) is True:
-            return line(one.id, 200)
-    return ""
+    is_own = getattr(row.step, "session", False) is True
+    found = row if is_own else run.progress.sessions.get(row.key)
+    return line(found.id, 200) if found is not None else ""
 
 
 def _counted(run: AnyRun, row: Row) -> str:
-    tally = tallies(run.progress).get(row.key)
+    tally = tally_of(row)
     numbers = str(tally) if tally is not None else count_words(row)
     return " · ".join(filter(None, (numbers, activity(row), *spent(row))))
 

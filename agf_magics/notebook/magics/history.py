@@ -38,7 +38,7 @@ from ...lifecycle.storage.run_names import identify, named_runs
 from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...settings import settings
-from ...text.diagnostics import DefinitionError
+from ...text.diagnostics import DefinitionError, Diagnostic
 from ..display.findings import print_findings
 from ..display.run_list import list_runs
 from ..explorer.open_call import ARGUMENTS, open_call
@@ -249,10 +249,27 @@ def _named(word: Token) -> run_module.Run | PastRun:
 def live_run(word: Token) -> run_module.Run:
     """The run of this process that a word names."""
     here, runs = {run.run_id: run for run in live.live}, named_runs(None)
-    run_id = with_place_of(
-        word,
-        lambda: identify(
-            word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"
-        ),
-    )
+    try:
+        run_id = with_place_of(
+            word,
+            lambda: identify(
+                word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"
+            ),
+        )
+    except DefinitionError as unknown:
+        raise _elsewhere(word) or unknown from None
     return here[run_id]
+
+
+def _elsewhere(word: Token) -> DefinitionError | None:
+    """The error for a run that is none of this process; None if the journal has none either."""
+    try:
+        run = past_run.find_past_run(word.text)
+    except DefinitionError:
+        return None
+    if run.status != "running":
+        message = f"run {run.run_id!r} has ended: {run.status}"
+        return line_error("unknown-run", message, word, f"%runs {run.run_id} shows it")
+    message = f"run {run.run_id!r} is running in another kernel"
+    hint = past_runs.CANCEL.format(run.run_id)
+    return DefinitionError(Diagnostic("journal.running", message, word.span, hint))

@@ -68,7 +68,11 @@ def written(rows: list[dict[str, Any]], path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_kind_of_table_gives_the_same_rows(registry: agf.Registry, folder: Path, kind: str) -> None:
-    rows = [{"n": 0, "x": 1.5, "t": "a"}, {"n": 1, "x": None, "t": None}, {"n": 2, "x": 2.0, "t": "c, d\n"}]
+    rows: list[dict[str, Any]] = [
+        {"n": 0, "x": 1.5, "t": "a"},
+        {"n": 1, "x": None, "t": None},
+        {"n": 2, "x": 2.0, "t": "c, d\n"},
+    ]
     run = over(registry, TABLES[kind](rows, folder))
     assert [{name: row[name] for name in ("n", "x", "t", "twice")} for row in run.table] == [
         {**row, "twice": 2 * row["n"]} for row in rows
@@ -77,7 +81,9 @@ def test_every_kind_of_table_gives_the_same_rows(registry: agf.Registry, folder:
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_file_is_read_a_page_at_a_time(registry: agf.Registry, folder: Path, suffix: str) -> None:
-    rows = [{"n": number + 10, "t": f"{number}\n" if number % 7 == 0 else "é"} for number in range(2_345)]
+    rows: list[dict[str, Any]] = [
+        {"n": number + 10, "t": f"{number}\n" if number % 7 == 0 else "é"} for number in range(2_345)
+    ]
     run = over(registry, written(rows, folder / f"rows{suffix}"))
     assert run.output["ok"] == len(rows)
     assert [(row["n"], row["t"], row["twice"]) for row in run.table] == [
@@ -119,7 +125,7 @@ def test_a_frame_of_pandas_keeps_its_index_and_its_types(registry: agf.Registry,
         }
     ).rename(columns={"day": "when"} if index == "times" else {})
     if INDEXES[index] is not None:
-        frame.index = INDEXES[index]
+        frame.index = INDEXES[index]  # type: ignore[assignment]
     result = find_past_run(over(registry, frame).run_id).table.to_pandas()
     pd.testing.assert_frame_equal(result[list(frame.columns)], frame, check_freq=False, check_index_type=False)
     assert result.index.names == frame.index.names

@@ -1,0 +1,46 @@
+"""The whole input as the value of one argument: it is there, whatever its fields are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from tests.engine import kept
+
+
+def same(x: Any, y: Any = None) -> Any:
+    return [x, y]
+
+
+@pytest.fixture(autouse=True)
+def _tool(tmp_path: Path) -> Iterator[None]:
+    agf.tool(same)
+    with kept.journal_in(tmp_path):
+        yield
+    agf.registry.tools.remove("same")
+
+
+@pytest.mark.parametrize("given", [{}, {"z": 6}, {"x": 5}, {"y": 1, "z": 2}])
+@pytest.mark.parametrize(
+    ("expression", "whole"),
+    [("ctx", lambda given: given), ("[ctx]", lambda given: [given]), ("{a: ctx}", lambda given: {"a": given})],
+)
+def test_the_input_is_there(given: dict[str, Any], expression: str, whole: Any) -> None:
+    step = f'tool: {{name: same, args: {{x: !expr "{expression}"}}}}'
+    run = agf.run(f"pipeline: p\nsteps:\n- {step}\n", dict(given))
+    assert run.output == [whole(given), None]
+    fan = (
+        "pipeline: p\nsteps:\n- for_each:\n    items: [1, 2]\n    on_error: abort\n"
+        f"    do: {{{step}}}\n    collect: {{transform: {{value: pipe}}}}\n"
+    )
+    assert agf.run(fan, dict(given)).output == [[whole(given), None]] * 2
+
+
+def test_a_name_that_is_missing_is_still_told() -> None:
+    with pytest.raises(agf.DefinitionError, match="reads 'q', which the input lacks") as caught:
+        agf.run("pipeline: p\nsteps:\n- tool: {name: same, args: {x: !expr ctx, y: !expr ctx.q}}\n", {"z": 1})
+    assert len(caught.value.diagnostics) == 1
