@@ -13,7 +13,7 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded
 from .run_calls import OfRun
 
-# --- the rows of a run over data ---
+# --- the rows of a run over a table ---
 
 AT_ONCE = 500
 """Records that are read in one statement."""

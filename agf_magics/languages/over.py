@@ -124,7 +124,9 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
     try:
         terms = OverTerms(**json.loads(source.text))
     except (ValueError, TypeError, RecursionError) as error:
-        problems.error("over.definition", f"this defines no run over data: {error}", source.span())
+        problems.error(
+            "over.definition", f"this does not define a run over a table: {error}", source.span()
+        )
         return Definition(None)
     # No step has a place: nobody has written this text, so that no caret helps.
     span = source.span(0, 0)

@@ -74,7 +74,7 @@ class RunRequest(NamedTuple):
     quiet: bool
     over: object = None
     save: Token | None = None
-    """The file of the table of a run over data."""
+    """The file of the table of a run over a table."""
     scores: Sequence[Any] = ()
     against: str | None = None
     """The column with the right labels."""
@@ -320,7 +320,7 @@ class Notebook:
         return run, display
 
     def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
-        """Score the rows of a run over data, and save its table, as the line says."""
+        """Score the rows of a run over a table, and save its table, as the line says."""
         if request.scores:
             from ..lifecycle.scoring.scorers import score_over
 

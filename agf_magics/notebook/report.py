@@ -55,7 +55,7 @@ MOST_MOMENTS = 200
 """Moments of the state over time."""
 
 MOST_LISTED_ROWS = 200
-"""Rows of a run over data, and failed rows."""
+"""Rows of a run over a table, and failed rows."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -173,7 +173,7 @@ class ReportAnswers:
         return list(self.pages("calls", step=step, failed=failed, index=[]))
 
     def table(self) -> list[Json]:
-        """The first rows of a run over data, page by page, then its first failed rows."""
+        """The first rows of a run over a table, page by page, then its first failed rows."""
         pages, room = list[Json](), (ROWS_SHOWN, MOST_LISTED_ROWS // ROWS_SHOWN)
         for only, which in (("", "rows"), (FAILED, "failed rows")):
             wish: Json = {"sort": "", "down": False, "only": only, "below": None}

@@ -292,7 +292,7 @@ def prepare_run(
     over: object = None,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
-    run over data. Raises DefinitionError with all problems."""
+    run over a table. Raises DefinitionError with all problems."""
     notebook_folder.fix()
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input

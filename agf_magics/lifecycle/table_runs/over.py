@@ -151,7 +151,7 @@ def _check_columns(
     that do not exist."""
     problems = Diagnostics()
     if not len(rows):
-        hint = "a run over data needs at least one row"
+        hint = "a run over a table needs at least one row"
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
     for name, column in renamed.items():
