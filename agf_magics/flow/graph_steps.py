@@ -74,7 +74,7 @@ class Walk(Step):
     exits: Mapping[str, str] = field(default_factory=dict)
     """The node after one that reached its limit; default END."""
     over: Callable[[str], Diagnostic] | None = None
-    """The finding about a node that reached its limit."""
+    """The problem about a node that reached its limit."""
     rounds: int
     """The maximum number of rounds."""
     endless: Callable[[int], Diagnostic]

@@ -37,7 +37,7 @@ class ElementLimit(NamedTuple):
     """The bound of the elements of a fan-out: only the first ones are used."""
 
     most: int
-    finding: Callable[[int], Diagnostic]
+    problem: Callable[[int], Diagnostic]
     """About more elements, given how many there are more; an error fails the step."""
 
 

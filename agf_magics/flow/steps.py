@@ -172,7 +172,7 @@ class Repeat(Step):
     """Evaluated after each iteration; None: ``limit`` times."""
     limit: int
     over: Callable[[int, Frame], Diagnostic] | None = None
-    """The finding, given the limit and the last frame, if the limit ended it; an error fails the
+    """The problem, given the limit and the last frame, if the limit ended it; an error fails the
     step."""
     session: bool = False
     """Whether it is a session of a model, which counts as a spawn (decision A15)."""

@@ -34,7 +34,7 @@ from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
-from ..lifecycle.definitions.checking import Defined, findings_before_run
+from ..lifecycle.definitions.checking import Defined, problems_before_run
 from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
@@ -45,7 +45,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.findings import print_findings
+from .display.print_problems import print_problems
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
@@ -181,7 +181,7 @@ class Notebook:
             from ..pictures.diagram import Diagram
 
             return Diagram(flow) if flow and "--draw" in parsed else None
-        return self.run(flow, request, shown=() if request.quiet else defined.findings)
+        return self.run(flow, request, shown=() if request.quiet else defined.problems)
 
     def define(
         self,
@@ -208,13 +208,13 @@ class Notebook:
             given=given,
             known=known,
         )
-        findings = findings_before_run(defined, self.registry) if runs else defined.findings
+        problems = problems_before_run(defined, self.registry) if runs else defined.problems
         if "--quiet" in parsed:
-            findings = tuple(one for one in findings if one.code in NOT_QUIET)
+            problems = tuple(one for one in problems if one.code in NOT_QUIET)
         else:
             print(_summary(defined))
         # The page of the run has the model that answers.
-        print_findings(one for one in findings if not runs or one.code != "model.configured")
+        print_problems(one for one in problems if not runs or one.code != "model.configured")
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
@@ -224,7 +224,7 @@ class Notebook:
             if option.flag in parsed:
                 message = f"{option.flag} needs --run: this cell only defines a flow"
                 raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
-        print_findings(warn_about_names(parsed, self.names))
+        print_problems(warn_about_names(parsed, self.names))
         is_dry = "--dry" in parsed
         options = RunOptions(
             registry=self.registry,
@@ -257,7 +257,7 @@ class Notebook:
         shown: Sequence[Diagnostic] | None = None,
     ) -> run_module.Run | None:
         """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
-        static gate. ``shown``: the findings that this cell has printed; None: those of an earlier
+        static gate. ``shown``: the problems that this cell has printed; None: those of an earlier
         cell that registered the flow."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
@@ -285,10 +285,10 @@ class Notebook:
             if request.over is not None:
                 self._finish_rows(run, request)
             if request.quiet and request.out:
-                print_findings(run.progress.losses)
+                print_problems(run.progress.losses)
         # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
         if not request.quiet:
-            print_findings(unused)
+            print_problems(unused)
         return None if request.out else run
 
     def start(

@@ -17,7 +17,7 @@ COMPARED = 40_000
 the names."""
 
 PLACES = 100
-"""Places of equal findings that are listed."""
+"""Places of equal problems that are listed."""
 
 
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)

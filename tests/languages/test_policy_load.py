@@ -93,7 +93,7 @@ def test_a_batch_builds_every_input_before_its_first_call() -> None:
     step = only(loaded(document(policy)), Each)
     assert step.cut is not None
     assert (step.ahead, step.failing.on_error, step.limit or WIDTH, step.cut.most) == (True, "finish", 8, 2)
-    assert step.cut.finding(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
+    assert step.cut.problem(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
     unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
     assert only(loaded(unlimited), Each).cut is None
 

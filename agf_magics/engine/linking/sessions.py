@@ -34,7 +34,7 @@ from ...values.value import Value
 from .linked import Linked, ModelBinding
 
 
-def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
+def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
     held, configured = step.asking.config.get("made"), registry.model
@@ -42,10 +42,10 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
     model = configured if configured is not None and held is None else named
     span = step.place
     if problem := model.problem():
-        findings.add(replace(problem, span=span))
+        problems.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
-        findings.add(Diagnostic("model.configured", message, span, severity="note"))
+        problems.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     names = {name.text: registered_name(step, name, registry).text for name in step.tools}

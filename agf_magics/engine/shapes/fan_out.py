@@ -84,7 +84,7 @@ async def _elements_of(site: CallSite[Each]) -> Elements:
     step, items = site.step, await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
-        report(site.run, cut.finding(len(items) - cut.most))
+        report(site.run, cut.problem(len(items) - cut.most))
         items = first_of(items, cut.most)
     if step.ahead:
         await _build_ahead(site, items)

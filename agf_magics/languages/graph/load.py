@@ -20,7 +20,7 @@ from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
-from ..documents import Finding, Kind, named, one_document, said
+from ..documents import DocumentProblem, Kind, named, one_document, said
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -39,8 +39,8 @@ ROUNDS, CONCURRENT = 50, 8
 
 _BOUNDS = Bounds()
 
-_NO_GRAPH = Finding("graph.no-graph", "the text is empty", "a graph has nodes: and edges:")
-_TWO_GRAPHS = Finding(
+_NO_GRAPH = DocumentProblem("graph.no-graph", "the text is empty", "a graph has nodes: and edges:")
+_TWO_GRAPHS = DocumentProblem(
     "graph.two-graphs",
     "a cell or file holds one graph",
     "put it into a cell or file of its own; a subgraph node runs another graph",

@@ -101,7 +101,7 @@ class Grammar(NamedTuple):
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
     doubts: list[tuple[str, Diagnostic]]
-    """Findings that hold if no expression of the pipeline reads the store."""
+    """Problems that hold if no expression of the pipeline reads the store."""
 
 
 class Reader(documents.Reader):
@@ -338,11 +338,11 @@ class Reader(documents.Reader):
     def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
         """Warn of a text that is meant as an expression; with ``store``, once it is known that
         nothing reads that store."""
-        finding = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
+        problem = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
         if store:
-            self.grammar.doubts.append((store, finding))
+            self.grammar.doubts.append((store, problem))
         else:
-            self.problems.add(finding)
+            self.problems.add(problem)
 
 
 def _named(steps: Items) -> str:

@@ -136,7 +136,7 @@ class _Loading:
         reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]
         stores = {path[depth] for path in reads if path[:depth] == STORES and len(path) > depth}
         self.problems.extend(
-            finding for store, finding in self.grammar.doubts if store not in stores
+            problem for store, problem in self.grammar.doubts if store not in stores
         )
 
     def read(self, node: Fields) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from ...text.yaml.nodes import Fields, Items, shown
 from ...text.yaml.reader import Bounds
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate
-from ..documents import Finding, one_document
+from ..documents import DocumentProblem, one_document
 from .calls import ASKED, Arguments, Call
 from .document import Document, DocumentReader
 from .lint import lint
@@ -37,10 +37,10 @@ from .scheduling.scheduler import Plan, PlanScheduler, TurnOutcome, cycle_error
 
 _BOUNDS = Bounds()
 
-_NO_PLAN = Finding(
+_NO_PLAN = DocumentProblem(
     "plan.no-plan", "there is no plan here", "begin with a list of calls: - _tool: …"
 )
-_TWO_PLANS = Finding(
+_TWO_PLANS = DocumentProblem(
     "plan.two-plans", "one plan per cell", "define the other plan in its own cell or file"
 )
 

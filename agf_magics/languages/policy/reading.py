@@ -179,7 +179,7 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
 
 
 def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Iterator[Diagnostic]:
-    """The finding that the interface lacks a field that a path reads (AGF-10)."""
+    """The problem that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]

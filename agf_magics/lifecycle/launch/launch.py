@@ -338,9 +338,9 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     of_definition = for_input(found_flow.warnings, fields)
     findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
     seen = {
-        (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
+        (problem.code, problem.span) for problem in options.shown if problem.severity == "warning"
     }
-    warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
+    warnings = (problem for problem in findings if (problem.code, problem.span) not in seen)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
     state = RunState(linked, flow_input, options, warnings, workers=workers)

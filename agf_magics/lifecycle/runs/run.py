@@ -254,7 +254,7 @@ class Run(BaseRun):
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(finding for finding in self._state.warnings if finding.severity == "warning"),
+            *(problem for problem in self._state.warnings if problem.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -264,9 +264,9 @@ class Run(BaseRun):
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
         others = (
-            finding.message
-            for finding in self._state.warnings
-            if finding.code == "model.configured"
+            problem.message
+            for problem in self._state.warnings
+            if problem.code == "model.configured"
         )
         return "; ".join(
             filter(

@@ -35,7 +35,7 @@ from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
 from ..output.pending_questions import PendingQuestion
-from .findings import print_findings
+from .print_problems import print_problems
 
 if TYPE_CHECKING:
     from ..explorer.run_channel import Channel
@@ -311,7 +311,7 @@ class TextView(View):
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
         if run.error is None:  # else the error counts, which the cell raises
-            print_findings(run.progress.warnings)
+            print_problems(run.progress.warnings)
         for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 

@@ -39,7 +39,7 @@ from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ..display.findings import print_findings
+from ..display.print_problems import print_problems
 from ..display.run_list import list_runs
 from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
@@ -79,7 +79,7 @@ class HistoryMagics(NotebookMagics):
     def resume(self, parsed: ParsedLine) -> Any:
         notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
         names = notebook.names
-        print_findings(warn_about_names(parsed, names))
+        print_problems(warn_about_names(parsed, names))
 
         def resumed(options: RunOptions) -> run_module.Run:
             options = replace(

@@ -34,7 +34,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.findings import print_findings
+from ..display.print_problems import print_problems
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 
@@ -85,7 +85,7 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
         found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
     ]
     if not request.quiet:
-        print_findings(warnings)
+        print_problems(warnings)
     return None if request.out else result
 
 

@@ -174,7 +174,7 @@ def how(step: Step) -> str:
 
 
 def _bound(cut: ElementLimit) -> str:
-    refuses = cut.finding(1).severity == "error"
+    refuses = cut.problem(1).severity == "error"
     return f"{'at most' if refuses else 'the first'} {cut.most:,}"
 
 

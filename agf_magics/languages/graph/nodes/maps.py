@@ -195,7 +195,7 @@ def _collected(inner: Built, span: Span) -> Step:
 
 
 def _cut(most: int, truncate: bool, span: Span) -> ElementLimit:
-    def finding(left_out: int) -> Diagnostic:
+    def problem(left_out: int) -> Diagnostic:
         if truncate:
             message = f"the map uses the first {most} items and drops {left_out}"
             return Diagnostic(
@@ -212,7 +212,7 @@ def _cut(most: int, truncate: bool, span: Span) -> ElementLimit:
         )
         return Diagnostic("graph.too-many-items", message, span, hint)
 
-    return ElementLimit(most, finding)
+    return ElementLimit(most, problem)
 
 
 _BRACES = re.compile(r"\{(.+)\}", re.DOTALL)

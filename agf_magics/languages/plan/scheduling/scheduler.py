@@ -228,7 +228,7 @@ def _extended(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
 
 
 def cycle_error(needs: Dependencies, cycle: Sequence[int]) -> Diagnostic:
-    """The finding that calls wait for each other."""
+    """The problem that calls wait for each other."""
     names = [f"{needs.turns[number].call.tool} ({needs.turns[number].call.id})" for number in cycle]
     spans = []
     for number, before in pairwise(cycle):
