@@ -75,7 +75,9 @@ class Agent:
         changed, or if they do not fit an agent any more."""
         if self.takes.are_current:
             return self
-        function, where, timeout = self.takes.function, self.where, self.timeout
+        function = self.takes.function
+        where = self.where
+        timeout = self.timeout
         try:
             return make_agent(function, self.name, self.tools, self.default, where, timeout)
         except (TypeError, ValueError):  # told where it is registered again

@@ -277,7 +277,9 @@ def _is_outermost(scope: Scope) -> bool:
 
 def store_value(site: CallSite[Step], value: Value) -> StepResult:
     """Store the value of a shape where the step says."""
-    frame, arguments, target = site.frame, None, site.step.target
+    frame = site.frame
+    arguments = None
+    target = site.step.target
     if type(value) is ShapeResult:
         value, arguments, left = value
         frame = frame if left is None else left

@@ -95,7 +95,9 @@ class Journal:
         self.emit = emit
         if self.earlier is not None:
             return
-        num, owner, started = self.num, self.store.owner.name, time.time()
+        num = self.num
+        owner = self.store.owner.name
+        started = time.time()
         work = self.manifest
         signature = self.rows.sign("work", work)
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)

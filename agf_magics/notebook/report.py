@@ -100,7 +100,9 @@ class ReportAnswers:
     """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
 
     def __init__(self, run: AnyRun, most: int) -> None:
-        self._run, self._left, self._requests = run, most, requests_of(run)
+        self._run = run
+        self._left = most
+        self._requests = requests_of(run)
         self.replies: dict[str, Json] = {}
         """The answers, by `key_of` of the request."""
         self._calls: dict[int, Json] = {}

@@ -51,7 +51,9 @@ class Diagram:
     def __init__(
         self, flow: Flow, progress: Progress | None = None, direction: Direction = "auto"
     ) -> None:
-        self.flow, self.progress, self._direction = flow, progress, direction
+        self.flow = flow
+        self.progress = progress
+        self._direction = direction
         self._scene = scene(flow)
 
     def to_dot(self) -> str:

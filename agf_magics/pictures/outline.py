@@ -166,7 +166,9 @@ def _part(step: Step, child: Step) -> str:
 
 def _flows(step: Step, data: DataFlow) -> str:
     reads, writes = line(data.reads(step), 48), line(data.writes(step), 48)
-    return f"{reads} → {writes}".strip() if writes else f"{reads} →" if reads else ""
+    if writes:
+        return f"{reads} → {writes}".strip()
+    return f"{reads} →" if reads else ""
 
 
 def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) -> str:
@@ -174,11 +176,9 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
     if row is None:
         return ""
     tally = counted.get(row.key)
-    counts = (
-        str(tally)
-        if tally
-        else count_words(row)
-        if (row.many and row.started) or row.times > 1
-        else ""
-    )
+    counts = ""
+    if tally:
+        counts = str(tally)
+    elif (row.many and row.started) or row.times > 1:
+        counts = count_words(row)
     return f"{state_words(row)}: {counts}" if counts else state_words(row)

@@ -273,10 +273,8 @@ def _short(count: int) -> str:
     >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
     ['812', '1,000', '12k', '3.4M']
     """
-    return (
-        f"{count:,}"
-        if count < 10_000
-        else f"{count // 1000}k"
-        if count < 1_000_000
-        else f"{count / 1e6:.1f}M"
-    )
+    if count < 10_000:
+        return f"{count:,}"
+    if count < 1_000_000:
+        return f"{count // 1000}k"
+    return f"{count / 1e6:.1f}M"

@@ -171,7 +171,9 @@ class CallLine(Line[CallEntry]):
         function: Callable[..., Any],
     ) -> None:
         super().__init__(queue.dispatcher, size, terms.limit)
-        self.queue, self.function, self.has_effect = queue, function, terms.has_effect
+        self.queue = queue
+        self.function = function
+        self.has_effect = terms.has_effect
         self.name = terms.name or name_of(function)
         self.order: dict[str, Any] = {
             "timeout": terms.timeout,
@@ -421,7 +423,10 @@ class RemotePool(Generic[C]):
         halts: bool,
         place: Callable[[Placement], None],
     ) -> None:
-        self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
+        self.queue = queue
+        self.report = report
+        self.terms = terms
+        self.halts = halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, place)
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)

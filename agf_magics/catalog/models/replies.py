@@ -166,7 +166,9 @@ def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
     """Why the reply is no answer; None: it is one, or is asked for again."""
-    said, why, details = response.said, response.why, response.details
+    said = response.said
+    why = response.why
+    details = response.details
     if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
         told = details.get("refusal") or details.get("block_reason_message") or text.strip()
         return filtered(

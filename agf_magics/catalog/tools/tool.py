@@ -86,7 +86,9 @@ class Tool:
         changed, or if they do not fit a tool any more."""
         if self.arguments.are_current:
             return self
-        function, name, secret = self.arguments.function, self.name, tuple(self.secret)
+        function = self.arguments.function
+        name = self.name
+        secret = tuple(self.secret)
         try:
             tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
         except (TypeError, ValueError):  # told where it is registered again

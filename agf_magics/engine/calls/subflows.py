@@ -127,5 +127,7 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
         if type(event) is ev.TokensUsed:
             site.run.emit(event._replace(at=site.at))
 
-    silent.emit, silent.journal, silent.stream = emit_tokens, None, False
+    silent.emit = emit_tokens
+    silent.journal = None
+    silent.stream = False
     await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))

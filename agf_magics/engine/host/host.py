@@ -143,13 +143,11 @@ class Host:
             # One question at a time: `input` of two threads would read one line.
             async with self._asking:
                 asker = self.asker
-                place: Place = (
-                    "loop"
-                    if asyncio.iscoroutinefunction(asker)
-                    else "kernel"
-                    if self.waited and not is_busy
-                    else "thread"
-                )
+                place: Place = "thread"
+                if asyncio.iscoroutinefunction(asker):
+                    place = "loop"
+                elif self.waited and not is_busy:
+                    place = "kernel"
                 ok, answer = await self.call(place, partial(asker, question), {})
         finally:
             for limit in limits:

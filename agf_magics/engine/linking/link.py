@@ -63,7 +63,9 @@ class _Linker:
         self, registry: Registry, problems: Diagnostics, files: Files | None, passive: bool
     ) -> None:
         self.registry = self.base = registry
-        self.problems, self.files, self.passive = problems, files, passive
+        self.problems = problems
+        self.files = files
+        self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
@@ -283,7 +285,9 @@ class _Linker:
     def not_a_tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         """What a tool step calls if no tool has its name: an agent, a flow, or what its file
         defines."""
-        name, flows, tools = step.name.text, self.registry.flows, self.registry.tools
+        name = step.name.text
+        flows = self.registry.flows
+        tools = self.registry.tools
         # Only a model calls agents as tools; an author has a step for them.
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)

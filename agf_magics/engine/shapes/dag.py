@@ -31,7 +31,9 @@ async def run_dag(site: CallSite[Dag]) -> ShapeResult:
 
 class _Run:
     def __init__(self, site: CallSite[Dag]) -> None:
-        self.site, self.runner, self.frame = site, site.run, site.frame
+        self.site = site
+        self.runner = site.run
+        self.frame = site.frame
         self.scheduler: Scheduler = site.step.open(self.frame)
         self.nodes = self.scheduler.nodes
         steps = {inner.id: inner for inner in site.step.steps}
@@ -123,12 +125,10 @@ class _Run:
                 queue += self.scheduler.successors(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
-        step, scope, index, instance = (
-            self.steps[number],
-            self.inside,
-            self.site.index,
-            self.nodes[number].instance,
-        )
+        step = self.steps[number]
+        scope = self.inside
+        index = self.site.index
+        instance = self.nodes[number].instance
         if instance is not None:
             scope, index = self.instanced, (*index, instance)
         try:

@@ -96,7 +96,9 @@ def _allowed(
 def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
     """The targets of a node's edges: the unconditional ones, the first whose condition is true,
     else ``otherwise``."""
-    edges, taken, chosen = step.leaving.get(name, ()), list[Edge](), False
+    edges = step.leaving.get(name, ())
+    taken = list[Edge]()
+    chosen = False
     for edge in edges:
         if edge.when is None:
             if not edge.otherwise:

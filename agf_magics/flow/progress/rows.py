@@ -306,9 +306,9 @@ class Tree:
         below = depth + (not hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
-        inner = (
-            row if fans_out else around if isinstance(step, (Sequence, Branches, Invoke)) else None
-        )
+        inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
+        if fans_out:
+            inner = row
         parts = []
         for child in children(step):
             if isinstance(step, (Each, Branches)) and child is step.collect:
@@ -335,13 +335,12 @@ def _asked(step: Step, callee: Any, in_session: bool) -> str:
         return ""
     who, tools = answers
     allowed = None if step.tools is None else [name.text for name in step.tools]
-    named = (
-        allowed
-        if tools is None
-        else tools
-        if allowed is None
-        else [name for name in tools if name in allowed]
-    )
+    if tools is None:
+        named = allowed
+    elif allowed is None:
+        named = list(tools)
+    else:
+        named = [name for name in tools if name in allowed]
     parts = [] if who == step.label else [f"asks {who}"]
     if named is not None and not in_session:
         more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""

@@ -146,7 +146,10 @@ class Reader(documents.Reader):
         self, problems: Diagnostics, grammar: Grammar, id: str, span: Span, scope: Scope
     ) -> None:
         super().__init__(problems)
-        self.grammar, self.id, self.span, self.scope = grammar, id, span, scope
+        self.grammar = grammar
+        self.id = id
+        self.span = span
+        self.scope = scope
         self.given: dict[str, Any] = {}
         """The values of its keys so far."""
 

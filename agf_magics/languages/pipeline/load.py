@@ -69,7 +69,9 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
 
 class _Loading:
     def __init__(self, source: Source, problems: Diagnostics, name: str) -> None:
-        self.source, self.problems, self.name = source, problems, name
+        self.source = source
+        self.problems = problems
+        self.name = name
         self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [])
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []

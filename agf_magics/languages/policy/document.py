@@ -202,13 +202,12 @@ def _missing(
     rule = known.get(name, {})
     about = rule.get("description") or referred(schema(), rule).get("description")
     value = node.text_at(slip)
-    hint = (
-        condition_hint(name, value)
-        if name in CONDITIONS and COMPARISON.fullmatch(value)
-        else f"did you mean {name}?"
-        if slip
-        else missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
-    )
+    if name in CONDITIONS and COMPARISON.fullmatch(value):
+        hint = condition_hint(name, value)
+    elif slip:
+        hint = f"did you mean {name}?"
+    else:
+        hint = missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 

@@ -37,7 +37,9 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
     to its queue and to its trace without secrets. A listener that raises is dropped with a
     warning."""
     state = state_of(run)
-    progress, secrets, queue = state.progress, state.secrets, state.queue
+    progress = state.progress
+    secrets = state.secrets
+    queue = state.queue
     spans = None
     if current.tracing is not None or current.settings.tracing:
         from .tracing import start_trace
@@ -227,7 +229,9 @@ def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
 
 def _limit(state: RunState) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    timeout, caps, limits = state.limits.timeout, state.flow.declared.caps, list[job.Limit]()
+    timeout = state.limits.timeout
+    caps = state.flow.declared.caps
+    limits = list[job.Limit]()
     if timeout is not None:
         exceeded = partial(engine.timeout_exceeded, state.linked, state.limits)
         limits.append(job.Limit(timeout, exceeded))

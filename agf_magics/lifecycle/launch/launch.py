@@ -331,7 +331,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     recording = options.recording or replaying.get()
     if recording is not None:
         options = replace(options, recording=recording, notes=recording.notes)
-    for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
+    moot: tuple[str, ...] = WHICH_MODEL if recording is not None else ()
+    for code in WHO_ANSWERS if options.dry else moot:
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)

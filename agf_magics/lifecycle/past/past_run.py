@@ -62,7 +62,9 @@ class PastRun(BaseRun):
 
     def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
         """``imported``: the name of the file that it is from; empty: it is in the journal."""
-        self._store, self._row, self._imported = store, row, imported
+        self._store = store
+        self._row = row
+        self._imported = imported
         self.run_id = row.head.run_id
         self.name, self.language = row.head.name, row.head.language
         self.status = row.head.status
@@ -161,7 +163,9 @@ class PastRun(BaseRun):
             self._row.head,
             max((record.ended or 0 for record in everything), default=0),
         )
-        progress.status, progress.error, progress.stores = (self.status, self.error, self.stores)
+        progress.status = self.status
+        progress.error = self.error
+        progress.stores = self.stores
         progress.when, progress.ended = (head.started, head.ended or max(last, head.started))
         try:
             if (rows := self._decoded(self._row.tree)) is not None:

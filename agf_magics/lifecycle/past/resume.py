@@ -330,7 +330,9 @@ class Answering:
     others: a run that is resumed may come to another question first."""
 
     def __init__(self, answer: Value, otherwise: Asker | None, waits: Waiting | None) -> None:
-        self.left, self.otherwise, self.waits = [answer], otherwise, waits
+        self.left = [answer]
+        self.otherwise = otherwise
+        self.waits = waits
 
     def ask(self, question: Question) -> Any:
         if self.left and self.waits is not None and self.waits.is_of(question):

@@ -99,7 +99,9 @@ class Replay:
         self.path, self.name = path, path.name
         self.used = 0
         """The number of recorded calls that were taken."""
-        self._missing, self._only, self._match = missing, only, match
+        self._missing = missing
+        self._only = only
+        self._match = match
         self._redact, self._of_run = redact, of_run
         self._head: Line = {}
         calls: list[RecordedCall] = []

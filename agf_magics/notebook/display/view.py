@@ -340,7 +340,9 @@ class Pictured(View):
 
     def __init__(self, lines: View, flow: Flow) -> None:
         self.shows_page = lines.shows_page
-        self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
+        self._lines = lines
+        self._drawing = Drawing(flow)
+        self._slot = OutputSlot()
 
     def reserve(self, run: Run) -> None:
         self._slot.reserve(EMPTY)
@@ -381,9 +383,9 @@ def choose_view(
 
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
-    lines: View = (
-        View() if mode != "text" else EndLine(shell, config.notices) if background else TextView()
-    )
+    lines = View()
+    if mode == "text":
+        lines = EndLine(shell, config.notices) if background else TextView()
     return lines if drawn is None else Pictured(lines, drawn)
 
 

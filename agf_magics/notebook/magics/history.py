@@ -77,7 +77,9 @@ class HistoryMagics(NotebookMagics):
     @needs_local_scope
     @takes(magics.RESUME)
     def resume(self, parsed: ParsedLine) -> Any:
-        notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
+        notebook = self.notebook
+        word = parsed.word("RUN")
+        answer = parsed.word("--answer")
         names = notebook.names
         print_problems(warn_about_names(parsed, names))
 

@@ -77,7 +77,9 @@ def dark_style(drawn: Scene) -> str:
 
 class _Painter:
     def __init__(self, drawn: Scene, arranged: Arranged, states: States) -> None:
-        self.drawn, self.layout, self.states = drawn, arranged.layout, states
+        self.drawn = drawn
+        self.layout = arranged.layout
+        self.states = states
         self.tags = arranged.tags
         self.names = {box.id: box.name for box in drawn.every}
 
@@ -137,9 +139,13 @@ class _Painter:
         yield "</g>"
 
     def box(self, box: Box) -> Iterator[str]:
-        place, number, size = self.layout.boxes[box.id], look.look_number(box.word), self.size(box)
+        place = self.layout.boxes[box.id]
+        number = look.look_number(box.word)
+        size = self.size(box)
         colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
-        round_ = place.height / 2 if box.word == "end" else 14 if box.word == INPUT else 6
+        round_ = 14 if box.word == INPUT else 6
+        if box.word == "end":
+            round_ = place.height / 2
         yield self.opened("box", box)
         fill = f'fill="{colours.box}"'
         role = f"b{number} s{number}"

@@ -106,7 +106,9 @@ class LiveLine:
     SECONDS = 0.25
 
     def __init__(self, file: TextIO) -> None:
-        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+        self._file = file
+        self._is_terminal = file.isatty()
+        self._shown = ""
 
     def show(self, progress: Progress, now: float) -> None:
         if not self._is_terminal or progress.ended is not None or progress.asked:

@@ -96,11 +96,9 @@ class Updates:
         nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
         a later update."""
         progress = self._progress
-        rows, edges, head = (
-            self._rows(counters, now),
-            self._paths() if counters else None,
-            self._state(counters),
-        )
+        rows = self._rows(counters, now)
+        edges = self._paths() if counters else None
+        head = self._state(counters)
         if not rows and edges is None and head == self._head[: len(head)]:
             return None
         self._head = self._state(True)

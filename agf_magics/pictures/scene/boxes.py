@@ -70,11 +70,9 @@ def measured(box: Box, tags: Tags) -> Measured:
         below = max((look.width(text, SMALL) for text in does), default=0.0)
         return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
     names = folded(box.name, 2)
-    does = (
-        (folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),))
-        if box.does
-        else ()
-    )
+    does = ()
+    if box.does:
+        does = folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),)
     sign = GLYPH + (14 if box.opens else 0)
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),

@@ -52,7 +52,10 @@ def scene(flow: Flow, folded: Collection[str] = (), called: Collection[str] = ()
 
 class _Builder:
     def __init__(self, flow: Flow, folded: Collection[str], called: Collection[str]) -> None:
-        self.flow, self.folded, self.called, self.data = flow, folded, called, DataFlow(flow)
+        self.flow = flow
+        self.folded = folded
+        self.called = called
+        self.data = DataFlow(flow)
         self.links: list[Link] = []
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""

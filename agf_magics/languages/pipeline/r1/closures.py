@@ -143,7 +143,9 @@ def _not(node: Not) -> Closure:
 
 
 def _minus(node: Minus) -> Closure:
-    operand, at, operand_name = closure(node.operand), node.at, _named(node.operand)
+    operand = closure(node.operand)
+    at = node.at
+    operand_name = _named(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
@@ -192,11 +194,9 @@ def _arithmetic(node: Arithmetic) -> Closure:
 def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
     says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
-    step, compute, left = (
-        _step(op, at, _named(first), _named(second)),
-        _COMPUTE[op],
-        closure(first),
-    )
+    step = _step(op, at, _named(first), _named(second))
+    compute = _COMPUTE[op]
+    left = closure(first)
     bounded, least, most = op == "*", -SMALL, SMALL
     if isinstance(second, Lit):
         literal = second.value
@@ -297,7 +297,10 @@ def _step(op: str, at: int, *names: str) -> BinaryOperation:
 
 
 def _compare(node: Compare) -> Closure:
-    left, right, at, op = closure(node.left), closure(node.right), node.at, node.op
+    left = closure(node.left)
+    right = closure(node.right)
+    at = node.at
+    op = node.op
     if op in _COMPUTE:
         return _operation(op, at, node.left, node.right)
     equal = op == "=="

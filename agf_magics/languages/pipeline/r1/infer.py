@@ -72,7 +72,10 @@ class Inference:
         found: list[Diagnostic],
         repeated: bool,
     ) -> None:
-        self.locate, self.look, self.found, self.repeated = locate, look, found, repeated
+        self.locate = locate
+        self.look = look
+        self.found = found
+        self.repeated = repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
 

@@ -140,7 +140,9 @@ def unquoted(token: str) -> str:
 
 class _Parser:
     def __init__(self, source: str, names: nodes.Names, functions: Mapping[str, Function]) -> None:
-        self.source, self.names, self.functions = source, names, functions
+        self.source = source
+        self.names = names
+        self.functions = functions
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"

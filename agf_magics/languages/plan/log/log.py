@@ -89,7 +89,9 @@ class Log(Sequence[Mapping[str, Value]]):
 
     def _view(self, messages: int, writes: int) -> Log:
         view = Log.__new__(Log)
-        view._index, view._messages, view._writes = self._index, messages, writes
+        view._index = self._index
+        view._messages = messages
+        view._writes = writes
         view._values = {}
         return view
 

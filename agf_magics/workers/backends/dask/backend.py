@@ -76,7 +76,10 @@ class Dask:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
         are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
         and the connection."""
-        self.name, self.lanes, self.kills, self._close = name, lanes, kills, close
+        self.name = name
+        self.lanes = lanes
+        self.kills = kills
+        self._close = close
         self.grow: Callable[[], object] = nothing
         """Starts the missing workers of a cluster in this process: Dask gives up a worker that ends
         again and again."""
@@ -147,7 +150,9 @@ class Dask:
 
     def _start(self, send: Callable[[DaskFlight], None]) -> None:
         with self._lock:
-            early, self._early, self._give = self._early or [], None, send
+            early = self._early or []
+            self._early = None
+            self._give = send
             started, self._started = self._started, []
         for flight in early:
             send(flight)
@@ -312,7 +317,9 @@ class Dask:
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
         chunks that ended."""
-        loop, has_warned, had_workers = asyncio.get_running_loop(), False, self.kills
+        loop = asyncio.get_running_loop()
+        has_warned = False
+        had_workers = self.kills
         seen = loop.time()
         while self._flights and not self.closed:
             with giving_up(__name__, "the Dask scheduler did not name its workers", DEBUG):
