@@ -31,7 +31,8 @@ with uncollected():
         transform,
     )
     from .engine.threads.call_threads import running
-    from .flow.progress.events import Event, Question
+    from .flow.progress.events import Event
+    from .flow.progress.questions import Question
     from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate

@@ -39,7 +39,7 @@ from .compat.imports import for_the_person
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
-from .flow.progress.events import Question
+from .flow.progress.questions import Question
 from .flow.steps import Flow
 from .languages import detect_language
 from .languages.over import OVER

@@ -33,10 +33,10 @@ from ..limits.limits import (
     N,
 )
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.excerpt import shorten
 from ..text.files import open_file
 from ..text.source import Source, Span, path_error_reason
 from ..text.suggestions import suggest
-from ..text.yaml.nodes import shorten
 from ..text.yaml.reader import Bounds
 from .worker_words import FOR_PROJECTS, TAKES, read_word
 

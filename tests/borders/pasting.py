@@ -107,7 +107,7 @@ def _in_code(text: str, tree: ast.AST, piece: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if not isinstance(node, ast.expr | ast.stmt | ast.keyword):
             continue
-        start, end = at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)
+        start, end = at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
         yield text[:start] + piece + text[end:]
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield text[: start + 1] + piece + text[end - 1 :]
@@ -149,7 +149,7 @@ def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
         for part in ast.walk(tree):
             for keyword in part.keywords if isinstance(part, ast.Call) else ():
                 yield text.replace(f", {keyword.arg}={ast.get_source_segment(text, keyword.value)}", "")
-    for node in _all_nodes(text):
+    for node in _all_nodes(text):  # type: ignore[assignment]
         if isinstance(node, Fields):
             for name, key in node.keys.items():
                 whole = (key.span.start, _whole(node.fields[name])[1])
@@ -164,9 +164,9 @@ def removed(text: str, start: int, end: int, named: str) -> Iterator[str]:
         yield from _without(text, start, value.end())  # a key, also of a mapping that has it twice
     line = text.rfind("\n", 0, start) + 1
     yield text[:line] + text[(text + "\n").index("\n", start) + 1 :]
-    for node in _all_nodes(text):
-        first, last = _whole(node)
-        if is_text(node) and first <= start and end <= last:  # parentheses
+    for node in _all_nodes(text):  # type: ignore[assignment]
+        first, last = _whole(node)  # type: ignore[arg-type]
+        if is_text(node) and first <= start and end <= last:  # type: ignore[arg-type]  # parentheses
             yield text[:first] + text[first:last].replace("(", "").replace(")", "") + text[last:]
 
 

@@ -64,3 +64,22 @@ def test_the_rerun_of_ipython_still_runs_lines_again(kernel: Kernel) -> None:  #
     kernel.good("%history -l 1")  # it is imported with the one that we replace
     for line in ("%rerun", "%rerun no_such_run"):  # ours
         assert "DefinitionError" in kernel.run(line).traceback
+
+
+def test_each_step_of_a_past_run_has_its_time_within_that_of_the_run(tmp_path: Any) -> None:
+    """Also a step without a call, whose time no call tells: the timeline of a past run has all of them."""
+    registry = agf.Registry()
+    agf.tool(lambda x: x, name="same", where="loop", registry=registry)
+    flow = agf.define(
+        "pipeline: p\nsteps:\n"
+        "- for_each: {items: [1, 2], on_error: abort, do: {tool: {name: same, args: {x: !expr item}}}, "
+        'collect: {transform: {value: "pipe"}}}\n'
+        '- transform: {value: "pipe"}\n',
+        registry=registry,
+    )
+    with kept.journal_in(tmp_path):
+        past = agf.runs(agf.run(flow, registry=registry).run_id)
+        assert isinstance(past, agf.PastRun)
+        begin = past.progress.when
+        for row in past.progress.rows.values():
+            assert begin - 1 <= row.when <= row.ended <= begin + past.progress.seconds + 1

@@ -38,10 +38,10 @@ def pasted(expression: str) -> Any:
 
 ctx: Any = NAMES
 MEANT: list[tuple[str, Any]] = [
-    ("ctx.y in [1, 2]", ctx.y in [1, 2]),
-    ("ctx.z in [1, 2]", ctx.z in [1, 2]),
-    ("ctx.y in ctx.l", ctx.y in ctx.l),
-    ("ctx.y + 1 in ctx.l", ctx.y + 1 in ctx.l),
+    ("ctx.y in [1, 2]", ctx.y in [1, 2]),  # type: ignore[attr-defined]
+    ("ctx.z in [1, 2]", ctx.z in [1, 2]),  # type: ignore[attr-defined]
+    ("ctx.y in ctx.l", ctx.y in ctx.l),  # type: ignore[attr-defined]
+    ("ctx.y + 1 in ctx.l", ctx.y + 1 in ctx.l),  # type: ignore[attr-defined]
     ("'b' in ['a', 'b']", True),
     ("ctx.s in ['a', 'c']", False),
     ("(ctx.y) in (1, 2)", True),
@@ -50,8 +50,8 @@ MEANT: list[tuple[str, Any]] = [
     ("ctx.y in [5] or ctx.z in [7]", "left"),
     ("ctx.y in [1, 2] and ctx.f", "left"),
     ("not ctx.y in ctx.l", "left"),
-    ("ctx.y not in [1, 2]", ctx.y not in [1, 2]),
-    ("ctx.z not in ctx.l", ctx.z not in ctx.l),
+    ("ctx.y not in [1, 2]", ctx.y not in [1, 2]),  # type: ignore[attr-defined]
+    ("ctx.z not in ctx.l", ctx.z not in ctx.l),  # type: ignore[attr-defined]
     ("{a: ctx.y in [1]}", "left"),
     ("0 if ctx.t else 5", 0),
     ("0 if ctx.f else 5", 5),

@@ -220,3 +220,30 @@ def test_an_answer_that_no_question_takes_is_a_warning(tmp_path: Path) -> None:
         fails[0] = False
         run = agf.resume(failed.run_id, registry=registry, answer="yes")
     assert (run.output, [warning.code for warning in run.warnings]) == ("figs", ["run.unused-answer"])
+
+
+def test_a_failure_is_tried_again_although_the_run_has_waited_since(tmp_path: Path) -> None:
+    registry, fails = agf.Registry(), [True]
+
+    @agf.tool(registry=registry, secret=["token"], where="loop")
+    def use(token: str) -> str:
+        if fails[0]:
+            raise OSError("no line")
+        return "used"
+
+    graph = """\
+name: main
+state: {token: str, said: str}
+nodes:
+  ask: {type: interrupt, message: "Your token?", resume_key: token}
+  use: {type: tool, tool: use, variables: {token: "{state.token}"}, state_key: said}
+edges: [{from: START, to: ask}, {from: ask, to: use}, {from: use, to: END}]
+"""
+    agf.define(graph, "graph", registry=registry)
+    with kept.journal_in(tmp_path):
+        failed = agf.run("main", registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
+        waiting = agf.resume(failed.run_id, registry=registry, raises=False)  # a secret is asked for again, of nobody
+        assert (failed.status, waiting.status) == ("error", "waiting")
+        fails[0] = False
+        done = agf.resume(failed.run_id, registry=registry, ask=lambda question: "t0ken-of-ann", raises=False)
+    assert (done.status, done.stores.get("said")) == ("ok", "used")

@@ -14,6 +14,7 @@ from typing import Any
 
 from ...catalog import MASK, Delta, Part, Tool
 from ...flow.progress import events as ev
+from ...flow.step_path import StepPath
 from ..runner import Runner, clock
 from ..threads.prints import printing
 
@@ -25,9 +26,7 @@ class ReplyStream:
     """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
     loop."""
 
-    def __init__(
-        self, run: Runner, at: ev.StepPath, attempt: int, tools: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
         """``tools``: those that the model was offered, by their names."""
         self._run, self._at, self._attempt = run, at, attempt
         self._tools = tools
@@ -77,7 +76,7 @@ class ReplyStream:
                 self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
 
 
-NEVER: ev.StepPath = ()
+NEVER: StepPath = ()
 
 
 class StepPrints:
@@ -88,7 +87,7 @@ class StepPrints:
 
     __slots__ = ("_is_waiting", "_loop", "_pending", "_run", "at", "pieces")
 
-    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: ev.StepPath) -> None:
+    def __init__(self, run: Runner, loop: asyncio.AbstractEventLoop, at: StepPath) -> None:
         self._run, self._loop = run, loop
         self.at = at
         """The path of the call; `NEVER`: it has ended."""
@@ -134,7 +133,7 @@ class StepPrints:
                 printing.reset(outer)
 
 
-def open_prints(run: Runner, at: ev.StepPath) -> StepPrints:
+def open_prints(run: Runner, at: StepPath) -> StepPrints:
     """Let the code that this task calls from now on print for the step ``at``, until
     `StepPrints.close`."""
     prints = StepPrints(run, asyncio.get_running_loop(), at)

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any
 
 from ...flow.progress import events as ev
-from ...flow.progress.events import Question
+from ...flow.progress.questions import Question, Unanswered
+from ...flow.step_path import format_path
 from ...flow.steps import Each, Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.records.failures import error_from
@@ -143,14 +144,14 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     )
     ok, answer = await ask_person(
         site,  # type: ignore[arg-type]  # it reads no field that only a call has
-        Question(f"{price}. Go on?", approval=True, where=ev.format_path(site.at)),
+        Question(f"{price}. Go on?", approval=True, where=format_path(site.at)),
     )
     if not ok or answer is not True:
         hint = (
             "--yes goes on without a question, --max-cost DOLLARS sets a limit instead; "
             "%resume RUN --answer yes goes on with this run"
         )
-        raise ev.Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
+        raise Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
     if journal is not None:
         call = StartedCall(site.key, "question", "", time.time(), None, 0)
         await journal.keep_answer(call, True)

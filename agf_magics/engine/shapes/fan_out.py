@@ -10,6 +10,7 @@ from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.protocols import DROPPED, FanOutResult, Frame, Outcome
+from ...flow.step_path import format_path
 from ...flow.steps import WIDTH, Branches, Each, Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
@@ -162,7 +163,7 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
         except StepError as error:
             # No step has started, so nobody else gives the error its place.
             error.path = site.path_of(body, i)
-            error.where = ev.format_path(error.path)
+            error.where = format_path(error.path)
             raise
 
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from ...flow.graph_steps import Walk
-from ...flow.progress import events as ev
+from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...text.diagnostics import StepError
 from ...values.value import Value
@@ -30,7 +30,7 @@ class TaskFanOut(FanOutParts):
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], ev.StepPath],
+        at: Callable[[int], StepPath],
         items: Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
+from ..step_path import StepPath, seconds_between
 from ..steps import Flow
 from . import events as ev
+from .questions import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 
 FAILURES_KEPT = 100_000
@@ -45,7 +47,7 @@ class RunLine(NamedTuple):
 class Failure(NamedTuple):
     """An element or branch that failed and was dropped."""
 
-    at: ev.StepPath
+    at: StepPath
     error: BaseException
     element: Value = None
     """A preview of the element as JSON; None for a branch."""
@@ -85,9 +87,9 @@ class Progress:
         since."""
         self._inside: dict[Key, list[Row]] = {}
         """The rows inside each key, once one is asked for."""
-        self.taken: list[tuple[ev.StepPath, str, str]] = []
+        self.taken: list[tuple[StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
-        self.asked: dict[ev.StepPath, ev.Question] = {}
+        self.asked: dict[StepPath, Question] = {}
         """The open questions."""
         self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
@@ -119,7 +121,7 @@ class Progress:
         """Whether there is a row for the step with these ids."""
         return key in self.rows or key in self._unseen
 
-    def row(self, at: ev.StepPath) -> Row:
+    def row(self, at: StepPath) -> Row:
         key = key_of(at)
         return self.rows.get(key) or self._unseen[key]
 
@@ -134,7 +136,7 @@ class Progress:
 
     @property
     def seconds(self) -> float | None:
-        return ev.seconds_between(self.when, self.ended)
+        return seconds_between(self.when, self.ended)
 
 
 def _fold_step(p: Progress, event: ev.Event) -> None:
@@ -156,7 +158,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.StepFailed(at, when, error):
             row = _end_call(p, at, when)
             row.failed += 1
-            row.error, row.asks = error, isinstance(error, ev.Unanswered)
+            row.error, row.asks = error, isinstance(error, Unanswered)
             _blame(p, row)
         case ev.StepCancelled(at, when):
             row = _end_call(p, at, when)
@@ -258,7 +260,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
+def _end_call(p: Progress, at: StepPath, when: float) -> Row:
     row = p.row(at)
     row.ended = when
     row.reports.pop(at, None)

@@ -15,6 +15,7 @@ from ...flow.protocols import Expr, Name
 from ...flow.step import FailurePolicy, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ...text.excerpt import shorten
 from ...text.names import same_name
 from ...text.source import Span
 from ...text.suggestions import suggest
@@ -28,7 +29,6 @@ from ...text.yaml.nodes import (
     is_expression,
     is_text,
     plain,
-    shorten,
     shown,
 )
 from .. import documents

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ...flow.graph_steps import Dag
-from ...flow.progress.events import Denied
+from ...flow.progress.questions import Denied
 from ...flow.protocols import FlowInput, FlowResult, Frame, Name
 from ...flow.questions import call_line
 from ...flow.step import Step

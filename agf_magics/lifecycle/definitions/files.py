@@ -25,12 +25,12 @@ from ...flow.protocols import Name
 from ...flow.steps import Flow
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.excerpt import shorten
 from ...text.file_names import PROTECTED, refusal
 from ...text.files import read_file
 from ...text.folder import notebook_folder, source_folder
 from ...text.raised import describe_exception
 from ...text.source import UNUSABLE, path_error_reason
-from ...text.yaml.nodes import shorten
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""

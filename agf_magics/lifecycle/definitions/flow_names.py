@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...flow.steps import Flow
 from ...text.columns import safe
 from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.excerpt import shorten
 from ...text.names import same_name
 from ...text.source import Source, Text
-from ...text.yaml.nodes import shorten
 
 TEXT = "<text>"
 """The name of a text that comes from neither a cell nor a file, until its flow is known."""

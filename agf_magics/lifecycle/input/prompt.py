@@ -13,7 +13,7 @@ from itertools import islice
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...flow.progress.events import Question
+from ...flow.progress.questions import Question
 from ...flow.questions import long_arguments
 from ...pictures.plain import line, plain
 from ...values.value import Value

@@ -41,12 +41,12 @@ class Runs(tuple[RunLine, ...]):
         return Runs(run for run in self if run.status == "waiting")
 
     def _repr_html_(self) -> str:
-        from ...pictures.pages.past_page import runs_page
+        from ...pictures.pages.run_list import runs_page
 
         return untypeset(runs_page(self)["text/html"])
 
     def __repr__(self) -> str:
-        from ...pictures.pages.past_page import runs_page
+        from ...pictures.pages.run_list import runs_page
 
         return runs_page(self)["text/plain"]
 

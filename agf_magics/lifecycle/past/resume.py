@@ -20,8 +20,10 @@ from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
-from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
+from ...flow.progress.events import Event, Warned
+from ...flow.progress.questions import Question, WrongAnswer
 from ...flow.protocols import FlowInput
+from ...flow.step_path import format_path
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
@@ -217,7 +219,7 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLo
     written = records(store, head.num, is_shown=False)
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
     calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
-    return ReplayLog(calls, head.status in ("error", "cancelled"), identities)
+    return ReplayLog(calls, head.status != "interrupted", identities)
 
 
 @contextlib.contextmanager

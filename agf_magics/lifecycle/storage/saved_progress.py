@@ -7,11 +7,13 @@ are not journaled.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from math import isfinite
 from operator import attrgetter
 from typing import Annotated, Any
 
+from ...engine.runner import clock
 from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress
 from ...flow.progress.rows import Key, Row, key_of
 from ...journal.codec.encoding import preview
@@ -34,7 +36,11 @@ COUNTS = (
 )
 
 
-OTHERS = ("excused", "fatal", "asks", "width", "why", "when", "ended")
+OTHERS = ("excused", "fatal", "asks", "width", "why")
+"""The attributes of a row that are stored beside its counts and times."""
+
+TIMES = ("when", "ended")
+"""In seconds since 1970, as those of the calls: the clock of a run has its zero in its process."""
 
 
 _counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
@@ -52,14 +58,15 @@ _is_row = checker(
         tuple[str, str] | None,
     ]
 )
-"""A row: its key, the values of `COUNTS`, those of `OTHERS`, its value, the code and the message of
+"""A row: its key, the values of `COUNTS`, those of `OTHERS` and `TIMES`, its value, the code and the message of
 its error."""
 
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     """The state of each row, as JSON."""
+    zero = time.time() - clock()
     return [
-        [list(key), *_row(row, secrets)]
+        [list(key), *_row(row, secrets, zero)]
         for key, row in progress.rows.items()
         if row.started or row.skipped
     ]
@@ -76,13 +83,14 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
             continue
         for name, number in zip(COUNTS, counts, strict=True):
             setattr(row, name, number)
-        for name, other in zip(OTHERS, others, strict=True):
+        for name, other in zip((*OTHERS, *TIMES), others, strict=True):
             setattr(row, name, other)
         row.value = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None
 
 
-def _row(row: Row, secrets: Secrets) -> list[Any]:
+def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
+    times = [None if when is None else when + zero for when in (row.when, row.ended)]
     described = None
     if isinstance(row.error, AgfError):
         described = [row.error.code, secrets.text(row.error.diagnostic.message)]
@@ -90,7 +98,7 @@ def _row(row: Row, secrets: Secrets) -> list[Any]:
         described = ["step.tool-failed", type(row.error).__name__]
     return [
         _counts_of(row),
-        _others_of(row),
+        [*_others_of(row), *times],
         secrets.shown(preview(secrets.shown(row.value), 3, [40])),
         described,
     ]

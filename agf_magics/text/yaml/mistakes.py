@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..diagnostics import Diagnostic
+from ..excerpt import shorten
 from ..source import Source, Span
-from .nodes import shorten
 
 LONGEST_KEY = 1024
 """The longest key without '? ' before it; a rule of YAML's."""

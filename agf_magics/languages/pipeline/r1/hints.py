@@ -218,19 +218,23 @@ def _unexpected(
             f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
         )
         return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
-    if text == "->" and (items := _items_before(tokens, index, source)):
-        hint = f"write: [{items}], {before} -> expression"
-        return "r1.unclosed", "the list before this lambda is never closed", hint
     if text == "->":
-        form = f"write: {FUNCTIONS['map'].form}"
-        message = f"a lambda can only be the second argument of {', '.join(EACH_NAMES)}"
-        return "r1.lambda", message, form
+        return _arrow(tokens, index, source)
     if text == ".":
         name = re.match(r"\w*", source[at + 1 : at + 97])
         return _dot(before, name[0] if name else "")
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
     return None
+
+
+def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str]:
+    """For a lambda where none may stand."""
+    if items := _items_before(tokens, index, source):
+        hint = f"write: [{items}], {tokens[index - 1][1]} -> expression"
+        return "r1.unclosed", "the list before this lambda is never closed", hint
+    message = f"a lambda can only be the second argument of {', '.join(EACH_NAMES)}"
+    return "r1.lambda", message, f"write: {FUNCTIONS['map'].form}"
 
 
 def _power(tokens: Sequence[Token], index: int, operator: str) -> str:
