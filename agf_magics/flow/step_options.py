@@ -12,7 +12,7 @@ from .protocols import Expr, Frame, Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class OwnLimits:
     """The limits of one run of a definition, with all that it calls. They only narrow those of the
     outer run."""
 

@@ -33,7 +33,17 @@ from .protocols import (
     data,
 )
 from .step import ElementLimit, FailurePolicy, Step
-from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, ResultRead, Uses
+from .step_options import (
+    Asking,
+    Exchange,
+    Export,
+    Lookup,
+    OwnLimits,
+    Permit,
+    Pick,
+    ResultRead,
+    Uses,
+)
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
@@ -246,7 +256,7 @@ class Declarations(NamedTuple):
     """The schemas of its own document set."""
     taken: tuple[ResultRead, ...] = ()
     """The fields that it reads of its calls' results."""
-    caps: Caps | None = None
+    own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
     """The tools that it allows itself and all that it calls; None: those of its invoker (decision
     B1′)."""

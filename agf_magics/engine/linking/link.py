@@ -239,7 +239,7 @@ class _Linker:
             outer,
             name=f"{outer.name}/{policy.name}",
             body=body,
-            declared=outer.declared._replace(refuses=(), caps=None),
+            declared=outer.declared._replace(refuses=(), own_limits=None),
             origin=outer.origin._replace(is_built=True),
         )
         return self.flow(flow, around)

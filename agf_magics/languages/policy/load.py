@@ -75,7 +75,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             accepts=policy.takes.schema,
             gives=policy.gives.schema,
             taken=_taken(policy, steps),
-            caps=limits,
+            own_limits=limits,
             uses=None if is_bare(root) else policy.space.uses(),
             refuses=refuses,
         ),

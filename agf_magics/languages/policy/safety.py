@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from ...flow.protocols import Frame
 from ...flow.questions import LONGEST, value_line, word_or_json
-from ...flow.step_options import Caps, Permit
+from ...flow.step_options import OwnLimits, Permit
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
 from ...values.value import Value
@@ -88,7 +88,7 @@ _CAPS = {
 }
 
 
-def caps(root: Fields, problems: Diagnostics) -> Caps | None:
+def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
     """The limits of a run of the definition. An agent that it calls never gets more, whatever its
     own limits are."""
     constraints = root.inner("constraints")
@@ -106,7 +106,7 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
         for (group, key), name in _CAPS.items()
         if type(most := constraints.inner(group).value_at(key)) in (int, float)
     }
-    return Caps(**found, span=root.keys["constraints"].span) if found else None
+    return OwnLimits(**found, span=root.keys["constraints"].span) if found else None
 
 
 def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:

@@ -230,7 +230,7 @@ def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
 def _limit(state: RunState) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
     timeout = state.limits.timeout
-    caps = state.flow.declared.caps
+    caps = state.flow.declared.own_limits
     limits = list[job.Limit]()
     if timeout is not None:
         exceeded = partial(engine.timeout_exceeded, state.linked, state.limits)

@@ -128,7 +128,7 @@ class RunState:
         return isinstance(self.cancel_reason, PersonsInterrupt)
 
     @property
-    def fired(self) -> int:
+    def background_calls(self) -> int:
         """The number of its fire-and-forget calls that are still running."""
         return count_background_calls(self.place) if self.place is not None else 0
 

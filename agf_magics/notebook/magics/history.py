@@ -236,8 +236,8 @@ def _past(word: Token) -> PastRun:
 def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
-    elif fired := run_module.state_of(run).fired:
-        print(f"cancelling {counted(fired, 'fired call')} of {run.run_id}")
+    elif fired := run_module.state_of(run).background_calls:
+        print(f"cancelling {counted(fired, 'background call')} of {run.run_id}")
     else:
         print(f"{run.run_id} has ended: {run.status}")
     run.cancel("%runs --cancel")
