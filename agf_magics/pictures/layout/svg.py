@@ -143,7 +143,7 @@ class _Painter:
         number = look.look_number(box.word)
         size = self.size(box)
         colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
-        round_ = 14 if box.word == INPUT else 6
+        round_: float = 14 if box.word == INPUT else 6
         if box.word == "end":
             round_ = place.height / 2
         yield self.opened("box", box)
