@@ -340,40 +340,32 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             )
             continue
         for row in found:
-            tally = counts.get(row.key)
             is_asked = row.key in asking and row.running and progress.ended is None
-            shown = look.state("waiting" if is_asked else state)
-            bar = share_of(row)
-            if tally is not None and row.running and tally.total:
-                bar = tally.ended / tally.total
-            seconds = now - row.when if row.running and row.when is not None else row.seconds
-            lines.append(
-                _Line(
-                    shown,
-                    f"{shown.mark} {shown.word}" if is_asked else state_words(row),
-                    row.depth,
-                    line(row.label, 60),
-                    look.kind(row.word).glyph,
-                    line(row.word, 24),
-                    " · ".join(
-                        filter(
-                            None,
-                            (
-                                line(row.asked, 120),
-                                str(tally or count_words(row)),
-                                pace(row, tally, now),
-                                activity(row),
-                                *spent(row),
-                            ),
-                        )
-                    ),
-                    duration(seconds),
-                    line(row.id, 100),
-                    bar,
-                    tails(row),
-                )
-            )
+            lines.append(_line_of(row, counts.get(row.key), is_asked, now))
     return lines
+
+
+def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line:
+    """The line of one row. ``is_asked``: it waits for the answer of a person."""
+    shown = look.state("waiting" if is_asked else row.state)
+    bar = share_of(row)
+    if tally is not None and row.running and tally.total:
+        bar = tally.ended / tally.total
+    counted_words = str(tally or count_words(row))
+    told = (line(row.asked, 120), counted_words, pace(row, tally, now), activity(row), *spent(row))
+    return _Line(
+        shown,
+        f"{shown.mark} {shown.word}" if is_asked else state_words(row),
+        row.depth,
+        line(row.label, 60),
+        look.kind(row.word).glyph,
+        line(row.word, 24),
+        " · ".join(filter(None, told)),
+        duration(now - row.when if row.running and row.when is not None else row.seconds),
+        line(row.id, 100),
+        bar,
+        tails(row),
+    )
 
 
 def _line_html(one: _Line) -> str:
