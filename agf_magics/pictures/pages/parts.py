@@ -340,7 +340,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             )
             continue
         for row in found:
-            is_asked = row.key in asking and row.running and progress.ended is None
+            is_asked = row.key in asking and row.running > 0 and progress.ended is None
             lines.append(_line_of(row, counts.get(row.key), is_asked, now))
     return lines
 
