@@ -423,7 +423,7 @@ def _checked(
             for each in error.diagnostics
         ]
         return file, tuple(map(_with_option, found)), None
-    return file, tuple(map(_with_option, (*defined.findings, *notes))), defined.flow
+    return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
@@ -434,7 +434,7 @@ def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None
         return
     for one in found:
         _tell(wrapped(f"{one.severity}: {one}"))
-    _say(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+    _say(f"{file}: ok" + (f", {counted(len(found), 'problem')}" if found else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
         _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))

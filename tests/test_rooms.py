@@ -134,10 +134,8 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.plan.document.document": "the keys of a plan's document are read in one place",
     "languages.policy.react.react": "the settings of a session are read in one place",
     "lifecycle.planning.planner.run_planner": "a planner on one page, from its first tick to its end",
-    "lifecycle.table_runs.over._check_columns": "all ways in which columns and inputs do not fit",
     "lifecycle.storage.manifest.read_manifest": "each field of a stranger's manifest is checked where it is read",
     "notebook.load": "what the extension puts into a shell, in order",
-    "pictures.pages.parts._listed": "the columns of a list of runs, side by side",
 }
 """Functions of more than 40 lines of code, each with the reason why its steps are not apart."""
 

@@ -128,7 +128,7 @@ CHECK_COMMAND = Command(
         STRICT,
         Option(
             "--format",
-            "text; json: a list of findings; github: annotations of a pull request",
+            "text; json: a list of problems; github: annotations of a pull request",
             "value",
             "|".join(FORMATS),
         ),

@@ -85,7 +85,7 @@ FOR_ROWS = (
     Option("--against", "compare labels with a column", "new", "COLUMN"),
     Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
 )
-"""The options of a run over data."""
+"""The options of a run over a table."""
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 

@@ -65,7 +65,7 @@ class Languages(Mapping[str, Language]):
 
     def __getitem__(self, name: str) -> Language:
         if name not in self._loaded:
-            # Also that of runs over data, which nobody writes.
+            # Also that of runs over tables, which nobody writes.
             self._loaded[name] = (
                 import_module(f".{name}", __package__).LANGUAGE
                 if name in (*OURS, "over")

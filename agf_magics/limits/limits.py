@@ -18,13 +18,13 @@ class LimitRow(NamedTuple, Generic[N]):
     """A limit, as `Limits`, the settings, the options of a line and the docs have it."""
 
     name: str
-    """In `Limits`."""
+    """Its field in `Limits`."""
     default: N
     """0: no limit."""
     unit: str
     """``seconds``, ``US dollars``, or what is counted."""
     scope: str
-    """Of what, and where: ``for a whole run``."""
+    """The words for what it limits, and where: ``for a whole run``."""
     setting: str
     """Its name in ``%config AgfMagics``."""
     note: str = ""

@@ -23,7 +23,7 @@ LONGEST_QUESTION = 4_000
 LARGEST = 1e15
 
 Amount: TypeAlias = float
-"""In any unit."""
+"""A number in any unit."""
 
 
 class Report(NamedTuple):

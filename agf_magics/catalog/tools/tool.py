@@ -27,7 +27,7 @@ class Tool:
     arguments: Arguments
     description: str = ""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     reuse: bool = True
@@ -37,7 +37,7 @@ class Tool:
     listed_only: bool = False
     """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    """What a call needs of its worker, by name."""
+    """The resources that a call needs of its worker, by name."""
     throttle: Throttle | None = None
     """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 
@@ -83,7 +83,9 @@ class Tool:
         changed, or if they do not fit a tool any more."""
         if self.arguments.are_current:
             return self
-        function, name, secret = self.arguments.function, self.name, tuple(self.secret)
+        function = self.arguments.function
+        name = self.name
+        secret = tuple(self.secret)
         try:
             tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
         except (TypeError, ValueError):  # told where it is registered again

@@ -19,8 +19,8 @@ def sessions(step: Step, callees: Mapping[str, Any]) -> int:
             callee = callees.get(step.id)
             if isinstance(callee, Linked):
                 inside = sessions(callee.flow.body, callee.callees)
-                return max(inside, int(step.kind == "agent" and step.asking.spawns))
-            return int(isinstance(callee, Agent) and step.asking.spawns)
+                return max(inside, int(step.kind == "agent" and step.asking.counts_as_session))
+            return int(isinstance(callee, Agent) and step.asking.counts_as_session)
         case Branches() | Sequence():
             return sum(sessions(inner, callees) for inner in children(step))
         case Repeat():

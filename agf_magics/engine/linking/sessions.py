@@ -27,7 +27,7 @@ from ...values.value import Value
 from .linked import ModelBinding
 
 
-def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
+def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
     held, configured = step.asking.config.get("made"), registry.model
@@ -35,10 +35,10 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
     model = configured if configured is not None and held is None else named
     span = step.place
     if problem := model.problem():
-        findings.add(replace(problem, span=span))
+        problems.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
-        findings.add(Diagnostic("model.configured", message, span, severity="note"))
+        problems.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     names = {name.text: registered_name(step, name, registry).text for name in step.tools}
@@ -68,7 +68,7 @@ def session_flow(
     span = step.place or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
-    model = None if asking.wins else agent.model
+    model = None if asking.overrides_agent else agent.model
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
         prompt=Computed(span, _prompt),

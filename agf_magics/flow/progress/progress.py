@@ -53,7 +53,7 @@ class Progress:
         """pending, running, ok, error, cancelled, waiting."""
         tree = Tree(flow, callees or {})
         self.rows = tree.rows
-        """In the order of the tree."""
+        """The rows in the order of the tree."""
         self._unseen = tree.unseen
         self.failures = Failures()
         """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
@@ -169,7 +169,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.width = (row.width or 0) + width
         case ev.Placed(at, _, count, where, starting):
-            p.row(at).placed = (count, where, starting) if count else None
+            p.row(at).on_workers = (count, where, starting) if count else None
         case _:
             _fold_run(p, event)
 

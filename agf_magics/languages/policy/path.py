@@ -243,7 +243,7 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
 
 
 def out_of_order(path: Path) -> Diagnostic:
-    """The finding that a path reads a value that does not exist yet."""
+    """The problem that a path reads a value that does not exist yet."""
     if path.source == PARENT:
         message, hint = (
             "the parent has no output while its policy runs",

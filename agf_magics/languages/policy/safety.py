@@ -4,7 +4,7 @@ runtime cannot implement refuses the run, with a warning when the definition is 
 
 from __future__ import annotations
 
-from ...flow.step_options import Caps
+from ...flow.step_options import OwnLimits
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.yaml.nodes import Fields
 
@@ -17,7 +17,7 @@ _CAPS = {
 }
 
 
-def caps(root: Fields, problems: Diagnostics) -> Caps | None:
+def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
     """The limits of a run of the definition. An agent that it calls never gets more, whatever its
     own limits are."""
     constraints = root.inner("constraints")
@@ -35,7 +35,7 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
         for (group, key), name in _CAPS.items()
         if type(most := constraints.inner(group).value_at(key)) in (int, float)
     }
-    return Caps(**found, span=root.keys["constraints"].span) if found else None
+    return OwnLimits(**found, span=root.keys["constraints"].span) if found else None
 
 
 def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:

@@ -70,8 +70,8 @@ def in_file(flow: Flow, path: str) -> Flow:
 
 
 def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
-    """The definition in a file. An error about a file that is none shows no line of it: it may be
-    any file of the folder, with a secret in it (decision D3)."""
+    """The definition in a file. If the file is not a definition, the error shows no line of it: it may
+    be any file of the folder, with a secret in it (decision D3)."""
     try:
         return define(path)
     except DefinitionError as error:

@@ -146,7 +146,7 @@ class Bounded:
     def __init__(self) -> None:
         self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
         self.note = ""
-        """Why records are missing; empty if none are."""
+        """The reason for missing records; empty: all are there."""
 
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""

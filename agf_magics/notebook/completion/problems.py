@@ -1,4 +1,4 @@
-"""Problems of a cell while a person writes it: the findings of loading, for the editor to
+"""Problems of a cell while a person writes it: the problems of loading, for the editor to
 underline.
 
 The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
@@ -111,8 +111,8 @@ def _findings(
 def _problem(
     found: Diagnostic, cell: str, places: dict[int, int], head: tuple[int, int]
 ) -> Problem | None:
-    """A finding at its place in the cell: to the end of the line, at least a character. None for
-    the place of another cell; the line of the magic for a finding without a place."""
+    """A problem at its place in the cell: to the end of the line, at least a character. None for
+    the place of another cell; the line of the magic for a problem without a place."""
     if found.span is None:
         start, end = head
     elif id(found.span.source) not in places:

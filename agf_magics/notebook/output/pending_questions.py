@@ -18,7 +18,9 @@ class PendingQuestion:
     _open: ClassVar[list[PendingQuestion]] = []
 
     def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
-        self.question, self._answer, self._loop = question, answer, answer.get_loop()
+        self.question = question
+        self._answer = answer
+        self._loop = answer.get_loop()
         PendingQuestion._open.append(self)
 
     @classmethod

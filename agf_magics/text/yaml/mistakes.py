@@ -17,7 +17,7 @@ from ..shorten import shorten
 from ..source import Source, Span
 
 LONGEST_KEY = 1024
-"""Of a key without '? ' before it; a rule of YAML's."""
+"""The longest key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ....flow.step import Failing
+from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
 from ....values.value import Value
 from ..state import Failed, State, Write
@@ -34,7 +34,7 @@ def repeated(given: Given, built: Built) -> Built:
         span=step.span,
         branches={"call": inner},
         gather=lambda ran: ran.values[0],
-        failing=Failing(retries=given.get("max_retries") or 3),
+        failing=FailurePolicy(retries=given.get("max_retries") or 3),
     )
     return built._replace(step=again)
 
