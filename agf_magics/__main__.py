@@ -31,7 +31,7 @@ from .commands.command_line import (
     RUN_COMMAND,
 )
 from .commands.line import ParsedLine, read_words, typed
-from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
+from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
@@ -39,9 +39,9 @@ from .compat.imports import for_the_person
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
-from .flow.progress.events import Question
+from .flow.progress.question import Question
 from .flow.steps import Flow
-from .languages import detect_language
+from .languages.ours import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
 from .lifecycle.definitions.define import register
@@ -67,7 +67,7 @@ from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
-from .values.json_text import as_json
+from .values.as_json import as_json
 from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
@@ -219,7 +219,7 @@ def _resume(parsed: ParsedLine) -> int:
     run, values = parsed.words("RUN")[0], inputs(parsed, None)
     limits = limits_of(parsed, settings.current.settings.limits)
     # A resumed run keeps the limits that it began with.
-    is_limited = any(option.flag in parsed for option in (TIMEOUT, MAX_TOKENS, MAX_COST))
+    is_limited = any(option.flag in parsed for option in FOR_LIMITS)
     return _finish(
         parsed,
         limits if is_limited else None,

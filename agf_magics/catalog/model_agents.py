@@ -15,6 +15,7 @@ from .models.model import Model
 from .tools.callables import checked_name
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
+"""The settings of a model that a definition of an agent may have."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TextIO
 
 from ..text.diagnostics import DefinitionError
+from ..text.shorten import shorten
 from ..text.source import UNUSABLE, path_error_reason
-from ..text.yaml.nodes import shorten
 from .words import Token, line_error
 
 

@@ -23,9 +23,10 @@ from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
 from ..text.names import same_name
+from ..text.shorten import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
-from ..text.yaml.nodes import Items, Scalar, plain, shorten
+from ..text.yaml.nodes import Items, Scalar, plain
 from ..text.yaml.reader import documents
 from ..values.tables.tables import open_rows
 from .line import Option, ParsedLine, check_known

@@ -1,1 +1,1 @@
-"""What differs between Pythons: a page without threads, and imports that are made late."""
+"""What differs between Pythons and systems: a page without threads, late imports, memory."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
-from ..flow.progress.events import StepPath
+from ..flow.step_path import StepPath
 from ..journal.records.recorded_outcomes import RecordedOutcome
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.value import Value

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
+from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
@@ -107,7 +108,7 @@ async def run(
             failure.partial = stores
         _end(
             runner,
-            "waiting" if isinstance(failure, ev.Unanswered) else "error",
+            "waiting" if isinstance(failure, Unanswered) else "error",
             None,
             stores,
             failure,

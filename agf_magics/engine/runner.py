@@ -14,8 +14,10 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
+from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
+from ..flow.step_path import StepPath, format_path
 from ..journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
 from ..journal.records.records import CallKey
 from ..journal.run_journal import Journal
@@ -47,7 +49,7 @@ class Scope(NamedTuple):
     """The flow that the steps belong to, and what surrounds it."""
 
     linked: Linked
-    before: ev.StepPath = ()
+    before: StepPath = ()
     """The path of the step that called this flow."""
     depth: int = 0
     """The number of open for_each scopes, through calls."""
@@ -76,7 +78,7 @@ class CallSite(Generic[S]):
         frame: Frame,
         scope: Scope,
         index: Index,
-        at: ev.StepPath,
+        at: StepPath,
     ) -> None:
         self.run = run
         self.step = step
@@ -96,7 +98,7 @@ class CallSite(Generic[S]):
         steps = self.run.secrets.steps
         return bool(steps) and (id(self.scope.linked.flow), self.step.id) in steps
 
-    def path_of(self, step: Step, *more: int) -> ev.StepPath:
+    def path_of(self, step: Step, *more: int) -> StepPath:
         """The path of another step of this flow; ``more``: the numbers of further iterations around
         it."""
         return (*self.scope.before, step.id, *self.index, *more)
@@ -161,7 +163,7 @@ class Runner:
         """The frame after the last completed step of the outermost flow."""
         self.on_frame = on_frame
         """Called with each frame that the outermost flow reaches."""
-        self.watched: dict[ev.StepPath, Frame] = {}
+        self.watched: dict[StepPath, Frame] = {}
         """The same for called flows whose stores a definition shows while they wait, by the path of
         the call."""
         self.models = Models()
@@ -218,7 +220,7 @@ class Runner:
         # other runs.
         if clock() - self.host.turned > TURN:
             await self.host.turn()
-        at: ev.StepPath = (*scope.before, step.id, *index)
+        at: StepPath = (*scope.before, step.id, *index)
         site = CallSite(self, step, frame, scope, index, at)
         self.emit(ev.StepStarted(at, clock(), attempt))
         try:
@@ -233,7 +235,7 @@ class Runner:
         self, error: StepError, step: Step, frame: Frame, scope: Scope, index: Index, attempt: int
     ) -> StepResult:
         """The result of a step that fails before anything of it runs, as `rescue`."""
-        at: ev.StepPath = (*scope.before, step.id, *index)
+        at: StepPath = (*scope.before, step.id, *index)
         self.emit(ev.StepStarted(at, clock(), attempt))
         return self.rescue(error, CallSite(self, step, frame, scope, index, at))
 
@@ -257,7 +259,7 @@ class Runner:
             return None
         # The innermost step only: it is the one that failed.
         if isinstance(error, StepError) and error.path is None:
-            error.path, error.where = at, ev.format_path(at)
+            error.path, error.where = at, format_path(at)
             # Now, before a listener or the journal gets it.
             self.secrets.error(error)
         self.emit(ev.StepFailed(at, clock(), error))
@@ -306,5 +308,5 @@ def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name
-        and not isinstance(error, (LimitReached, ev.Unanswered, ev.WrongAnswer))
+        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer))
     )

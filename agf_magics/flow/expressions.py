@@ -1,6 +1,6 @@
-"""Expressions, arguments and targets that are functions, for every language.
+"""The expressions, arguments and targets that languages share: computed by a function, constant, by name.
 
-They carry the places and references of the text, which the function does not have.
+They carry the places and references of the text, which a function does not have.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class NamedArguments:
         return tuple(ref for _, expr in self.values for ref in expr.reads())
 
     def of(self, name: str) -> tuple[Ref, ...]:
-        """The references of the argument ``name``. `lifecycle.influence` follows values by them."""
+        """The references of the argument ``name``. `lifecycle.definitions.influence` follows values by them."""
         return NamedArguments(tuple(pair for pair in self.values if pair[0].text == name)).reads()
 
     def written_out(self, name: str) -> bool:

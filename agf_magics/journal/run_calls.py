@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from ..flow.progress.events import StepPath, is_within
 from ..flow.progress.rows import Key, Row, key_of
+from ..flow.step_path import StepPath, is_within
 from .calls.call_rows import IN_PIECES, StartedCall
 from .codec.json_texts import checker, encode
 from .database.store import ROOM, Store

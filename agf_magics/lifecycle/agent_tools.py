@@ -32,6 +32,9 @@ from .past.past_run import PastRun
 from .past.past_runs import runs
 from .runs.run import Run, state_of
 
+MOST_ABOUT = 300
+"""Characters of the description of a parameter."""
+
 Envelope = dict[str, Any]
 """``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
 
@@ -287,10 +290,6 @@ def _parameter(
     default = schema.get("default") if isinstance(schema, Mapping) else None
     annotation = annotation if annotation is Any else annotation | None
     return inspect.Parameter(name, kind, default=default, annotation=annotation)
-
-
-MOST_ABOUT = 300
-"""Characters of the description of a parameter."""
 
 
 def _state(run: Run | PastRun) -> Envelope:

@@ -1,7 +1,8 @@
-"""Amounts in words: characters, counted things, durations, dollars."""
+"""Amounts in words: characters, counted things, durations, dollars, moments."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from decimal import Decimal
 
 
@@ -51,3 +52,7 @@ def money(dollars: Decimal) -> str:
         return "≈ $0"
     digits = 2 if dollars >= Decimal("0.1") else 1 - dollars.adjusted()
     return f"≈ ${dollars:,.{min(digits, 12)}f}"
+
+
+def moment(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M:%S}"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from collections.abc import Sequence as listing_Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .plain import line
 from .scene.boxes import measured
@@ -30,7 +29,7 @@ def mermaid(scene: Scene) -> str:
 
 
 def _subgraphs(
-    parts: listing_Sequence[Box], names: Mapping[str, str], tags: Mapping[str, Tags], indent: str
+    parts: Sequence[Box], names: Mapping[str, str], tags: Mapping[str, Tags], indent: str
 ) -> Iterator[str]:
     for box in parts:
         texts = measured(box, tags.get(box.id, {}))

@@ -34,9 +34,9 @@ from ..limits.limits import (
 )
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.files import open_file
+from ..text.shorten import shorten
 from ..text.source import Source, Span, path_error_reason
 from ..text.suggestions import suggest
-from ..text.yaml.nodes import shorten
 from ..text.yaml.reader import Bounds
 from .worker_words import FOR_PROJECTS, TAKES, read_word
 

@@ -160,7 +160,3 @@ def _leaves(group: BaseException, most: int = 3) -> list[BaseException]:
         else:
             leaves.append(inner)
     return leaves
-
-
-def first_line(error: object) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import secrets
 import sys
 import types
 from collections import Counter, deque
@@ -23,9 +24,10 @@ from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import describe_exception
 from . import chunk
-from .backends.backend import KERNEL, RESULT, Lost, WorkerBackend, nothing, write_print
+from .backends.backend import Lost, WorkerBackend, nothing
 from .backends.chunk_size import WANTED, ChunkSize
 from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
+from .backends.prints import write_print
 from .sending.functions import Program, other_python
 from .sending.losses import NO_SIGN, is_here, lacking_module, worker_lost
 from .sending.shared_data import SharedData
@@ -37,6 +39,13 @@ from .sending.unsendable import (
     unsendable_arguments,
     unsendable_function,
 )
+
+RESULT = 256_000_000
+"""Bytes of the result of one call, at most."""
+
+KERNEL = secrets.token_hex(8)
+"""The name of this process: a chunk that an executor runs in it prints without a detour."""
+
 
 C = TypeVar("C", bound=Call)
 

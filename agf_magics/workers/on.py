@@ -18,8 +18,8 @@ from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
 from ..settings.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
+from ..text.shorten import shorten
 from ..text.suggestions import suggest
-from ..text.yaml.nodes import shorten
 from .backends.backend import WorkerBackend, nothing
 from .backends.executor import Pool
 from .chunk_options import BackendWithOptions

@@ -17,7 +17,6 @@ from packaging.requirements import Requirement
 import agf_magics as agf
 from agf_magics.catalog import default
 from agf_magics.lifecycle.definitions.checking import check_definition
-from agf_magics.lifecycle.definitions.define import check_definition  # type: ignore[attr-defined]
 from agf_magics.text.source import Source
 from tests.borders.hint_texts import Piece, pieces
 from tests.borders.pasting import closed, pasted, removed

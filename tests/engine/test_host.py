@@ -18,7 +18,8 @@ from agf_magics.catalog import Where as Place
 from agf_magics.engine.host import job as jobs
 from agf_magics.engine.host import loop as loops
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.host.loop import EngineLoop, here
+from agf_magics.engine.host.loop import EngineLoop
+from agf_magics.engine.host.running_loop import here
 from agf_magics.engine.threads import call_threads as threads
 from agf_magics.engine.threads.user_code import StillRunning
 from tests.engine.jobs import start

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
+from agf_magics.flow.step_path import StepPath, format_path
 from agf_magics.lifecycle.launch.driving import run_here
 from agf_magics.lifecycle.launch.launch import prepare_run
 from tests.engine import kept
@@ -204,7 +205,7 @@ def test_most_of_what_is_made_here_can_run(made: st.SearchStrategy[tuple[str, st
     assert sum(seen) > len(seen) / 2, sum(seen)
 
 
-def encloses(outer: ev.StepPath, inner: ev.StepPath) -> bool:
+def encloses(outer: StepPath, inner: StepPath) -> bool:
     """Whether the step at ``inner`` is the step at ``outer`` or ran in it, in the same element."""
     last = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
     before, step, index = outer[:last], str(outer[last]), outer[last + 1 :]
@@ -223,7 +224,7 @@ def unexplained(run: agf.Run, told: list[ev.Event]) -> list[str]:
     forgiven = [e.at for e in told if isinstance(e, (ev.ElementDropped, ev.StepRetried))]
     forgiven += [e.at for e in told if isinstance(e, ev.StepFailed) and _key(e.at) in rescues]
     bad = [e for e in told if isinstance(e, (ev.StepFailed, ev.StepCancelled))]
-    found = [f"{ev.format_path(e.at)} is not forgiven" for e in bad if not any(encloses(at, e.at) for at in forgiven)]
+    found = [f"{format_path(e.at)} is not forgiven" for e in bad if not any(encloses(at, e.at) for at in forgiven)]
     for row in rows:
         ends = {type(e) for e in told if isinstance(e, ENDS) and _key(e.at) == row.key}
         failed = {"failed", "kept"} if ev.StepFailed in ends else set()
@@ -235,7 +236,7 @@ def unexplained(run: agf.Run, told: list[ev.Event]) -> list[str]:
     return found
 
 
-def _key(at: ev.StepPath) -> tuple[str, ...]:
+def _key(at: StepPath) -> tuple[str, ...]:
     return tuple(bit for bit in at if isinstance(bit, str))
 
 

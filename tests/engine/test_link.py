@@ -8,7 +8,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.run_options import RunOptions
-from agf_magics.languages import detect_language
+from agf_magics.languages.ours import detect_language
 from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.lifecycle.definitions.define import register
 from agf_magics.lifecycle.definitions.linking import link_flow

@@ -13,6 +13,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.progress import events as ev
+from agf_magics.flow.step_path import StepPath, format_path
 from agf_magics.pictures.pages.parts import progress_text
 from tests.pictures.flows import progress_html
 
@@ -195,7 +196,7 @@ def test_a_call_of_a_watched_run_that_is_left_running_has_the_name_of_its_tool(r
 
 
 def steps_that_printed(seen: list[ev.Event]) -> list[tuple[str, str]]:
-    return [(ev.format_path(event.at), event.text) for event in seen if isinstance(event, ev.StepPrinted)]
+    return [(format_path(event.at), event.text) for event in seen if isinstance(event, ev.StepPrinted)]
 
 
 def steps(*names: str) -> str:
@@ -306,7 +307,7 @@ def test_a_quick_call_on_a_thread_prints_after_its_start_and_before_its_end(regi
     text = EACH.replace("[1, 2, 3]", "ctx.xs")
     seen: list[ev.Event] = []
     agf.run(text, {"xs": list(range(500))}, registry=registry, stream=True, on_event=seen.append)
-    kinds: dict[ev.StepPath, list[type]] = {}
+    kinds: dict[StepPath, list[type]] = {}
     for event in seen:
         if isinstance(event, (ev.StepStarted, ev.StepPrinted, ev.StepFinished)) and event.at[0] == "steps[0].do":
             kinds.setdefault(event.at, []).append(type(event))

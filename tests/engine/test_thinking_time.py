@@ -12,6 +12,7 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.host import job
 from agf_magics.flow.progress import events as ev
+from agf_magics.flow.progress.question import Question
 from agf_magics.flow.step_options import Caps
 from agf_magics.flow.steps import Branches, Declarations
 from tests.engine.small_flows import SPAN, Put, call, flow
@@ -37,7 +38,7 @@ def ran(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, li
         await asyncio.sleep(given["seconds"])
         return "rested"
 
-    async def ask(question: ev.Question) -> str:
+    async def ask(question: Question) -> str:
         await asyncio.sleep(think)
         return "5"
 
@@ -90,7 +91,7 @@ def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
     )
     registry_flow = replace(flow(both), name="both")
 
-    async def ask(question: ev.Question) -> str:
+    async def ask(question: Question) -> str:
         await asyncio.sleep(HOUR)
         return "5"
 
@@ -133,7 +134,7 @@ def test_a_blocking_run_is_not_ended_from_outside_while_a_person_thinks(monkeypa
     monkeypatch.setattr(job, "LATE", 0.0)
     thinking = threading.Event()
 
-    def ask(question: ev.Question) -> str:
+    def ask(question: Question) -> str:
         thinking.wait(1.0)
         return "5"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine.linking.linked import Linked
-from agf_magics.flow.progress.events import is_within
+from agf_magics.flow.step_path import is_within
 from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
 from agf_magics.lifecycle.past.calls_of_run import calls_of, elements_of
 from tests.engine.kept import journal_in

@@ -16,8 +16,9 @@ import pytest
 
 from agf_magics.engine.calls.answers import parse_answer
 from agf_magics.engine.host.host import NoUser
-from agf_magics.flow.progress.events import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question
+from agf_magics.notebook.display.background_questions import describe_answer, frozen
 from agf_magics.notebook.output import pending_questions
 from agf_magics.settings.settings import current
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started
@@ -222,7 +223,7 @@ def test_a_question_that_no_page_shows_has_no_user() -> None:
 
 def test_the_document_keeps_choices_and_no_text_that_a_person_typed() -> None:
     given = [(SURE, True), (SURE, False), (COLOURS, "red"), (PAY, {"amount": 3}), (Question("Key?"), "s3cret")]
-    assert [pending_questions.describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
+    assert [describe_answer(*one) for one in given] == ["yes", "no", "red", "changed", "answered"]
 
 
 GUARDED_RUN = "h = %run_pipeline_async guarded --set topic=pears"
@@ -269,7 +270,7 @@ def asking(messages: list[dict[str, Any]]) -> bool:
 
 
 def test_a_question_is_escaped_and_what_stays_has_its_answer() -> None:
-    page = pending_questions.frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
+    page = frozen(Question("<script>x</script>", where="<b>"), "<i>yes")
     assert set(page) == {"text/html", "text/plain"}
     assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in page["text/html"]]
     assert page["text/plain"].endswith("→ <i>yes")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.progress.events import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.lifecycle.runs.run import state_of
 from agf_magics.notebook.display.view import Page

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
+from agf_magics.flow.progress.question import Question
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.notebook.display import registry_page
@@ -271,7 +272,7 @@ def test_failed_elements_are_folded_where_the_run_went_well_and_some_succeeded()
 def test_a_question_closes_with_its_run(status: str) -> None:
     at = ("steps[0]",)
     asked: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(at, 0.0)]
-    asked.append(ev.QuestionAsked(at, 0.5, ev.Question("Go on?")))
+    asked.append(ev.QuestionAsked(at, 0.5, Question("Go on?")))
     running = told(load(DIGEST), asked)
     assert "? waiting ⚙ tool fetch" in squeezed(progress_text(running, now=1.0))
     assert "waits for an answer: Go on?" in progress_text(running, now=1.0)

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ...compat.imports import installed_only
+from ...compat.memory import memory_of
 from .sql_child import MEMORY, SPARE
 
 PROGRAM = str(Path(__file__).with_name("sql_child.py"))
@@ -133,7 +134,7 @@ def _watched(
                     why = "time"
                 elif now > look and sys.platform != "linux":
                     look = now + LOOK
-                    if memory_of(process.pid) > MEMORY + SPARE + data:
+                    if (memory_of(process.pid) or 0) > MEMORY + SPARE + data:
                         why = "memory"
         finally:
             if not answer.done():
@@ -167,19 +168,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     with contextlib.suppress(OSError, ValueError):
         process.communicate()
-
-
-def memory_of(pid: int) -> int:
-    """Bytes of memory that a process has, as a program of the system says; 0 if it does not."""
-    windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
-    command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(
-            command, capture_output=True, text=True, timeout=5, check=False
-        ).stdout
-        # The last column of tasklist is "12,345 K".
-        return int("".join(filter(str.isdigit, said.rpartition(',"')[2])) or 0) << 10
-    return 0
 
 
 QUERIES = Queries()

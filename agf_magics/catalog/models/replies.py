@@ -1,8 +1,9 @@
-"""Whether a reply is an answer (decision D130), decided here for all models, streamed or in one piece.
+"""A provider's response as our `Reply`; here it is decided whether that is an answer (decision D130).
 
-A reply that is none raises `ModelFault`: its provider refused or filtered it, failed, or broke it
-off. One with nothing in it says so, and its session asks once more. Calls without a name, or of
-what was not offered, stay in the reply: the model is told, and may correct itself.
+This holds for all models, streamed or in one piece. A reply that is none raises `ModelFault`: its
+provider refused or filtered it, failed, or broke it off. One with nothing in it says so, and its
+session asks once more. Calls without a name, or of what was not offered, stay in the reply: the
+model is told, and may correct itself.
 """
 
 from __future__ import annotations

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...flow.progress import events as ev
-from ...flow.progress.events import Question
+from ...flow.progress.question import Question, WrongAnswer
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
 from ...text.yaml.nodes import Fields, plain
@@ -71,5 +70,5 @@ def checked_approval(question: Question, answer: Value, place: Span | None) -> V
     if parsed is None:
         message = f"{answer!r:.100} is not an answer to an approval: {question.text}"
         hint = "answer yes or no; a function that asks returns True or False"
-        raise ev.WrongAnswer(Diagnostic("run.answer", message, place, hint))
+        raise WrongAnswer(Diagnostic("run.answer", message, place, hint))
     return parsed

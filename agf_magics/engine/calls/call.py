@@ -23,7 +23,9 @@ from typing import Any, Protocol
 from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
 from ...catalog.tools.throttle import pause_after, reason, repeats
 from ...flow.progress import events as ev
+from ...flow.progress.question import Question, Unanswered
 from ...flow.protocols import Args, Frame, Ref
+from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.records.failures import error_from
@@ -31,7 +33,7 @@ from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
-from ...limits.limits import shortest
+from ...limits.shortest import shortest
 from ...schemas.schema import conform
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS
@@ -48,7 +50,7 @@ from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .questions import ATTEMPTS, ask_person, permitted
-from .streams import open_prints, separate_prints
+from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 
 
@@ -155,7 +157,7 @@ async def call(
     try:
         value = await _make(site, callee, what, arguments, grant)
     # The worker of a call with an effect was lost: that is no outcome, and must not be journaled.
-    except ev.Unanswered:
+    except Unanswered:
         raise
     except StepError as error:
         # Before the step continues: a resumed run must know the failure that a later step has seen.
@@ -192,7 +194,7 @@ async def _replay(
         raise failed_before(outcome.error, site.step)
     try:
         value = await _make(site, callee, what, arguments, grant)
-    except ev.Unanswered:  # nobody knows its outcome
+    except Unanswered:  # nobody knows its outcome
         raise
     except StepError as error:
         recording.keep(asked, None, error)
@@ -324,8 +326,8 @@ async def _begin_effect(
         f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. "
         f"Call it again?"
     )
-    question = ev.Question(
-        text, approval=True, where=ev.format_path(site.at), arguments={}, result=RESULT
+    question = Question(
+        text, approval=True, where=format_path(site.at), arguments={}, result=RESULT
     )
     # Neither yes nor no is asked again; after that the call stays unknown and is not made.
     for _ in range(ATTEMPTS):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...flow.progress import events as ev
+from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
 from ...journal.records.failures import error_from
@@ -70,10 +70,10 @@ def failure(
     return error
 
 
-def unknown_outcome(step: Invoke, message: str) -> ev.Unanswered:
+def unknown_outcome(step: Invoke, message: str) -> Unanswered:
     """A call with an effect was started, and nobody knows whether it ended."""
     hint = f"%resume RUN --answer yes calls it again; --answer '{{{RESULT}: …}}' gives its result"
-    return ev.Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
+    return Unanswered(Diagnostic("step.unknown-outcome", message, step.place, hint))
 
 
 def unusable(site: CallSite[Invoke], callee: str, what: str, error: Exception) -> StepError:

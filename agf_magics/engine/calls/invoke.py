@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
-from ...flow.progress import events as ev
-from ...flow.progress.events import Question
+from ...flow.progress.question import Question
 from ...flow.protocols import Name
+from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema
@@ -230,7 +230,7 @@ async def _ask(site: CallSite[Invoke], person: Person) -> Value:
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)
     choices = tuple(map(str, arguments.get("choices", ())))
-    question = Question(str(arguments.get("text", "")), choices, where=ev.format_path(site.at))
+    question = Question(str(arguments.get("text", "")), choices, where=format_path(site.at))
     return await answer(site, question, site.is_secret)
 
 

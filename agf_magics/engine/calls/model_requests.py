@@ -23,6 +23,7 @@ from ...catalog import (
 from ...catalog.digests.functions import digest_value
 from ...flow.progress import events as ev
 from ...flow.progress.rows import cost_of
+from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.secrets.placeholders import replace_secrets
 from ...limits.budgets import LimitReached
@@ -31,11 +32,11 @@ from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
 from ..linking.linked import ModelBinding
-from ..linking.sessions import describe_tool
+from ..linking.offered_tools import describe_tool
 from ..runner import CallSite, Runner, clock
 from .call import call
 from .failures import with_place
-from .streams import ReplyStream
+from .reply_stream import ReplyStream
 
 RETRIES = 3
 """How often a request is repeated if the provider is busy."""
@@ -123,7 +124,7 @@ class _Caller:
     binding: ModelBinding
     request: Request
     run: Runner
-    at: ev.StepPath
+    at: StepPath
     replied: bool = False
     """Whether the model itself has replied, and not the journal."""
     unanswered: Tokens | None = None
@@ -242,7 +243,7 @@ def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
         raise refused
 
 
-def _emit_usage(run: Runner, at: ev.StepPath, reply: Mapping[str, Value], model: str) -> None:
+def _emit_usage(run: Runner, at: StepPath, reply: Mapping[str, Value], model: str) -> None:
     usage = reply["usage"]
     run.emit(
         ev.TokensUsed(

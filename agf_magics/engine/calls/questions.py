@@ -9,10 +9,11 @@ from typing import NamedTuple
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
 from ...flow.progress import events as ev
-from ...flow.progress.events import Question
+from ...flow.progress.question import Denied, Question, Unanswered
 from ...flow.protocols import Frame
-from ...flow.questions import question_mark
+from ...flow.question_text import question_mark
 from ...flow.step_options import Instead
+from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
 from ...journal.secrets.masking import hide
@@ -57,7 +58,7 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     offered = as_arguments(shown)
     offered = {name: value for name, value in offered.items() if name not in step.exchange.offers}
     replaces = instead.result if instead is not None else ""
-    where = ev.format_path(site.at)
+    where = format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
     refused: StepError | None = None
     recorded = _recorded_answer(site, question, arguments, tool)
@@ -66,7 +67,7 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
             is_recorded = bool(recorded)
             reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
         # A person who has left after an answer that cannot be used: that answer is the reason.
-        except ev.Unanswered:
+        except Unanswered:
             raise refused or _denied(step, "there is no user to approve it", text) from None
         if reply is True:
             return Approved(is_recorded=is_recorded)
@@ -143,17 +144,15 @@ def _replace_call(
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
-def _denied(step: Invoke, why: str, question: str) -> ev.Denied:
+def _denied(step: Invoke, why: str, question: str) -> Denied:
     message = f"{step.name.text!r} was not called: {why}"
-    return ev.Denied(
-        Diagnostic("step.denied", message, step.place, f"the question was: {question}")
-    )
+    return Denied(Diagnostic("step.denied", message, step.place, f"the question was: {question}"))
 
 
-def _not_usable(step: Invoke, error: StepError) -> ev.Denied:
+def _not_usable(step: Invoke, error: StepError) -> Denied:
     diagnostic = error.diagnostic
     message = f"this answer cannot replace the call: {diagnostic.message}"
-    return ev.Denied(Diagnostic("step.instead", message, step.place, diagnostic.hint))
+    return Denied(Diagnostic("step.instead", message, step.place, diagnostic.hint))
 
 
 async def answer(
@@ -199,7 +198,7 @@ async def answer(
             else None
         )
         message = f"an answer is needed: {question.text}"
-        raise ev.Unanswered(Diagnostic("run.waiting", message, site.step.place, hint))
+        raise Unanswered(Diagnostic("run.waiting", message, site.step.place, hint))
     raise failure(site, None, "question", value)
 
 

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Awaitable
 
 from ...flow.progress import events as ev
+from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Flow, Invoke, stores_in
 from ...text.diagnostics import Diagnostic, StepError
@@ -62,7 +63,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         run.watched[inner.before] = {}
     try:
         ended = await _within_limits(step, linked.flow, run.run_flow(inner, flow_input))
-    except ev.Unanswered:
+    except Unanswered:
         _show_waiting(site, inner)
         raise
     for note in ended.notes:

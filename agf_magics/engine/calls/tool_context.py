@@ -20,7 +20,8 @@ from ...catalog import Tool, ToolContext
 from ...catalog import Where as Place
 from ...catalog.tools.context import Contact, Report, checked_report, context_of, no_user
 from ...flow.progress import events as ev
-from ...flow.progress.events import Question
+from ...flow.progress.question import Question
+from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
@@ -31,7 +32,7 @@ from ..threads.call_threads import running
 from ..threads.prints import printing
 from .failures import failure
 from .questions import ask_person
-from .streams import EVERY
+from .step_prints import EVERY
 
 EVERY_REMOTE = 1.0
 """Seconds between two reports of a call on a worker."""
@@ -134,7 +135,7 @@ class RunContact:
         site, secrets = self._site, self._site.run.secrets
         if self._is_closed:
             raise no_user(question, "its call has ended", "ask before the function returns")
-        shown = question._replace(text=secrets.text(question.text), where=ev.format_path(site.at))
+        shown = question._replace(text=secrets.text(question.text), where=format_path(site.at))
         ok, value = await ask_person(site, shown, is_busy=is_busy)
         if ok:
             return value

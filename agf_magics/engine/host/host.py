@@ -18,7 +18,7 @@ from typing import Any
 
 from ...catalog import Where as Place
 from ...compat.browser import IN_BROWSER
-from ...flow.progress.events import Question
+from ...flow.progress.question import Question
 from ..threads.call_threads import Call, Workers
 from ..threads.prints import Streams
 from ..threads.user_code import Result, StillRunning, TimedOut, awaited, cross

@@ -14,7 +14,7 @@ from typing import TypeVar
 from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ...catalog.shelf import Shelf
 from ...catalog.tools.arguments import Arguments
-from ...catalog.tools.tool import derive
+from ...catalog.tools.derived_tool import derive
 from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import Lookup

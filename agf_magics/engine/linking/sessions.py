@@ -11,19 +11,12 @@ from ...flow.expressions import Computed
 from ...flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from ...flow.sessions.react import react
 from ...flow.sessions.session import Offer, RequestOptions, Session, format_for_model, format_prompt
-from ...flow.step import Step
 from ...flow.steps import (
-    Branches,
-    Choose,
     Dialect,
-    Each,
     Flow,
     Invoke,
     Origin,
-    Repeat,
     Sequence,
-    calls,
-    children,
 )
 from ...schemas.json_schema import judge
 from ...schemas.schema import Schema, json_schema
@@ -31,7 +24,7 @@ from ...schemas.violations import describe_all
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source, Span
 from ...values.value import Value
-from .linked import Linked, ModelBinding
+from .linked import ModelBinding
 
 
 def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
@@ -124,11 +117,6 @@ def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
     return _session(agent, session, language, span.source, span)
 
 
-def asked_model(flow: Flow) -> str:
-    """The name of the model that a session asks; empty: the configured one."""
-    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")
-
-
 def session_name(agent: str) -> str:
     """The name of the flow that answers for an agent."""
     return f"{agent} (a model)"
@@ -190,43 +178,6 @@ class _Answer:
         return ()
 
 
-def describe_tool(
-    binding: ModelBinding, name: str, descriptions: Mapping[str, str]
-) -> tuple[str, str, Mapping[str, Any]]:
-    """The name, description and JSON Schema of a tool, as a model gets them."""
-    callee = binding.tools[name]
-    if isinstance(callee, Tool):
-        return name, descriptions.get(name) or callee.description, callee.accepts
-    if isinstance(callee, Flow):
-        description, accepts = callee.declared.description, callee.declared.accepts
-    else:
-        description, accepts = callee.description, _agent_input(callee)
-    return name, descriptions.get(name) or description, accepts or {"type": "object"}
-
-
-PROMPT: Mapping[str, Any] = {
-    "type": "string",
-    "description": "What the agent is asked, with all that it must know.",
-}
-
-
-def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
-    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
-    where it reads one."""
-    fields, handed = (agent.accepts, agent.handed) if isinstance(agent, Agent) else (None, ())
-    if fields is None and "input" in handed:
-        return None
-    if fields is not None and "prompt" not in handed:
-        return fields
-    schema = fields or {"type": "object", "additionalProperties": False}
-    properties, required = schema.get("properties", {}), schema.get("required", ())
-    return {
-        **schema,
-        "properties": {"prompt": PROMPT, **properties},
-        "required": ["prompt", *required],
-    }
-
-
 def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
     """A function that returns the value of an answer, the JSON in a text. It raises StepError
     ``agent.reply-schema``.
@@ -248,25 +199,3 @@ def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
         return value
 
     return conforming
-
-
-def sessions(step: Step, callees: Mapping[str, Any]) -> int:
-    """The number of agent sessions that ``step`` opens at least, if it completes. ``callees``: by the
-    id of the step."""
-    match step:
-        case Invoke():
-            callee = callees.get(step.id)
-            if isinstance(callee, Linked):
-                inside = sessions(callee.flow.body, callee.callees)
-                return max(inside, int(step.kind == "agent" and step.asking.spawns))
-            return int(isinstance(callee, Agent) and step.asking.spawns)
-        case Branches() | Sequence():
-            return sum(sessions(inner, callees) for inner in children(step))
-        case Repeat():
-            return max(sessions(step.body, callees), int(step.session))
-        case Each():  # its list may be empty
-            return sessions(step.collect, callees) if step.collect else 0
-        case Choose():
-            # The least: a budget refuses only what it certainly exceeds.
-            return min(sessions(target, callees) for target in children(step))
-    return 0

@@ -18,7 +18,7 @@ from ...flow.protocols import Frame, Outcome, Scheduler, Skip, finished
 from ...flow.steps import Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
-from ..calls.streams import separate_prints
+from ..calls.step_prints import separate_prints
 from ..runner import CallSite, ShapeResult, clock, is_rescuable
 
 

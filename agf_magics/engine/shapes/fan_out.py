@@ -10,13 +10,14 @@ from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.protocols import DROPPED, FanOutResult, Frame, Outcome
+from ...flow.step_path import format_path
 from ...flow.steps import WIDTH, Branches, Each, Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..calls.table_rows import ask_to_go_on
+from ..calls.going_on import ask_to_go_on
 from ..linking.linked import schema_of
-from ..linking.sessions import sessions
+from ..linking.session_count import sessions
 from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .elements import Elements, first_of, read_elements
 from .fan_out_parts import FanOutParts, retry_scope
@@ -160,7 +161,7 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
         except StepError as error:
             # No step has started, so nobody else gives the error its place.
             error.path = site.path_of(body, i)
-            error.where = ev.format_path(error.path)
+            error.where = format_path(error.path)
             raise
 
 

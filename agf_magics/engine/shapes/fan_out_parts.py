@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 from ...flow.graph_steps import Walk
 from ...flow.progress import events as ev
+from ...flow.progress.question import Denied
+from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...journal.codec.encoding import preview
 from ...journal.records.records import CallKey, again
@@ -33,7 +35,7 @@ class FanOutParts(ABC):
         self,
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], ev.StepPath],
+        at: Callable[[int], StepPath],
         items: Elements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
@@ -47,7 +49,7 @@ class FanOutParts(ABC):
     def retries(self, i: int, attempt: int, error: StepError) -> bool:
         """Whether to try again. Raises the error if it ends the fan-out."""
         run, at = self.site.run, self.at(i)
-        if attempt <= self.site.step.failing.retries and not isinstance(error, ev.Denied):
+        if attempt <= self.site.step.failing.retries and not isinstance(error, Denied):
             run.emit(ev.StepRetried(at, clock(), error))
             run.mark("retried", CallKey(at, retry_scope(self.site.scope, at, attempt).tries))
             return True
@@ -87,7 +89,7 @@ class FanOutParts(ABC):
             run.warn_once(warning, (warning.code, step.span))
 
 
-def retry_scope(scope: Scope, at: ev.StepPath, attempt: int) -> Scope:
+def retry_scope(scope: Scope, at: StepPath, attempt: int) -> Scope:
     """The scope of this attempt at the part ``at``."""
     if attempt == 1:
         return scope

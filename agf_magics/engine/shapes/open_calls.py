@@ -12,7 +12,7 @@ from typing import Any
 
 from ...journal.calls.call_rows import StartedCall
 from ...values.value import Value
-from ..calls.streams import StepPrints
+from ..calls.step_prints import StepPrints
 from ..runner import CallSite, Runner
 from ..threads.call_threads import Call
 from ..threads.prints import printing

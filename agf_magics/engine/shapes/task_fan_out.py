@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 
 from ...flow.graph_steps import Walk
-from ...flow.progress import events as ev
+from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..calls.streams import separate_prints
+from ..calls.step_prints import separate_prints
 from ..host.remote_calls import RemoteCalls
 from ..runner import CallSite, StepResult, is_rescuable
 from .elements import Elements
@@ -30,7 +30,7 @@ class TaskFanOut(FanOutParts):
         site: CallSite[Each] | CallSite[Branches] | CallSite[Walk],
         start: Callable[[int, int], Awaitable[StepResult]],
         keep: Callable[[int, Value], None],
-        at: Callable[[int], ev.StepPath],
+        at: Callable[[int], StepPath],
         items: Elements | None = None,
         queue: RemoteCalls | None = None,
     ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from ...flow.graph_steps import END, START, Edge, Walk
 from ...flow.progress import events as ev
 from ...flow.protocols import Frame, Outcome
+from ...flow.step_path import StepPath
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_true
 from ..runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock
@@ -56,7 +57,7 @@ async def _round(
         raise StepError(problem)
     values: list[Value] = [None] * len(names)
 
-    def at(i: int) -> ev.StepPath:
+    def at(i: int) -> StepPath:
         return site.path_of(step.nodes[names[i]], visits[names[i]] - 1)
 
     async def start(i: int, attempt: int) -> StepResult:
@@ -70,9 +71,7 @@ async def _round(
     return list(zip(names, map(Outcome, values), strict=True))
 
 
-def _allowed(
-    run: Runner, step: Walk, at: ev.StepPath, ready: list[str], visits: Visits
-) -> list[str]:
+def _allowed(run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits) -> list[str]:
     """The nodes to run next, each once. A node over its limit is replaced by the target of its
     exit."""
     allowed: dict[str, None] = {}
@@ -93,7 +92,7 @@ def _allowed(
     return list(allowed)
 
 
-def _after(run: Runner, step: Walk, at: ev.StepPath, name: str, frame: Frame) -> list[str]:
+def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> list[str]:
     """The targets of a node's edges: the unconditional ones, the first whose condition is true,
     else ``otherwise``."""
     edges, taken, chosen = step.leaving.get(name, ()), list[Edge](), False

@@ -22,7 +22,7 @@ from ...flow.protocols import finished
 from ...flow.steps import Each
 from ...journal.calls.call_rows import StartedCall
 from ...limits.grants import granted
-from ...limits.limits import shortest
+from ...limits.shortest import shortest
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_awaitable
 from ..calls.call import finish, permit, resources_of, start_record, value_of

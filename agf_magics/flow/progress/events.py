@@ -14,80 +14,8 @@ from typing import Literal, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
-
-
-class Question(NamedTuple):
-    """A question to a person."""
-
-    text: str
-    choices: tuple[str, ...] = ()
-    """Empty: any text."""
-    approval: bool = False
-    """Whether the answer is yes or no, a bool."""
-    where: str = ""
-    """The path of the step, as text."""
-    arguments: Mapping[str, Value] | None = None
-    """The masked arguments of the call to approve, all of them; None: it is about no call."""
-    result: str = ""
-    """If the answer may replace the call, with a mapping of other arguments or of this key to its
-    result: the key. Empty: only yes or no."""
-
-
-class Unanswered(StepError):
-    """There is no user to answer a question: the run ends as ``waiting`` and can be resumed with an
-    answer (A18)."""
-
-
-class WrongAnswer(StepError):
-    """An answer that its question does not allow: the question stays open, so nothing in a
-    definition applies to it, neither ``retry`` nor ``on_error`` nor an alternative."""
-
-
-class Denied(StepError):
-    """A person did not approve a call. It is a failure of the call that nothing repeats
-    (decision D123)."""
-
-
-StepPath = tuple[str | int, ...]
-"""A place in a run: for each open flow the id of the step, then the numbers of the elements and
-iterations around it. ``("steps[1]", "steps[0].do", 3)`` is element 3 of the first step of the flow
-that ``steps[1]`` calls."""
-
-
-def format_path(at: StepPath) -> str:
-    """
-    >>> format_path(("steps[1]", "steps[0].do", 3))
-    'steps[1]/steps[0].do#3'
-    """
-    text = ""
-    for bit in at:
-        text += f"#{bit}" if isinstance(bit, int) else f"/{bit}" if text else bit
-    return text
-
-
-def seconds_between(start: float | None, end: float | None) -> float | None:
-    """None: it has not started or not ended."""
-    return None if start is None or end is None else end - start
-
-
-def is_part(id: str, outer: str) -> bool:
-    """Whether the step with this id is the step ``outer`` or inside it: a branch ``a`` is not part
-    of a branch ``ab``."""
-    return id == outer or id.startswith((f"{outer}.", f"{outer}["))
-
-
-def is_within(inner: StepPath, outer: StepPath) -> bool:
-    """Whether the path ``inner`` is ``outer`` or inside it. Both may be without numbers.
-
-    >>> is_within(("steps[0].do.do", 3, 1), ("steps[0].do", 3)), is_within(("steps[0].do", 4), ("steps[0].do", 3))
-    (True, False)
-    """
-    place = max(i for i, bit in enumerate(outer) if isinstance(bit, str))
-    step, *index = outer[place:]
-    if inner[:place] != outer[:place] or len(inner) == place:
-        return False
-    inside, *numbers = inner[place:]
-    return numbers[: len(index)] == index and is_part(str(inside), str(step))
+from ..step_path import StepPath
+from .question import Question
 
 
 class RunStarted(NamedTuple):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
+from ..step_path import StepPath, seconds_between
 from ..steps import Flow
 from . import events as ev
+from .question import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 
 FAILURES_KEPT = 100_000
@@ -20,32 +21,10 @@ FAILURES_KEPT = 100_000
 EDGES_KEPT = 1_000
 
 
-class RunLine(NamedTuple):
-    """A run in a list."""
-
-    run_id: str
-    name: str
-    status: str
-    started: float
-    """Seconds since 1970."""
-    seconds: float | None
-    """None: it has not ended."""
-    note: str
-    tokens: int | None = None
-    """None: it asked no model."""
-    cost: Decimal | None = None
-    """US dollars; None: it is not known."""
-    open: Callable[[], Any] | None = None
-    """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
-    shows; None elsewhere."""
-    place: str = ""
-    """The cell that shows it."""
-
-
 class Failure(NamedTuple):
     """An element or branch that failed and was dropped."""
 
-    at: ev.StepPath
+    at: StepPath
     error: BaseException
     element: Value = None
     """A preview of the element as JSON; None for a branch."""
@@ -85,9 +64,9 @@ class Progress:
         since."""
         self._inside: dict[Key, list[Row]] = {}
         """The rows inside each key, once one is asked for."""
-        self.taken: list[tuple[ev.StepPath, str, str]] = []
+        self.taken: list[tuple[StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
-        self.asked: dict[ev.StepPath, ev.Question] = {}
+        self.asked: dict[StepPath, Question] = {}
         """The open questions."""
         self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
@@ -119,7 +98,7 @@ class Progress:
         """Whether there is a row for the step with these ids."""
         return key in self.rows or key in self._unseen
 
-    def row(self, at: ev.StepPath) -> Row:
+    def row(self, at: StepPath) -> Row:
         key = key_of(at)
         return self.rows.get(key) or self._unseen[key]
 
@@ -134,7 +113,7 @@ class Progress:
 
     @property
     def seconds(self) -> float | None:
-        return ev.seconds_between(self.when, self.ended)
+        return seconds_between(self.when, self.ended)
 
 
 def _fold_step(p: Progress, event: ev.Event) -> None:
@@ -156,7 +135,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.StepFailed(at, when, error):
             row = _end_call(p, at, when)
             row.failed += 1
-            row.error, row.asks = error, isinstance(error, ev.Unanswered)
+            row.error, row.asks = error, isinstance(error, Unanswered)
             _blame(p, row)
         case ev.StepCancelled(at, when):
             row = _end_call(p, at, when)
@@ -258,7 +237,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_call(p: Progress, at: ev.StepPath, when: float) -> Row:
+def _end_call(p: Progress, at: StepPath, when: float) -> Row:
     row = p.row(at)
     row.ended = when
     row.reports.pop(at, None)

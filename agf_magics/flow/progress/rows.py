@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from ...values.value import Value
 from ..graph_steps import Dag, Walk
 from ..step import Step
+from ..step_path import StepPath, seconds_between
 from ..steps import Branches, Each, Flow, Fold, Invoke, Repeat, Sequence, children, outermost
 from . import events as ev
 
@@ -22,7 +23,7 @@ Key = tuple[str, ...]
 """The name of a row: a `StepPath` without its numbers."""
 
 
-def key_of(at: ev.StepPath) -> Key:
+def key_of(at: StepPath) -> Key:
     """The key of the row of a path."""
     return tuple([bit for bit in at if type(bit) is str])  # a list: half of the time
 
@@ -102,7 +103,7 @@ class Arriving:
     LONGEST = 4_000
     """The largest number of characters of each part; the last ones are stored."""
 
-    def __init__(self, at: ev.StepPath, attempt: int) -> None:
+    def __init__(self, at: StepPath, attempt: int) -> None:
         self.at = at
         self.attempt = attempt
         self.parts: dict[str, str] = {}
@@ -178,7 +179,7 @@ class Row:
         """The fan-out that runs it once for each element, if one does."""
         if step.rescue is not None:
             self.rescues = True
-        self.reports: dict[ev.StepPath, ev.Progressed] = {}
+        self.reports: dict[StepPath, ev.Progressed] = {}
         """What its running calls have reported last, the longest running one first."""
         self.started = self.finished = 0
         self.value: Value = None
@@ -237,7 +238,7 @@ class Row:
 
     @property
     def seconds(self) -> float | None:
-        return ev.seconds_between(self.when, self.ended)
+        return seconds_between(self.when, self.ended)
 
     @property
     def times(self) -> int:

@@ -78,6 +78,7 @@ CURES = {
     "journal.older": "move the file away, or read it with that version: the next run creates a "
     "new one",
 }
+"""What a person can do about each code: the hint of the error."""
 
 
 @contextlib.contextmanager

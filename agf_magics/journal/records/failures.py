@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypedDict
 
-from ...flow.progress import events as ev
+from ...flow.step_path import format_path
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.length import weigh
 from ...text.raised import args_of, kind_of, text_of
@@ -68,7 +68,7 @@ def error_from(text: str, sources: Iterable[Source]) -> StepError:
     error = StepError(*(_diagnostic(by_name, *said) for said in stored["said"]))
     if at is not None:
         error.path = tuple(at)
-        error.where = ev.format_path(error.path)
+        error.where = format_path(error.path)
     error.__cause__ = _cause(*stored["cause"]) if "cause" in stored else None
     return error
 

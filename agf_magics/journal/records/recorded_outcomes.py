@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from ...flow.progress import events as ev
-from ...flow.progress.events import is_within
+from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
 from ..codec.identities import Identities
 from .records import SPLIT, CallKey, Record, SequenceRow, around, decoded, sequence_row, value_of
@@ -39,7 +38,7 @@ class ReplayLog:
         made it fail is made again. ``identities``: the objects in the values."""
         self.identities = identities
         self.line = 0
-        self.values: dict[tuple[ev.StepPath, str], Value] = {}
+        self.values: dict[tuple[StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""
         self.failed: dict[CallKey, Record] = {}
         self.answers: dict[CallKey, Record] = {}
@@ -102,7 +101,7 @@ class ReplayLog:
         return RecordedOutcome(None, failed.error) if failed is not None else None
 
     @cached_property
-    def places(self) -> frozenset[ev.StepPath]:
+    def places(self) -> frozenset[StepPath]:
         """The paths of the calls that have a record, and of all that they are within, when they are
         first needed."""
         keys = {key[0] for key in (*self.values, *self.failed, *self.answers)} | {
@@ -110,7 +109,7 @@ class ReplayLog:
         }
         return frozenset(place for at in keys for place in around(at))
 
-    def failed_elements(self, at: ev.StepPath) -> list[int]:
+    def failed_elements(self, at: StepPath) -> list[int]:
         """The elements of ``at`` (the path of a body, without the number) in which a call failed.
 
         A resumed run starts with them: so the failure that stopped the others is known before any
@@ -122,7 +121,7 @@ class ReplayLog:
                 numbers[int(inner[len(at)])] = None
         return list(numbers)
 
-    def has_failed(self, at: ev.StepPath) -> bool:
+    def has_failed(self, at: StepPath) -> bool:
         """Whether a call at or inside ``at`` failed."""
         return any(is_within(inner, at) for inner in self.failures)
 
@@ -136,7 +135,7 @@ NO_RECORDS = ReplayLog((), ended=False)
 """What a first session finds; nothing is ever added to it."""
 
 
-def _is_handled(record: Record, handled: set[ev.StepPath], retried: set[CallKey]) -> bool:
+def _is_handled(record: Record, handled: set[StepPath], retried: set[CallKey]) -> bool:
     """Whether a failure was dropped, rescued or retried, and so did not end the run."""
     tries = record.tries.split(SPLIT) if record.tries else []
     ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ...flow.progress import events as ev
+from ...flow.step_path import StepPath, seconds_between
 from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..codec.encoding import decode_value
@@ -39,7 +39,7 @@ RECORDS = f"SELECT {COLUMNS}, crc FROM records"
 class CallKey(NamedTuple):
     """The name of one execution of a step in the journal."""
 
-    at: ev.StepPath
+    at: StepPath
     tries: str = ""
     """The attempts around it that are not the first ones: ``["steps[0].do",3,2]`` for the second
     one of element 3."""
@@ -83,7 +83,7 @@ class Record(NamedTuple):
     """The outcome of a call: finished or failed. Or a mark: begun (a call that has an effect),
     fired, asked, answered, dropped, rescued, retried, ended, started, stored, sequence, taken (from
     another run)."""
-    at: ev.StepPath
+    at: StepPath
     tries: str = ""
     """As in `CallKey`."""
     kind: str = ""
@@ -103,7 +103,7 @@ class Record(NamedTuple):
 
     @property
     def seconds(self) -> float | None:
-        return ev.seconds_between(self.started, self.ended)
+        return seconds_between(self.started, self.ended)
 
     @property
     def message(self) -> str | None:
@@ -175,12 +175,12 @@ def sequence_row(record: Record) -> SequenceRow:
 _is_sequence = checker(tuple[int, Text])
 
 
-def again(tries: str, at: ev.StepPath, attempt: int) -> str:
+def again(tries: str, at: StepPath, attempt: int) -> str:
     """``tries`` for the calls in attempt number ``attempt`` of ``at``."""
     return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
 
 
-def around(at: ev.StepPath) -> Iterator[ev.StepPath]:
+def around(at: StepPath) -> Iterator[StepPath]:
     """``at`` and every path that it may be within, the outermost first."""
     for place, bit in enumerate(at):
         if not isinstance(bit, str):

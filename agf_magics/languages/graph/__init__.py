@@ -4,12 +4,8 @@ expressions."""
 from ..documents import Language
 from .expressions.condition import evaluate_condition
 from .expressions.condition import parse_condition_text as parse_condition
-from .expressions.values import (
-    parse_value,
-    resolve_node_variables,
-    resolve_state_expression,
-    resolve_template,
-)
+from .expressions.resolve import resolve_node_variables, resolve_state_expression, resolve_template
+from .expressions.values import parse_value
 from .json_schema import document_schema
 from .load import load
 

@@ -10,8 +10,9 @@ from ...flow.graph_steps import END, START, Edge
 from ...flow.protocols import Expr, Frame, Ref
 from ...text.characters import QUOTES, character_hint
 from ...text.diagnostics import DefinitionError
+from ...text.shorten import shorten
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import Fields, Items, Node, Scalar, shorten, shown
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from ...values.value import Value
 from ..scan import parse_at
 from .expressions.condition import Condition, condition, format_condition, parse_condition

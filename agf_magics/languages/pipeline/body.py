@@ -16,6 +16,7 @@ from ...flow.step import Failing, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.names import same_name
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import (
@@ -28,7 +29,6 @@ from ...text.yaml.nodes import (
     is_expression,
     is_text,
     plain,
-    shorten,
     shown,
 )
 from .. import documents

@@ -16,8 +16,9 @@ from ...flow.protocols import Target as ResultTarget
 from ...flow.step import Failing, Step
 from ...flow.step_options import Asking, Exchange, Lookup
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, own_reads, part
+from ...text.shorten import shorten
 from ...text.source import Span
-from ...text.yaml.nodes import Fields, shorten
+from ...text.yaml.nodes import Fields
 from ...values.value import Value
 from .body import SHELL, Reader
 from .scope import Scope

@@ -20,8 +20,7 @@ from .log.destinations import Alternatives, Destination
 from .log.log import Log
 from .log.lookup import found
 from .log.messages import read_content, rendered
-from .log.reference import DAGGER, Both, Either, Expression, Literal, Reference, references
-from .lookalikes import KINDS
+from .log.reference import DAGGER, KINDS, Both, Either, Expression, Literal, Reference, references
 from .reader import Reader
 
 Template = Any

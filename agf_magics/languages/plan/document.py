@@ -15,7 +15,8 @@ from ..documents import is_nothing, said
 from .call_reader import FUNCTION, CallReader, written_text
 from .calls import Call, Template
 from .log.messages import kind_of, plain_message
-from .lookalikes import KINDS, Suspect
+from .log.reference import KINDS
+from .lookalikes import Suspect
 from .reader import Reader
 from .takes import INSTANCE
 from .words import PLAN

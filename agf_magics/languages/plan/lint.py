@@ -10,8 +10,8 @@ from ...text.suggestions import suggest
 from .calls import Call, Template, expressions, reads
 from .document import Document
 from .log.destinations import Destination, overlap
-from .log.reference import Reference, as_written, is_mixed, references
-from .lookalikes import KINDS, Suspect
+from .log.reference import KINDS, Reference, as_written, is_mixed, references
+from .lookalikes import Suspect
 from .scheduling.dependencies import Dependencies, exists
 from .scheduling.storing_order import Place, above, places
 

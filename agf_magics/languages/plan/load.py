@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ...flow.graph_steps import Dag
-from ...flow.progress.events import Denied
+from ...flow.progress.question import Denied
 from ...flow.protocols import FlowInput, FlowResult, Frame, Name
-from ...flow.questions import call_line
+from ...flow.question_text import call_line
 from ...flow.step import Step
 from ...flow.step_options import Exchange, Instead, Permit
 from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin

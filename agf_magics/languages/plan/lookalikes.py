@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ...text.diagnostics import DefinitionError
 from ...text.source import Source, Span
@@ -13,14 +13,10 @@ from ...text.suggestions import join_hints
 from ...text.yaml.nodes import Scalar
 from .log.reference import DAGGER, KIND, parse
 
-KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
-"""The kinds that ``$`` may precede in addition to those of the document's own messages."""
-
 _LONGEST = 200
 """The most characters of a text that may be a whole reference without its sign."""
 
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
-BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
 _COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")

@@ -1,7 +1,11 @@
-"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text."""
+"""Reads the values of a plan's document: texts that begin like a reference are references, all others are text.
+
+It also has the hints for keys of other languages (`slips`, `advice`).
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -13,8 +17,11 @@ from ...text.yaml.nodes import Node, Scalar, read_scalars
 from ...values.value import Value
 from .. import documents
 from ..documents import Key, Kind
-from .log.reference import DAGGER, canonical, parse
-from .lookalikes import BEGINS, KINDS, Suspect, find_suspects, suspect_hint
+from .log.reference import DAGGER, KINDS, canonical, parse
+from .lookalikes import Suspect, find_suspects, suspect_hint
+
+_BEGINS = re.compile(r"[\s(]*([†$])([†$]?)([A-Za-z_][A-Za-z0-9_-]*)?")
+"""How a reference begins: its sign, a second one if it is text, its kind."""
 
 
 class Reader(documents.Reader):
@@ -90,7 +97,7 @@ class Reader(documents.Reader):
     def begins(self, text: str) -> str:
         """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other
         ``text``."""
-        found = BEGINS.match(text)
+        found = _BEGINS.match(text)
         if not found:
             return "text"
         sign, again, kind = found.groups()

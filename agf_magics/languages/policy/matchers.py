@@ -14,9 +14,10 @@ from ...flow.protocols import Frame, Ref
 from ...schemas.patterns import SYNTAX, BadPattern, searcher
 from ...schemas.schema import same, shown_value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain, shorten
+from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain
 from ...values.value import Value
 from .lookalikes import warn_of_path
 from .operators import OPERATORS, Test, is_number, never

@@ -15,9 +15,9 @@ from typing import Final, Literal, NamedTuple
 from ...flow.protocols import Frame, Ref
 from ...schemas.schema import shown_value
 from ...text.diagnostics import Diagnostic, StepError
+from ...text.shorten import shorten
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import shorten
 from ...values.sequences import is_sequence, why_no_sequence
 from ...values.value import Value
 from ..scan import Refusal, parse_at

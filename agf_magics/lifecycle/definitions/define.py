@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...catalog import Registry, default
 from ...flow.steps import Flow
-from ...languages import detect_language
+from ...languages.ours import detect_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from .checking import Defined, check_definition

@@ -23,14 +23,15 @@ from ...compat.imports import for_the_person
 from ...engine.linking.link import Files
 from ...flow.protocols import Name
 from ...flow.steps import Flow
+from ...languages.ours import OURS
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.file_names import PROTECTED, refusal
 from ...text.files import read_file
 from ...text.folder import notebook_folder, source_folder
 from ...text.raised import describe_exception
+from ...text.shorten import shorten
 from ...text.source import UNUSABLE, path_error_reason
-from ...text.yaml.nodes import shorten
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
 """``tools.py:add``"""
@@ -40,19 +41,6 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
-DEFINITIONS = (".yaml", ".yml", ".json")
-"""Suffixes of files of definitions."""
-
-MEANT = (
-    {"pipeline", "steps"},
-    {"nodes", "edges"},
-    {"schema_version", "execution_policy"},
-    {"id", "config"},
-    {"calls"},
-    {"_tool", "_outputPath"},
-)
-"""Keys of a definition: the text of a file that has one of these sets is meant as one, also if it
-cannot be read as YAML."""
 
 _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
 
@@ -100,7 +88,7 @@ def is_meant_as_definition(path: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
-        return any(meant <= keys for meant in MEANT)
+        return any(meant <= keys for known in OURS.values() for meant in known.keys)
     return False
 
 

@@ -6,8 +6,8 @@ from ...flow.steps import Flow
 from ...text.columns import safe
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name
+from ...text.shorten import shorten
 from ...text.source import Source, Text
-from ...text.yaml.nodes import shorten
 
 TEXT = "<text>"
 """The name of a text that comes from neither a cell nor a file, until its flow is known."""

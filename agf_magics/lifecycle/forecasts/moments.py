@@ -20,6 +20,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
+from ...flow.step_path import format_path
 from ...flow.steps import Flow, every, stores_in
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.recorded_outcomes import RecordedOutcome, ReplayLog
@@ -140,7 +141,7 @@ class _Recorded(OfflineJournal):
     def recorded(self, key: CallKey) -> RecordedOutcome:
         outcome = super().recorded(key)
         if outcome is None:
-            raise NotRecorded(ev.format_path(key.at))
+            raise NotRecorded(format_path(key.at))
         if key in self._times:
             self.last_end = max(self.last_end or 0.0, self._times[key])
         return outcome

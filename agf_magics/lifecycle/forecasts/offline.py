@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from ...catalog.models.model import Model
+from ...engine.host.apart import run_apart
 from ...engine.host.host import Host, NoUser
-from ...engine.host.loop import run_apart
 from ...engine.linking.linked import Linked
 from ...engine.run import run
 from ...engine.run_options import RunOptions
@@ -21,6 +21,7 @@ from ...engine.runner import Shape
 from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.user_code import Result
 from ...flow.progress import events as ev
+from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Invoke
@@ -77,7 +78,7 @@ class OfflineHost(Host):
         except Exception as error:  # a file that is gone
             return False, error
 
-    async def ask(self, question: ev.Question, is_busy: bool = False) -> Result:
+    async def ask(self, question: Question, is_busy: bool = False) -> Result:
         return False, NoUser()
 
 

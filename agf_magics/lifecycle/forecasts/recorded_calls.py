@@ -12,8 +12,8 @@ from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.calls import dry_run
 from ...engine.calls.model_requests import dry_reply
 from ...engine.linking.linked import Linked, Person, flow_at
-from ...flow.progress.events import StepPath
 from ...flow.progress.rows import Key, Row, key_of
+from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.changed_objects import NOTHING_CHANGED, edited_parts, is_same_call, parts_of

@@ -12,10 +12,10 @@ from typing import Any
 from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
 from ...engine.host import host, job
-from ...engine.host import loop as loop_module
 from ...engine.host.held_interrupt import INTERRUPT, Held
 from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.prompts import Prompts
+from ...engine.host.running_loop import here
 from ...engine.recording import replaying
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
@@ -139,7 +139,7 @@ async def run_here(run: Run) -> None:
 async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
     """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
     try:
-        return (await loop_module.here(partial(_main, state)),)
+        return (await here(partial(_main, state)),)
     except BaseException as error:
         return error
 

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 from ...compat.imports import installed_only
 from ...engine.runner import clock
 from ...flow.progress import events as ev
-from ...flow.progress.events import Event, StepPath, format_path
+from ...flow.progress.events import Event
+from ...flow.step_path import StepPath, format_path
 from ...flow.steps import Invoke
 from ...journal.codec.encoding import preview
 from ...journal.codec.json_texts import encode

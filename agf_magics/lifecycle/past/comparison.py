@@ -13,8 +13,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.progress.events import format_path
 from ...flow.progress.rows import key_of
+from ...flow.step_path import format_path
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
 from ...journal.records.records import Record, StoredValue

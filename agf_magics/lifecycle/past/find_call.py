@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...flow.progress.events import format_path
 from ...flow.progress.rows import key_of
+from ...flow.step_path import format_path
 from ...journal.records.records import Record
 from ...text.diagnostics import refused
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
@@ -41,12 +41,12 @@ class Runs(tuple[RunLine, ...]):
         return Runs(run for run in self if run.status == "waiting")
 
     def _repr_html_(self) -> str:
-        from ...pictures.pages.past_page import runs_page
+        from ...pictures.pages.run_list import runs_page
 
         return untypeset(runs_page(self)["text/html"])
 
     def __repr__(self) -> str:
-        from ...pictures.pages.past_page import runs_page
+        from ...pictures.pages.run_list import runs_page
 
         return runs_page(self)["text/plain"]
 

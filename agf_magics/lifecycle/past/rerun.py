@@ -20,8 +20,9 @@ from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import refuse_inside
 from ...flow.graph_steps import Dag, Walk
-from ...flow.progress.events import Event, is_within
+from ...flow.progress.events import Event
 from ...flow.progress.rows import Key, key_of
+from ...flow.step_path import is_within
 from ...flow.steps import Branches, Each, path_to
 from ...flow.steps import Sequence as Steps
 from ...journal.calls.reuse import EarlierRun, Reuse

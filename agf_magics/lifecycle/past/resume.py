@@ -20,8 +20,10 @@ from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
-from ...flow.progress.events import Event, Question, Warned, WrongAnswer, format_path
+from ...flow.progress.events import Event, Warned
+from ...flow.progress.question import Question, WrongAnswer
 from ...flow.protocols import FlowInput
+from ...flow.step_path import format_path
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key

@@ -19,7 +19,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import MASK
 from ...engine.calls.table_rows import ROW
-from ...flow.progress.events import StepPath
+from ...flow.step_path import StepPath
 from ...journal.codec.json_texts import checker, encode
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at

@@ -21,7 +21,7 @@ from ...catalog import Tool
 from ...compat.imports import installed_only
 from ...engine.recording import AskedCall, replaying
 from ...engine.runner import CallSite
-from ...flow.progress.events import StepPath
+from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.codec.json_texts import encode
 from ...journal.records.failures import error_from, error_json

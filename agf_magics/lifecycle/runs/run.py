@@ -21,6 +21,7 @@ from ...journal.database.store import Store
 from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
+from ...languages.ours import OURS
 from ...limits.limits import Limits
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
@@ -404,7 +405,7 @@ def state_of(run: Run) -> RunState:
     return run._state
 
 
-DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})
+DETERMINED = {"flow", *OURS, *(layer for known in OURS.values() for layer in known.layers)}
 """The first words of the codes of errors that follow from a definition and its input."""
 
 

@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
-from ...engine.linking.sessions import asked_model
+from ...flow.steps import Flow, calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
@@ -337,3 +337,8 @@ def _version() -> str:
         return version("agf-magics")
     except PackageNotFoundError:
         return "?"
+
+
+def asked_model(flow: Flow) -> str:
+    """The name of the model that a session asks; empty: the configured one."""
+    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")

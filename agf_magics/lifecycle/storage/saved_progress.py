@@ -37,6 +37,8 @@ COUNTS = (
 
 
 OTHERS = ("excused", "fatal", "asks", "width", "why")
+"""The attributes of a row that are stored beside its counts and times."""
+
 TIMES = ("when", "ended")
 """In seconds since 1970, as those of the calls: the clock of a run has its zero in its process."""
 

@@ -20,7 +20,8 @@ from ...catalog.models.model import PROVIDERS
 from ...commands.line import Command, Kind
 from ...commands.magics import COMMANDS
 from ...flow.steps import Sequence, every
-from ...languages import LANGUAGES, OURS
+from ...languages import LANGUAGES
+from ...languages.ours import OURS
 from ...languages.pipeline import FUNCTIONS
 from ...lifecycle.runs.live import live
 from ...pictures.layout.arrange import DIRECTIONS

@@ -17,6 +17,7 @@ from typing import Any
 from ...catalog import Registry
 from ...commands.line import ParsedLine, read
 from ...commands.magics import COMMANDS
+from ...languages.ours import OURS
 from ...lifecycle.definitions.checking import find_problems
 from ...pictures.plain import line, plain
 from ...settings.settings import current
@@ -29,10 +30,7 @@ MOST_PROBLEMS = 50
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
-_MAGIC = re.compile(
-    r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)"
-)
-DEFINES = ("pipeline", "policy", "plan", "graph")
+_MAGIC = re.compile(rf"\s*%%(?P<name>{'|'.join(OURS)}|run_pipeline_inline(?:_async)?)(?=\s|$)")
 
 Problem = dict[str, Any]
 """``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``,
@@ -99,7 +97,7 @@ def _findings(
         if "--input" in parsed
         else [word.text.partition("=")[0] for word in parsed.words("--set")]
     )
-    is_definition = magic in DEFINES
+    is_definition = magic in OURS
     return find_problems(
         source,
         magic if is_definition else "pipeline",

@@ -14,15 +14,16 @@ from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from ...engine.host.host import NoUser
-from ...flow.progress.events import Question
-from ...lifecycle.input.prompt import ask_at_prompt
+from ...flow.progress.question import Question
+from ...lifecycle.input.prompt import ask_at_prompt, format_question
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.run import Run
+from ...pictures.plain import html, line
 from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot
-from ..output.pending_questions import PendingQuestion, describe_answer, frozen, unanswered
+from ..output.pending_questions import PendingQuestion
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
@@ -119,3 +120,40 @@ class _OwnExplorer:
             del self._open[self._run.run_id]
             self._slot.put(EMPTY)
             self._channel.close()
+
+
+def describe_answer(question: Question, answer: Value) -> str:
+    """An answer for the document, which must not have secrets: a typed text may be one."""
+    if isinstance(answer, bool):
+        return "yes" if answer else "no"
+    if isinstance(answer, dict):
+        return "changed"
+    return str(answer) if question.choices else "answered"
+
+
+def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
+    """The question of a run, which an explorer of that run does not show twice."""
+    page = frozen(question, waiting)
+    run = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
+    return {**page, "text/html": f"<div {run}>{page['text/html']}</div>"}
+
+
+def frozen(question: Question, answer: str) -> dict[str, str]:
+    """The question and its answer for the saved notebook."""
+    shown = line(answer, 300)
+    return {
+        "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
+        "text/plain": f"? {format_question(question)}\n→ {shown}",
+    }
+
+
+def _page(question: Question) -> str:
+    text = html(format_question(question._replace(choices=())))
+    where = (
+        f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>'
+        if question.where
+        else ""
+    )
+    return (
+        f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
+    )

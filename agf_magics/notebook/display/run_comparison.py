@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache, partial
 from typing import Any
 
-from ...flow.progress.progress import RunLine
-from ...lifecycle.past import past_run, past_runs
+from ...lifecycle.past import past_run
 from ...lifecycle.past.comparison import FIRST, NOT_COMPARED, SECOND
-from ...lifecycle.runs import run as launch
 from ...pictures.amounts import duration, money
 from ...pictures.difference import diff_text
-from ...pictures.pages.parts import status
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
 from ...pictures.plain import line, plain
 from ...pictures.values import value_text
@@ -23,15 +19,6 @@ MOST_COMPARED = 500
 """Steps of a comparison in the page."""
 MOST_COMPARED_TEXT = 2_000
 """Characters of a value in it."""
-
-
-def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
-    """A run of the list, which can be opened; one that is live with its status of now, and its
-    cell."""
-    listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
-    if live is None:
-        return listed
-    return listed._replace(status=status(live.progress), place=live.origin)
 
 
 def compare_runs(given: Json) -> Json:

@@ -7,16 +7,20 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from datetime import time as clock_time
+from functools import cache, partial
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
 from ...commands.values import count
 from ...commands.words import Token, line_error
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
+from ...lifecycle.past import past_runs
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live
+from ...lifecycle.runs import run as launch
 from ...pictures.amounts import counted
-from ...pictures.pages.past_page import Listed, runs_page, runs_table
+from ...pictures.pages.parts import status
+from ...pictures.pages.run_list import Listed, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
@@ -24,7 +28,7 @@ from ..explorer.open_views import close_explorer
 from ..explorer.request_types import Json, Requests
 from ..explorer.run_channel import open_run
 from ..output.output import show
-from .run_comparison import compare_runs, placed
+from .run_comparison import compare_runs
 from .view import show_over
 
 MOST_LISTED = 20
@@ -136,3 +140,12 @@ def _page(parsed: ParsedLine, found: int) -> Listed:
     typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
     return Listed((number - 1) * most, most, line(more, 300))
+
+
+def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
+    """A run of the list, which can be opened; one that is live with its status of now, and its
+    cell."""
+    listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
+    if live is None:
+        return listed
+    return listed._replace(status=status(live.progress), place=live.origin)

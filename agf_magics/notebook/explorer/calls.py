@@ -9,8 +9,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from ...engine.linking.linked import Linked, flow_at
-from ...flow.progress.events import format_path
 from ...flow.progress.rows import Row
+from ...flow.step_path import format_path
 from ...flow.steps import Flow
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record

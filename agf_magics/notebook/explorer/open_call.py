@@ -7,7 +7,7 @@ from inspect import iscoroutinefunction
 from typing import Any, NamedTuple
 
 from ...catalog import Registry
-from ...flow.progress.events import format_path
+from ...flow.step_path import format_path
 from ...journal.records.records import Record
 from ...lifecycle.past.find_call import find_call
 from ...lifecycle.past.past_run import find_past_run

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ...flow.progress.events import is_within
 from ...flow.progress.rows import Row, cost_of
+from ...flow.step_path import is_within
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import RunCalls

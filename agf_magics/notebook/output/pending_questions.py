@@ -7,9 +7,7 @@ from typing import ClassVar
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...flow.progress.events import Question
-from ...lifecycle.input.prompt import format_question
-from ...pictures.plain import html, line
+from ...flow.progress.question import Question
 from ...values.value import Value
 
 
@@ -66,40 +64,3 @@ class PendingQuestion:
 
     def close(self) -> None:
         PendingQuestion._open.remove(self)
-
-
-def describe_answer(question: Question, answer: Value) -> str:
-    """An answer for the document, which must not have secrets: a typed text may be one."""
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    if isinstance(answer, dict):
-        return "changed"
-    return str(answer) if question.choices else "answered"
-
-
-def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
-    """The question of a run, which an explorer of that run does not show twice."""
-    page = frozen(question, waiting)
-    run = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
-    return {**page, "text/html": f"<div {run}>{page['text/html']}</div>"}
-
-
-def frozen(question: Question, answer: str) -> dict[str, str]:
-    """The question and its answer for the saved notebook."""
-    shown = line(answer, 300)
-    return {
-        "text/html": f"{_page(question)}<div>→ <strong>{html(shown)}</strong></div>",
-        "text/plain": f"? {format_question(question)}\n→ {shown}",
-    }
-
-
-def _page(question: Question) -> str:
-    text = html(format_question(question._replace(choices=())))
-    where = (
-        f' <code style="opacity:0.75">{html(line(question.where, 100))}</code>'
-        if question.where
-        else ""
-    )
-    return (
-        f'<div style="white-space:pre-wrap;line-height:1.4"><strong>?</strong> {text}{where}</div>'
-    )

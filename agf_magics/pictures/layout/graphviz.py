@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...compat.imports import installed_only
 from ...text.diagnostics import AgfError, Diagnostic
-from ...text.raised import first_line
+from .first_line import first_line
 from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, positions
 
 MOST_SECONDS = 10.0

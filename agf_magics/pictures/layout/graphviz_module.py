@@ -22,8 +22,8 @@ from typing import Any
 from ...compat.browser import IN_BROWSER
 from ...compat.imports import installed_only
 from ...journal.codec.signatures import is_signed, sign, user_key
-from ...text.raised import first_line
 from .cached_files import cache_folder, read_cached, write_cached
+from .first_line import first_line
 from .graphviz_page import LONGEST_IN_PAGE, render
 
 MOST_WORK = 10_000_000_000

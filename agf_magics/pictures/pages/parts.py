@@ -16,10 +16,11 @@ from itertools import groupby
 from json import dumps
 from typing import NamedTuple, TextIO
 
-from ...flow.progress.events import Question, format_path
 from ...flow.progress.progress import Failure, Progress
+from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, Usage, key_of
-from ...flow.questions import long_arguments
+from ...flow.question_text import long_arguments
+from ...flow.step_path import format_path
 from ...text.columns import cells
 from .. import theme as look
 from ..amounts import counted, duration, money

@@ -1,33 +1,23 @@
-"""Runs of the journal as pages: a list of runs, and one run with its calls and a timeline of
-them.
-"""
+"""The page of one run of the journal: its input, its calls and a timeline of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from ...flow.progress.progress import RunLine
-from ...text.diagnostics import DefinitionError
 from .. import theme as look
-from ..amounts import counted, duration, money
+from ..amounts import duration, moment
 from ..plain import details, html, line, padded
-from ..problems import format_exception
-from ..values import WRAP, Table, bounded, drop_empty_columns, list_rows, value_html, value_text
+from ..values import WRAP, bounded, value_html, value_text
 from .parts import chip
 from .run_page import MOST_SAVED, RunLike, fitted, run_html, run_text, short_time
 
 MOST_CALLS = 100
 """Calls in the list and the timeline; `PastRun.calls` has all."""
-MOST_RUNS = 200
 TIMELINE_WIDTH = 40
 """Characters of the timeline in a text."""
-
-_NO_RUNS = (
-    "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
-)
 
 
 class PastLike(RunLike, Protocol):
@@ -41,35 +31,10 @@ class PastLike(RunLike, Protocol):
     def calls(self) -> Iterable[dict[str, Any]]: ...
 
 
-class Listed(NamedTuple):
-    """The part of a list of runs that is displayed."""
-
-    first: int = 0
-    """The number of runs before it."""
-    most: int = MOST_RUNS
-    more: str = ""
-    """The line that lists the next part; empty if there is none."""
-    empty: str = _NO_RUNS
-    """What to display if there are no runs."""
-
-
-ALL = Listed()
-
-
-def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
-    """A part of the runs as a table, by MIME type."""
-    shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
-    parts, after = [_which(runs, listed)], listed.more
-    below = filter(None, [*map(html, parts), f"next: <code>{html(after)}</code>" if after else ""])
-    shown["text/html"] += " · ".join(below)
-    lines = [shown["text/plain"], " · ".join(filter(None, [*parts, after and f"next: {after}"]))]
-    return shown | {"text/plain": "\n".join(filter(None, lines))}
-
-
 def past_html(run: PastLike) -> str:
     """The page of a run with its start, its input, its calls and their timeline."""
     calls = list(islice(run.calls, MOST_CALLS + 1))
-    when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(_moment(run.started))}</p>'
+    when = f'<p style="margin:0 0 4px;opacity:0.75">started {html(moment(run.started))}</p>'
     input_html = details("input", value_html(run.input)) if run.input else ""
     listed = "".join(map(_call_html, calls[:MOST_CALLS]))
     more = "<li>… more: <code>run.calls</code></li>" if len(calls) > MOST_CALLS else ""
@@ -85,7 +50,7 @@ def past_html(run: PastLike) -> str:
 
 def past_text(run: PastLike) -> str:
     calls = list(islice(run.calls, MOST_CALLS + 1))
-    lines = [run_text(run), f"started {_moment(run.started)}"]
+    lines = [run_text(run), f"started {moment(run.started)}"]
     if run.input:
         lines += ["input:", *(f"  {each}" for each in value_text(run.input).split("\n")[:20])]
     if calls:
@@ -178,63 +143,3 @@ def _call_text(call: dict[str, Any]) -> str:
 
 def _error_html(call: dict[str, Any]) -> str:
     return f"<div style='{WRAP}'>{html(line(call['error'], 500))}</div>"
-
-
-def runs_table(runs: Sequence[RunLine], listed: Listed) -> Table:
-    """The columns that are not empty, and their texts; the first one is the id of the run."""
-    return drop_empty_columns(*_all_columns(runs, listed))
-
-
-def _all_columns(runs: Sequence[RunLine], listed: Listed) -> Table:
-    part = runs[listed.first : listed.first + listed.most]
-    return tuple(RUN_COLUMNS), tuple(
-        tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
-    )
-
-
-def _cell(column: str, run: RunLine) -> str:
-    try:
-        return RUN_COLUMNS[column](run)
-    except DefinitionError:  # a damaged run is in the list, too
-        return ""
-
-
-def _input(listed: RunLine) -> str:
-    run = listed.open() if listed.open is not None else None
-    return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
-
-
-def _error_of(listed: RunLine) -> str:
-    run = listed.open() if listed.open is not None else None
-    return line(run.secrets.text(format_exception(run.error)), 90) if run and run.error else ""
-
-
-RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
-    "run": lambda run: line(run.run_id, 90),
-    "name": lambda run: line(run.name, 60),
-    "status": lambda run: f"{look.state(run.status).mark} {line(run.status, 20)}",
-    "started": lambda run: _moment(datetime.fromtimestamp(run.started)) if run.started else "",
-    "took": lambda run: duration(run.seconds),
-    "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
-    "cost": lambda run: money(run.cost) if run.cost is not None else "",
-    "input": _input,
-    "error": _error_of,
-    "shown in": lambda run: line(run.place, 60),
-    "": lambda run: line(run.note, 60),
-}
-"""The columns of a list of runs: here only. One that is empty for all runs is not shown."""
-
-
-def _moment(when: datetime) -> str:
-    return f"{when:%Y-%m-%d %H:%M:%S}"
-
-
-def _which(runs: Sequence[RunLine], listed: Listed) -> str:
-    """Which runs are displayed; empty if all are."""
-    last = min(listed.first + listed.most, len(runs))
-    which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"
-    return (
-        f"run{'s' if last > listed.first + 1 else ''} {which} of {len(runs):,}"
-        if last - listed.first < len(runs)
-        else ""
-    )

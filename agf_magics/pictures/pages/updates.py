@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...flow.progress.events import Question
 from ...flow.progress.progress import Progress
+from ...flow.progress.question import Question
 from ...flow.progress.rows import Row
-from ...flow.questions import long_arguments, question_mark
+from ...flow.question_text import long_arguments, question_mark
 from .. import row_words, theme
 from ..plain import line
 from ..row_words import (

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..diagnostics import Diagnostic
+from ..shorten import shorten
 from ..source import Source, Span
-from .nodes import shorten
 
 LONGEST_KEY = 1024
 """Of a key without '? ' before it; a rule of YAML's."""

@@ -1,4 +1,4 @@
-"""YAML nodes: values with their place in the source.
+"""YAML nodes: values with their place in the source; how to walk them and write them as text.
 
 A node has its text as well as its value: a key is the text that its author wrote, and an error
 inside a quoted, escaped or folded text points at the exact character.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
+from ..shorten import shorten
 from ..source import Source, Span
 from .places import PIECES, Place, letters
 
@@ -220,18 +221,6 @@ _IN_FLOW = re.compile(r"""[^\n,{}\[\]'"]*|'[^\n]*'|"[^\n]*\"""")
 """A scalar that may stand in a list between brackets as it is."""
 
 
-def in_braces(value: Any) -> str:
-    """A JSON value as an author would write it on one line.
-
-    >>> in_braces({"type": "object", "required": ["a", "no one", "true"]})
-    '{type: object, required: [a, "no one", "true"]}'
-    """
-    return _WORD.sub(r"\1", json.dumps(value, ensure_ascii=False))
-
-
-_WORD = re.compile(r'"((?!(?:true|false|null)")[A-Za-z_][A-Za-z_0-9-]*)"', re.IGNORECASE)
-
-
 def shown(node: Node) -> str:
     """A node in an error: ``text 'yes'``, ``the number 3``, ``a list``, ``null``."""
     if isinstance(node, Items):
@@ -247,7 +236,3 @@ def shown(node: Node) -> str:
     return (
         shorten(node.text) if isinstance(node.value, bool) else f"the number {shorten(node.text)}"
     )
-
-
-def shorten(text: str) -> str:
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -15,9 +15,10 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ..shorten import shorten
 from ..source import Source, Span
 from ..suggestions import suggest
-from .nodes import EXPR, Fields, Items, Node, Scalar, shorten, shown
+from .nodes import EXPR, Fields, Items, Node, Scalar, shown
 from .places import reread
 from .plain_values import CONSTANTS, NotFinite, number
 

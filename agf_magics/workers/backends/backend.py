@@ -2,19 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
-import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
-
-RESULT = 256_000_000
-"""Bytes of the result of one call, at most."""
-
-KERNEL = secrets.token_hex(8)
-"""The name of this process: a chunk that an executor runs in it prints without a detour."""
-
-LOSSES = 3
-"""How often a call is sent again after the loss of its worker."""
 
 CLOSED = "its workers were closed (%workers --close)"
 """Why a call cannot run after the person has closed the workers. Unloading the extension closes
@@ -79,13 +68,6 @@ class WorkerBackend(Protocol):
 def options_of(order: tuple[Any, ...]) -> Mapping[str, Any]:
     """The options of a chunk, which each run function has last."""
     return order[-1] if isinstance(order[-1], Mapping) else {}
-
-
-def write_print(stream: str, text: str) -> None:
-    """Print what a worker has printed to ``stdout`` or ``stderr``."""
-    target = sys.stderr if stream == "stderr" else sys.stdout
-    if target is not None:
-        target.write(text)
 
 
 def nothing(*_: object) -> None:

@@ -15,8 +15,12 @@ from typing import Any, Generic, TypeVar
 
 from ...engine.host.remote_calls import Placement
 from ...text.diagnostics import Diagnostic
-from .backend import LOSSES, Cancel, Lost, WorkerBackend, nothing
+from .backend import Cancel, Lost, WorkerBackend, nothing
 from .chunk_size import ChunkSize
+
+LOSSES = 3
+"""How often a call is sent again after the loss of its worker."""
+
 
 AHEAD = 2
 """Chunks in flight for each lane: one that runs and one that waits for it."""

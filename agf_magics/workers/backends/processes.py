@@ -25,6 +25,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, cast
 
 from ...compat.imports import for_the_person
+from ...compat.memory import memory_of
 from ...engine.calls.tool_context import hear
 from .. import chunk
 from ..sending.functions import applied
@@ -378,13 +379,3 @@ class _Child:
 def _processors() -> int:
     usable = getattr(os, "sched_getaffinity", None)
     return len(usable(0)) if usable is not None else os.cpu_count() or 1
-
-
-def memory_of(pid: int) -> int | None:
-    """The bytes of memory that a process of this machine uses; None where the system does not
-    tell."""
-    try:
-        with open(f"/proc/{pid}/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return None

@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 
 from ...catalog.digests.origins import is_ours
 from ..chunk import ByName, reduce_exception
-from .shared_data import Later, SharedData
+from .later import Later
+from .shared_data import SharedData
 
 _PACKAGE = __name__.partition(".")[0]
 _registry = threading.RLock()

@@ -9,10 +9,10 @@ import os
 import pickle
 import tempfile
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from ...journal.codec.pickles import bytes_of_data
+from .later import Later
 
 LARGE = 200_000
 """Bytes from which on an array or a table travels in a file."""
@@ -74,21 +74,6 @@ def write_apart(value: Any, folder: str) -> str:
 
 ALIGNED = 64
 """Bytes; `chunk._mapped` knows it too."""
-
-
-class Later:
-    """What pickle reads as ``make(*parts)``, without our package: the parts, and what makes them,
-    may be `Later` too. One object for each call that must have a value of its own: pickle writes
-    an object that calls share only once."""
-
-    def __init__(self, make: Callable[..., Any], *parts: Any) -> None:
-        self.make, self.parts = make, parts
-
-    def __call__(self) -> None:
-        """Pickle asks for something that can be called."""
-
-    def __reduce__(self) -> Any:
-        return self.make, self.parts
 
 
 _MAPPED = Later(operator.attrgetter("mapped"), Later(importlib.import_module, "_agf_chunk"))

@@ -14,10 +14,10 @@ from typing import Any, NoReturn
 from ....text.source import Text
 from ....values.value import Value
 from ...scan import MISSING, Refusal, Scanner, parse_at, skip_blanks
+from .evaluated import Evaluated, parsed
 from .lookup import find
 from .operators import compare
 from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
-from .values import Evaluated, parsed
 
 COMPARING = ("<=", ">=", "==", "!=", "<", ">")
 

@@ -11,8 +11,9 @@ from typing import ClassVar, NoReturn
 from ....flow.expressions import Constant
 from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ....text.shorten import shorten
 from ....text.source import Span, Text
-from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain, shorten
+from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain
 from ... import documents
 from ...documents import Key, Kind, is_nothing
 from ...scan import Refusal, parse_at

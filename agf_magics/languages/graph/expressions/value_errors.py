@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.raised import args_of, is_a, text_of
+from ....text.shorten import shorten
 from ....text.source import Span
-from ....text.yaml.nodes import shorten
 from ....values.value import Value, type_name
 
 LARGE = 1 << 64

@@ -12,20 +12,15 @@ operators.py for what cannot be computed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
-from ....flow.expressions import Computed
-from ....flow.protocols import Ref
 from ....text.source import Text
-from ...scan import MISSING, Refusal, Scanner, parse_at
-from .lookup import find
+from ...scan import Refusal, Scanner, parse_at
+from .evaluated import Evaluated
 from .operators import combine
 from .tokens import (
-    KEY_NAME,
     LONGEST,
     LONGEST_TEXT,
     QUOTES,
@@ -35,7 +30,6 @@ from .tokens import (
     parse_literal,
     quoted_end,
 )
-from .value_errors import CANNOT, value_failed
 from .written_text import format_value
 
 _OPENING = re.compile(r"\{\s*(?=state\.)")
@@ -380,49 +374,6 @@ class _Operand(Scanner):
             )
 
 
-Node = TypeVar("Node")
-
-
-@lru_cache(maxsize=512)
-def parsed(parse: Callable[[str], Node], text: str) -> Node:
-    """What ``parse`` makes of a text of the public functions. Raises ValueError."""
-    try:
-        return parse(text)
-    except Refusal as refusal:
-        hint = f" ({refusal.hint})" if refusal.hint else ""
-        raise ValueError(f"{refusal.message}: {text!r}{hint}") from None
-
-
-class Evaluated(Computed):
-    """A parsed text and what it computes from the state. ``root``: where in a frame the state
-    is."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, text: Text, get: Callable[[Any], Any], paths: tuple[Path, ...], root: tuple[str, ...]
-    ) -> None:
-        span = text.locate(0, len(text.text))
-        reads = tuple(
-            # An odd name is probably meant as an expression: the warning about it tells.
-            Ref(
-                (*root, *path.names),
-                text.locate(path.start, path.end),
-                all(map(KEY_NAME.fullmatch, path.names)),
-            )
-            for path in paths
-        )
-
-        def evaluate(frame: Any) -> Any:
-            try:
-                return get(frame[key] if key else frame)
-            except CANNOT as error:
-                raise value_failed(self.text, span, error) from error
-
-        key = root[0] if root else ""
-        super().__init__(span, evaluate, reads, text.text)
-
-
 class Expression(Evaluated):
     """A template, with its parsed node."""
 
@@ -431,57 +382,6 @@ class Expression(Evaluated):
     def __init__(self, text: Text, node: Template, root: tuple[str, ...] = ()) -> None:
         super().__init__(text, node.of, template_paths(node), root)
         self.node = node
-
-
-def resolve_template(template: Any, state: Mapping[str, Any]) -> Any:
-    """The value of a template; anything but a text with ``{state.…}`` is its own value.
-
-    >>> resolve_template("{state.n + 1}", {"n": 4}), resolve_template("n is {state.n}", {"n": 4})
-    (5, 'n is 4')
-
-    Raises AnyError for an invalid expression. A missing path is None.
-    """
-    if not isinstance(template, str) or "{" not in template:
-        return template
-    return parsed(parse_template, template).of(state)
-
-
-def resolve_state_expression(expr: Any, state: Mapping[str, Any]) -> Any:
-    """The value at the path in braces; anything else is its own value. Raises KeyError for a
-    missing path.
-
-    >>> resolve_state_expression("{state.rows}", {"rows": [1, 2]}), resolve_state_expression("{rows}", {"rows": [3]})
-    ([1, 2], [3])
-    """
-    if not isinstance(expr, str) or not (expr.startswith("{") and expr.endswith("}")):
-        return expr
-    path = expr[1:-1].strip().removeprefix("state.")
-    value = find(state, tuple(path.split(".")))
-    if value is MISSING:
-        raise KeyError(
-            f"the state has no {path!r}; it has {', '.join(map(str, state)) or 'no keys'}"
-        )
-    return value
-
-
-def resolve_node_variables(
-    templates: Mapping[str, Any] | None, state: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The value of each template; without templates the whole state except names that begin with
-    ``_`` and None.
-
-    >>> resolve_node_variables({"t": "{state.topic}"}, {"topic": "tea"})
-    {'t': 'tea'}
-    >>> resolve_node_variables(None, {"a": 0, "_b": 1, "c": None})
-    {'a': 0}
-    """
-    if templates:
-        return {name: resolve_template(template, state) for name, template in templates.items()}
-    return {
-        name: value
-        for name, value in state.items()
-        if not str(name).startswith("_") and value is not None
-    }
 
 
 def parse_value(text: Text) -> Expression:

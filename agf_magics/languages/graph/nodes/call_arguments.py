@@ -16,10 +16,11 @@ from ....text.suggestions import suggest
 from ....text.yaml.nodes import Scalar
 from ....values.value import Value
 from ...scan import MISSING, Refusal
+from ..expressions.evaluated import Evaluated
 from ..expressions.lookup import find
 from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.value_errors import describe
-from ..expressions.values import Evaluated, Expression, Sentence, parse_template
+from ..expressions.values import Expression, Sentence, parse_template
 from ..expressions.written_text import format_value
 from ..prompts.slots import Slot, no_value, read_text
 from ..state import OF_THE_RUN

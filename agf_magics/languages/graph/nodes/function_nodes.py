@@ -1,4 +1,4 @@
-"""The nodes ``tool`` and ``python``, which call one function."""
+"""The nodes ``tool`` and ``python``, which call one function; a tool may be a command instead."""
 
 from __future__ import annotations
 

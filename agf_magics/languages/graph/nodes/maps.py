@@ -36,7 +36,7 @@ ITEMS = 100
 """The number of items that a map may have by default."""
 
 
-def elements(
+def _elements(
     span: Span, name: str, read: Callable[[Frame], Value], reads: tuple[Ref, ...]
 ) -> Computed:
     """The items of a map, each with its number."""
@@ -221,7 +221,7 @@ _BRACES = re.compile(r"\{(.+)\}", re.DOTALL)
 def _over(reader: Reader, node: Node, name: str) -> Computed:
     if isinstance(node, Items):
         items = plain(node)
-        return elements(node.span, name, lambda frame: items, ())
+        return _elements(node.span, name, lambda frame: items, ())
     braces = _BRACES.fullmatch(node.text)
     if not is_text(node) or braces is None:
         path = node.text.removeprefix("state.")
@@ -251,4 +251,4 @@ def _over(reader: Reader, node: Node, name: str) -> Computed:
             Diagnostic("graph.over", f"the state has no {path!r}", span, hint)
         ) from KeyError(path)
 
-    return elements(span, name, read, (Ref((*ROOT, *names), span),))
+    return _elements(span, name, read, (Ref((*ROOT, *names), span),))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ....flow.expressions import Computed, NamedArguments
 from ....flow.protocols import Frame
 from ....flow.steps import Compute
+from ....text.shorten import shorten
 from ....text.source import Span
-from ....text.yaml.nodes import shorten
 from ....values.value import Value
 from ..expressions.reading import Reader
 from .builder_contract import Built, Given, Here, Written

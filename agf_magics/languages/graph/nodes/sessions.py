@@ -17,12 +17,13 @@ from ....flow.step import Step
 from ....flow.step_options import Asking, Lookup
 from ....flow.steps import Choose, Compute, Invoke, Sequence
 from ....text.diagnostics import Diagnostic
+from ....text.shorten import shorten
 from ....text.source import Span
-from ....text.yaml.nodes import Fields, shorten
+from ....text.yaml.nodes import Fields
 from ....values.value import Value
 from ...documents import named, said
 from ..expressions.reading import ROOT, Reader
-from ..expressions.values import resolve_node_variables
+from ..expressions.resolve import resolve_node_variables
 from ..expressions.written_text import format_value
 from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import Prompts, read_prompt

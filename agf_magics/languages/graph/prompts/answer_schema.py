@@ -4,6 +4,7 @@ Schema.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -15,7 +16,7 @@ from ....schemas.unknown_keywords import unknown_keywords
 from ....schemas.violations import describe_all
 from ....text.diagnostics import Diagnostics
 from ....text.suggestions import suggest
-from ....text.yaml.nodes import Fields, Node, Scalar, in_braces, node_at, plain, shown
+from ....text.yaml.nodes import Fields, Node, Scalar, node_at, plain, shown
 from ...documents import ANYTHING, NAME, TEXT, Key, Takes, kind, number_of
 from ..expressions.reading import Reader
 from ..takes import NUMBER
@@ -212,3 +213,15 @@ def read_type(text: str) -> Json | None:
             return None if inner is None else {"type": word, keyword: inner}
     plain_type = FIELD_TYPES.get(text.strip())
     return None if plain_type is None else dict(plain_type)
+
+
+def in_braces(value: Any) -> str:
+    """A JSON value as an author would write it on one line.
+
+    >>> in_braces({"type": "object", "required": ["a", "no one", "true"]})
+    '{type: object, required: [a, "no one", "true"]}'
+    """
+    return _WORD.sub(r"\1", json.dumps(value, ensure_ascii=False))
+
+
+_WORD = re.compile(r'"((?!(?:true|false|null)")[A-Za-z_][A-Za-z_0-9-]*)"', re.IGNORECASE)

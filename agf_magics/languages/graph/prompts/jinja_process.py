@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ....compat.browser import IN_BROWSER
+from ....compat.memory import memory_of
 
 PROGRAM = Path(__file__).with_name("jinja_child.py")
 RENDERING_SECONDS = 5
@@ -141,27 +142,11 @@ class _Watch:
         while not self.done.wait(min(0.25, max(self.until - time.monotonic(), 0.01))):
             if time.monotonic() > self.until:
                 self.reason = f"takes longer than {self.limit:g} s"
-            elif memory_of(self.process.pid) > self.memory:
+            elif (memory_of(self.process.pid) or 0) > self.memory:
                 self.reason = f"needs more than {self.memory >> 20} MB of memory"
             if self.reason:
                 self.process.kill()
                 return
-
-
-def memory_of(pid: int) -> int:
-    """Bytes of memory that a process has, as a program of the system says; 0 if it does not.
-
-    Linux has a limit that the process sets itself; macOS and Windows have none.
-    """
-    windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
-    command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        said = subprocess.run(
-            command, capture_output=True, text=True, timeout=5, check=False
-        ).stdout
-        # The last column of tasklist is "12,345 K".
-        return int("".join(filter(str.isdigit, said.rpartition(',"')[2])) or 0) << 10
-    return 0
 
 
 RENDERER = Renderer()

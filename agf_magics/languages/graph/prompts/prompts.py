@@ -17,17 +17,17 @@ from ....text.diagnostics import Diagnostics
 from ....text.file_names import PROTECTED, fold, is_protected, refusal
 from ....text.files import read_file
 from ....text.folder import notebook_folder, source_folder
+from ....text.shorten import shorten
 from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
 from ....text.suggestions import join_hints, suggest
-from ....text.yaml.nodes import Fields, Node, Scalar, is_text, shorten
+from ....text.yaml.nodes import Fields, Node, Scalar, is_text
 from ....text.yaml.reader import documents
 from ...documents import Key
 from ..expressions.reading import NotBuilt, Reader
 from ..takes import PROMPT
 from ..words import PROMPT_FILE, PROMPT_MODEL
 from .answer_schema import read_output_schema, read_schema
-from .jinja import SYNTAX as jinja_SYNTAX
-from .jinja import JinjaPrompt, read_jinja
+from .jinja import SYNTAX, JinjaPrompt, read_jinja
 from .slots import Prompt, Slot, read_text, split_slots
 
 _NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
@@ -82,7 +82,7 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
 def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> Filled:
     """A text of a prompt: a Jinja2 template as a whole, or a text with slots; after an error one
     without slots."""
-    if jinja_SYNTAX.search(text.text) is None:
+    if SYNTAX.search(text.text) is None:
         return read_text(reader, text)._replace(joins=in_file)
     slotted = Prompt(split_slots(text.text, text), text.locate(0, len(text.text)), in_file)
     if slotted.slots:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ....flow.null_warnings import warn_of_null
 from ....flow.sessions.found_json import NoJson, find_json
 from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, literal
-from ....text.yaml.nodes import shorten
+from ....text.shorten import shorten
 from ....values.json_text import TooLong, write_json
 from ....values.times import iso_text
 from ....values.value import Value

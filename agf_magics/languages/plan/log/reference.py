@@ -26,6 +26,10 @@ DEEPEST: Final = 50
 MOST_SEGMENTS: Final = 100
 
 KIND = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+KINDS: Final = frozenset({"state", "input", "data", "output", "error"})
+"""The kinds that ``$`` may precede in addition to those of the document's own messages."""
+
 _SEGMENT = re.compile(r"""[^\s.|&()\[\]'"†]+""")
 _INSTANCE = re.compile(r"""\s*+[^\[\]'"]++""")
 _INDEX = re.compile(r"0|[1-9][0-9]{0,17}")

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ....flow.progress.events import Denied
+from ....flow.progress.question import Denied
 from ....flow.protocols import Frame, Outcome, Ready, Skip
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value

@@ -24,8 +24,9 @@ from ....engine.calls.tool_context import hear
 from ....text.diagnostics import Diagnostic
 from ....text.giving_up import giving_up
 from ...sending.functions import Apart, applied_apart, loadable
-from ..backend import Cancel, Lost, nothing, options_of, write_print
+from ..backend import Cancel, Lost, nothing, options_of
 from ..dispatcher import AHEAD, Dispatcher
+from ..prints import write_print
 from ..requirements import Need, lacking_resource
 from ..status import BackendStatus, WorkerStatus
 from . import tasks

@@ -1,0 +1,56 @@
+"""What value expressions and conditions share: how a text is parsed, and `Evaluated`, the node as an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from ....flow.expressions import Computed
+from ....flow.protocols import Ref
+from ....text.source import Text
+from ...scan import Refusal
+from .tokens import KEY_NAME, Path
+from .value_errors import CANNOT, value_failed
+
+Node = TypeVar("Node")
+
+
+@lru_cache(maxsize=512)
+def parsed(parse: Callable[[str], Node], text: str) -> Node:
+    """What ``parse`` makes of a text of the public functions. Raises ValueError."""
+    try:
+        return parse(text)
+    except Refusal as refusal:
+        hint = f" ({refusal.hint})" if refusal.hint else ""
+        raise ValueError(f"{refusal.message}: {text!r}{hint}") from None
+
+
+class Evaluated(Computed):
+    """A parsed text and what it computes from the state. ``root``: where in a frame the state
+    is."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, text: Text, get: Callable[[Any], Any], paths: tuple[Path, ...], root: tuple[str, ...]
+    ) -> None:
+        span = text.locate(0, len(text.text))
+        reads = tuple(
+            # An odd name is probably meant as an expression: the warning about it tells.
+            Ref(
+                (*root, *path.names),
+                text.locate(path.start, path.end),
+                all(map(KEY_NAME.fullmatch, path.names)),
+            )
+            for path in paths
+        )
+
+        def evaluate(frame: Any) -> Any:
+            try:
+                return get(frame[key] if key else frame)
+            except CANNOT as error:
+                raise value_failed(self.text, span, error) from error
+
+        key = root[0] if root else ""
+        super().__init__(span, evaluate, reads, text.text)

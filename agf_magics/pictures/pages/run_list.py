@@ -1,0 +1,102 @@
+"""The list of runs as text and HTML: one column for each datum of a run, in `RUN_COLUMNS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ...flow.progress.run_line import RunLine
+from ...text.diagnostics import DefinitionError
+from .. import theme as look
+from ..amounts import counted, duration, moment, money
+from ..plain import html, line
+from ..problems import format_exception
+from ..values import Table, drop_empty_columns, list_rows, value_text
+
+MOST_RUNS = 200
+
+_NO_RUNS = (
+    "no runs: %run_pipeline NAME starts one; %config AgfMagics.journal is the file that keeps them"
+)
+
+
+class Listed(NamedTuple):
+    """The part of a list of runs that is displayed."""
+
+    first: int = 0
+    """The number of runs before it."""
+    most: int = MOST_RUNS
+    more: str = ""
+    """The line that lists the next part; empty if there is none."""
+    empty: str = _NO_RUNS
+    """What to display if there are no runs."""
+
+
+ALL = Listed()
+
+
+def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
+    """A part of the runs as a table, by MIME type."""
+    shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
+    parts, after = [_which(runs, listed)], listed.more
+    below = filter(None, [*map(html, parts), f"next: <code>{html(after)}</code>" if after else ""])
+    shown["text/html"] += " · ".join(below)
+    lines = [shown["text/plain"], " · ".join(filter(None, [*parts, after and f"next: {after}"]))]
+    return shown | {"text/plain": "\n".join(filter(None, lines))}
+
+
+def runs_table(runs: Sequence[RunLine], listed: Listed) -> Table:
+    """The columns that are not empty, and their texts; the first one is the id of the run."""
+    return drop_empty_columns(*_all_columns(runs, listed))
+
+
+def _all_columns(runs: Sequence[RunLine], listed: Listed) -> Table:
+    part = runs[listed.first : listed.first + listed.most]
+    return tuple(RUN_COLUMNS), tuple(
+        tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
+    )
+
+
+def _cell(column: str, run: RunLine) -> str:
+    try:
+        return RUN_COLUMNS[column](run)
+    except DefinitionError:  # a damaged run is in the list, too
+        return ""
+
+
+def _input(listed: RunLine) -> str:
+    run = listed.open() if listed.open is not None else None
+    return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
+
+
+def _error_of(listed: RunLine) -> str:
+    run = listed.open() if listed.open is not None else None
+    return line(run.secrets.text(format_exception(run.error)), 90) if run and run.error else ""
+
+
+RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
+    "run": lambda run: line(run.run_id, 90),
+    "name": lambda run: line(run.name, 60),
+    "status": lambda run: f"{look.state(run.status).mark} {line(run.status, 20)}",
+    "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
+    "took": lambda run: duration(run.seconds),
+    "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
+    "cost": lambda run: money(run.cost) if run.cost is not None else "",
+    "input": _input,
+    "error": _error_of,
+    "shown in": lambda run: line(run.place, 60),
+    "": lambda run: line(run.note, 60),
+}
+"""The columns of a list of runs: here only. One that is empty for all runs is not shown."""
+
+
+def _which(runs: Sequence[RunLine], listed: Listed) -> str:
+    """Which runs are displayed; empty if all are."""
+    last = min(listed.first + listed.most, len(runs))
+    which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"
+    return (
+        f"run{'s' if last > listed.first + 1 else ''} {which} of {len(runs):,}"
+        if last - listed.first < len(runs)
+        else ""
+    )
