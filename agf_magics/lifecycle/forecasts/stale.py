@@ -18,7 +18,7 @@ from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Invoke
-from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
@@ -166,7 +166,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
     (store, num), bounded = past._in_journal, Bounded()
     read, identities = reader_of_results(state_of(now).given.input)
-    read_again = partial(unpickled, trust=False, identities=identities, learns=False)
+    read_again: ReadValue = partial(unpickled, trust=False, identities=identities, learns=False)
     if not unpickles:
         read = read_again = _json_only
     with as_definition_errors():
