@@ -115,12 +115,19 @@ class Limits:
     """The limits of one run; 0 means no limit, and so does None for a time."""
 
     fan_out_depth: int = FAN_OUT_DEPTH.default
+    """The depth of nested fan-outs, through calls of any language."""
     spawns: int = SPAWNS.default
+    """The number of agent steps and model sessions; retries count again."""
     timeout: float | None = TIMEOUT.default
+    """Seconds for the whole run."""
     model_timeout: float | None = MODEL_TIMEOUT.default
+    """Seconds for one reply of a model."""
     step_timeout: float | None = STEP_TIMEOUT.default
+    """Seconds for one call of a tool, an agent or a transform."""
     max_tokens: int = MAX_TOKENS.default
+    """Tokens of all models, input and output together."""
     max_cost: float = MAX_COST.default
+    """US dollars for all models."""
 
     def __post_init__(self) -> None:
         for row in LIMITS:

@@ -34,6 +34,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.catalog import MASK
 from agf_magics.journal.secrets.masking import Secrets
+from agf_magics.lifecycle.runs.run import state_of
 from agf_magics.settings.settings import current
 from tests.engine import kept
 from tests.slow import slow_but
@@ -381,7 +382,7 @@ def test_a_secret_is_left_out_wherever_the_input_repeats_it(tmp_path: Path) -> N
     given_ = {"key": "s3cret-t0ken", "url": "https://x.org?key=s3cret-t0ken", "doc": "pears and figs"}
     with kept.journal_in(tmp_path) as path:
         run = agf.run(text, given_, registry=registry)
-        assert json.loads(run.work)["secret"] == ["key", "url"]  # type: ignore[attr-defined]
+        assert json.loads(state_of(run).journal.manifest)["secret"] == ["key", "url"]
         disk = kept.on_disk(path)
     assert b"s3cret-t0ken" not in disk
     assert b"pears and figs" in disk

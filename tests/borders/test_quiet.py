@@ -42,7 +42,6 @@ ABOUT = {
     "seq_alias_named_last_string": ["policy.reserved-alias"],
     "cond_vacuous": ["policy.vacuous-condition"],
     # plans whose calls wait for each other, or write to one place
-    "P017": ["plan.unwritten"],
     "P018": ["plan.cycle"],
     "P029": ["plan.race"],
     "P030": ["plan.race"],

@@ -753,7 +753,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         "do: {tool: {name: same, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}"
     )
     with kept.journal_in(tmp_path) as path:
-        run = agf.run(text, {"xs": list(range(2 * queries.SLICE))}, registry=registry)  # type: ignore[attr-defined]
+        run = agf.run(text, {"xs": list(range(2 * deletion.SLICE))}, registry=registry)
         kept.flush(path)
         store = Store.at(path)
         (head,) = queries.list_runs(store)

@@ -412,7 +412,7 @@ def test_the_command_line_records_and_replays(tmp_path: Path) -> None:
     assert "asked" in first.stdout
     assert "wrote run.agf" in first.stderr
     assert again.stdout.split() == ["[", "7.0", "]"]
-    assert missing.returncode == 1
+    assert missing.returncode == 2  # as for every wrong word of a line
     assert "replay.file" in missing.stderr
 
 
