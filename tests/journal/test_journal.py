@@ -758,7 +758,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         store = Store.at(path)
         (head,) = queries.list_runs(store)
         assert queries.claim(store, head)
-        assert queries._deleted(store, head.num, head.num + ROOM) == queries.SLICE  # type: ignore[attr-defined]  # and then it died
+        assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # and then it died
         assert [one.status for one in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):
             agf.resume(run.run_id, registry=registry)
