@@ -300,7 +300,7 @@ OTHERS = {
     "--to", "--execute",  # jupyter nbconvert
     "--agf-record", "--agf-no-journal",  # pytest
     "--enable-auto-tool-choice",  # vLLM
-    "--resources",  # dask worker
+    "--resources", "--no-nanny",  # dask worker
     "--help",
 }  # fmt: skip
 """Options of other programs, and the one that every magic has."""
