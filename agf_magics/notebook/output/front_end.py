@@ -14,6 +14,17 @@ VSCODE = "__vsc_ipynb_file__"
 """The name that VS Code sets in the namespace of each kernel that it uses, also of a remote one."""
 
 
+class Page:
+    """What the pages of the kernel have told it."""
+
+    has_reported = False
+    """Whether a view has sent a message. Where the script of the widgets cannot be reached, none
+    ever does, whatever the environment looks like."""
+
+
+page = Page()
+
+
 def in_frames() -> bool:
     """Whether the front end shows each output in a frame of its own. The page's script cannot find
     an element there, so the output has the explorer as a widget during the run. `VSCODE_PID` does
