@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -330,6 +331,35 @@ def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_sta
     assert "ok" in str(seen.good("two.wait().status").of("execute_result"))
     seen.drain()
     seen.strays.clear()
+
+
+def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kernel) -> None:
+    """As VS Code. The tool is a plain function, which ends before a minute only if it is cancelled."""
+    seen.good(
+        "from agf_magics import tool\nimport time\n"
+        "%config AgfMagics.progress_after = 0\n"
+        "@tool(where='thread')\ndef nap() -> str:\n"
+        "    until = time.monotonic() + 60\n    while time.monotonic() < until: time.sleep(0.05)\n    return 'slept'"
+    )
+    cell = seen.begin("%%pipeline --run\npipeline: naps\nsteps:\n- tool: {name: nap}\n")
+    messages: list[dict[str, Any]] = []
+    while not started(messages):
+        messages.append(seen.next())
+    ((comm, mark, _),) = started(messages)
+    content = {"mark": mark, "do": "cancel", "id": 1}
+    data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
+    message = seen.client.session.msg("comm_msg", data)
+    assert "subshell_id" not in message["header"]
+    began = time.monotonic()
+    seen.client.shell_channel.send(message)
+    ended = cell.end()
+    assert ended.reply["status"] == "error"
+    took = time.monotonic() - began
+    assert took < 30, took
+    assert "Cancel button" in str(ended.of("error"))
+    seen.drain()
+    seen.strays.clear()
+    seen.good("%config AgfMagics.progress_after = 0.3")
 
 
 def of(messages: list[dict[str, Any]], *kinds: str) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from ...catalog import Registry
 from ...pictures.plain import plain
 from ...text.giving_up import giving_up
 from ..explorer.run_channel import open_again
-from ..output.output import receive_while_busy
+from ..output.receiving import receive_while_busy
 from .problems import LONGEST_CELL, problems_of
 from .shift_tab import MOST_TOOLTIP, describe
 

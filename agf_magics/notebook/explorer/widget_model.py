@@ -26,7 +26,7 @@ import traitlets
 
 from ...pictures.pages.wire import wire_script
 from ..output.front_end import in_frames, page
-from ..output.output import receive_while_busy
+from ..output.receiving import receive_while_busy
 
 FOLDER = Path(__file__).parents[1] / "browser"
 SCRIPTS = (
