@@ -31,7 +31,7 @@ from .commands.command_line import (
     RUN_COMMAND,
 )
 from .commands.line import ParsedLine, read_words, typed
-from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
+from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
@@ -39,9 +39,9 @@ from .compat.imports import for_the_person
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
-from .flow.progress.questions import Question
+from .flow.progress.question import Question
 from .flow.steps import Flow
-from .languages import detect_language
+from .languages.ours import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
 from .lifecycle.definitions.define import register
@@ -67,7 +67,7 @@ from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
-from .values.json_text import as_json
+from .values.as_json import as_json
 from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
@@ -219,7 +219,7 @@ def _resume(parsed: ParsedLine) -> int:
     run, values = parsed.words("RUN")[0], inputs(parsed, None)
     limits = limits_of(parsed, settings.current.settings.limits)
     # A resumed run keeps the limits that it began with.
-    is_limited = any(option.flag in parsed for option in (TIMEOUT, MAX_TOKENS, MAX_COST))
+    is_limited = any(option.flag in parsed for option in FOR_LIMITS)
     return _finish(
         parsed,
         limits if is_limited else None,
@@ -423,7 +423,7 @@ def _checked(
             for each in error.diagnostics
         ]
         return file, tuple(map(_with_option, found)), None
-    return file, tuple(map(_with_option, (*defined.findings, *notes))), defined.flow
+    return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
@@ -434,7 +434,7 @@ def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None
         return
     for one in found:
         _tell(wrapped(f"{one.severity}: {one}"))
-    _say(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+    _say(f"{file}: ok" + (f", {counted(len(found), 'problem')}" if found else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
         _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
@@ -492,14 +492,21 @@ def _imported(word: Token) -> Mapping[str, Any]:
     """The names of a module or a .py file that the command line names, which no definition can
     (decision A20)."""
     module = word.text
+    if not module.endswith(".py") and not all(map(str.isidentifier, module.split("."))):
+        what = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
+        raise line_error("file", f"{module!r} is {what}: {_NAME_A_FILE}", word)
     try:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
             with for_the_person():
-                return vars(importlib.import_module(module))
-        if Path(module).is_file():
+                found = importlib.import_module(module)
+            if getattr(found, "__file__", "") is not None:
+                return vars(found)
+            why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
+        elif Path(module).is_file():
             return runpy.run_path(module)
-        why = f"there is no file {module!r}"
+        else:
+            why = f"there is no file {module!r}"
     except Exception as error:  # code of the user
         why = f"there is no module {module!r}"
         lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
@@ -515,6 +522,8 @@ def _imported(word: Token) -> Mapping[str, Any]:
             why = f"{place}: {said}"
     raise line_error("file", why, word)
 
+
+_NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
 ACTS = {
     "run": (RUN_COMMAND, _run),

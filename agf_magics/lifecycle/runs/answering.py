@@ -7,7 +7,7 @@ import time
 
 from ...engine.calls.answers import checked_approval, given_answer
 from ...flow.progress.progress import Progress
-from ...flow.progress.questions import Question, WrongAnswer
+from ...flow.progress.question import Question, WrongAnswer
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, refused
 from ...values.value import Value

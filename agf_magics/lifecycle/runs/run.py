@@ -21,6 +21,7 @@ from ...journal.database.store import Store
 from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
+from ...languages.ours import OURS
 from ...limits.limits import Limits
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
@@ -152,9 +153,13 @@ class Run(BaseRun):
 
     def __init__(self, state: RunState) -> None:
         self._state = state
-        self.run_id = state.run_id
         self.progress = state.progress  # an attribute: views read it at every beat
         self._table: RowTable | None = None
+
+    @property
+    def run_id(self) -> str:  # type: ignore[override]
+        """Its id: the name of the flow, a number and a random part."""
+        return self._state.run_id
 
     @property
     def input(self) -> Value:
@@ -255,7 +260,7 @@ class Run(BaseRun):
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(finding for finding in self._state.warnings if finding.severity == "warning"),
+            *(problem for problem in self._state.warnings if problem.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -265,9 +270,9 @@ class Run(BaseRun):
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
         others = (
-            finding.message
-            for finding in self._state.warnings
-            if finding.code == "model.configured"
+            problem.message
+            for problem in self._state.warnings
+            if problem.code == "model.configured"
         )
         return "; ".join(
             filter(
@@ -317,8 +322,8 @@ class Run(BaseRun):
 
     @property
     def table(self) -> RowTable:
-        """The result of a run over data: a row for each row, with its outcome. Raises
-        DefinitionError for another run."""
+        """The result of a run over a table: each of its rows with its outcome. Raises DefinitionError
+        for another run."""
         from ..table_runs.table import RowTable
 
         if self._table is None or not self.done:  # of a run that goes on, as it is now
@@ -410,7 +415,7 @@ def state_of(run: Run) -> RunState:
     return run._state
 
 
-DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})
+DETERMINED = {"flow", *OURS, *(layer for known in OURS.values() for layer in known.layers)}
 """The first words of the codes of errors that follow from a definition and its input."""
 
 

@@ -1,4 +1,4 @@
-"""Problems of a cell while a person writes it: the findings of loading, for the editor to
+"""Problems of a cell while a person writes it: the problems of loading, for the editor to
 underline.
 
 The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
@@ -17,6 +17,7 @@ from typing import Any
 from ...catalog import Registry
 from ...commands.line import ParsedLine, read
 from ...commands.magics import COMMANDS
+from ...languages.ours import OURS
 from ...lifecycle.definitions.checking import find_problems
 from ...pictures.plain import line, plain
 from ...settings.settings import current
@@ -29,10 +30,7 @@ MOST_PROBLEMS = 50
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
-_MAGIC = re.compile(
-    r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)"
-)
-DEFINES = ("pipeline", "policy", "plan", "graph")
+_MAGIC = re.compile(rf"\s*%%(?P<name>{'|'.join(OURS)}|run_pipeline_inline(?:_async)?)(?=\s|$)")
 
 Problem = dict[str, Any]
 """``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``,
@@ -99,7 +97,7 @@ def _findings(
         if "--input" in parsed
         else [word.text.partition("=")[0] for word in parsed.words("--set")]
     )
-    is_definition = magic in DEFINES
+    is_definition = magic in OURS
     return find_problems(
         source,
         magic if is_definition else "pipeline",
@@ -113,8 +111,8 @@ def _findings(
 def _problem(
     found: Diagnostic, cell: str, places: dict[int, int], head: tuple[int, int]
 ) -> Problem | None:
-    """A finding at its place in the cell: to the end of the line, at least a character. None for
-    the place of another cell; the line of the magic for a finding without a place."""
+    """A problem at its place in the cell: to the end of the line, at least a character. None for
+    the place of another cell; the line of the magic for a problem without a place."""
     if found.span is None:
         start, end = head
     elif id(found.span.source) not in places:

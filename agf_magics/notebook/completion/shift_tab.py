@@ -16,7 +16,8 @@ from typing import Any
 from ...catalog import Registry
 from ...catalog.tools.tool import Tool
 from ...commands.magics import COMMANDS
-from ...languages import LANGUAGES, OURS, Language
+from ...languages import LANGUAGES, Language
+from ...languages.ours import OURS
 from ...pictures.plain import line as one_line
 from ...pictures.plain import plain
 from ...text.giving_up import note_given_up

@@ -9,12 +9,12 @@ from IPython.core.completer import CompletionContext, SimpleMatcherResult, conte
 
 if TYPE_CHECKING:
     from ..notebook import Notebook
-    from .complete import Known
+    from .complete import Surroundings
 
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
 
-def matcher(known: Callable[[], Known]) -> Matcher:
+def matcher(known: Callable[[], Surroundings]) -> Matcher:
     """The matcher for ``shell.Completer.custom_matchers``."""
 
     def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
@@ -26,9 +26,9 @@ def matcher(known: Callable[[], Known]) -> Matcher:
     return marked
 
 
-def known(notebook: Notebook, shell: Any) -> Known:
+def known(notebook: Notebook, shell: Any) -> Surroundings:
     """The present state of the notebook."""
     from ..magics.history import kept_ids
-    from .complete import Known
+    from .complete import Surroundings
 
-    return Known(notebook.registry, shell.user_ns, notebook.frame, kept_ids)
+    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids)
