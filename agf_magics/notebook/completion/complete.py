@@ -197,6 +197,7 @@ def _runs(wanted: Wanted) -> list[str]:
     )
     fits: Mapping[str, Callable[[str, str], bool]] = {
         "%resume": lambda name, status: status in RESUMABLE,
+        "%answer": lambda name, status: status == "running",
         "--cancel": lambda name, status: status == "running",
         "--reuse": lambda name, status: name in wanted.before,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from importlib.util import find_spec
 from logging import DEBUG
 from typing import Any
 
@@ -11,7 +12,7 @@ from ...catalog import Registry
 from ...pictures.plain import plain
 from ...text.giving_up import giving_up
 from ..explorer.run_channel import open_again
-from ..output.output import receive_while_busy
+from ..output.receiving import receive_while_busy
 from .problems import LONGEST_CELL, problems_of
 from .shift_tab import MOST_TOOLTIP, describe
 
@@ -24,8 +25,9 @@ TARGET = "agf-magics.problems"
 
 
 def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
-    """Answer requests for problems in a kernel; nothing in a shell without one."""
-    if getattr(shell, "kernel", None) is None:
+    """Answer requests for problems in a kernel; nothing in a shell without one, and in a kernel
+    without the package of comms (ipykernel before 6.19)."""
+    if getattr(shell, "kernel", None) is None or find_spec("comm") is None:
         return
     import comm
 

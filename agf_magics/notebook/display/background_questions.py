@@ -17,16 +17,22 @@ from ...engine.host.host import NoUser
 from ...flow.progress.question import Question
 from ...lifecycle.input.prompt import ask_at_prompt, format_question
 from ...lifecycle.runs.live import live
+from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.plain import html, line
 from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
-from ..output.front_end import in_frames
+from ..output.front_end import in_frames, page
 from ..output.output import EMPTY, Bundle, OutputSlot
-from ..output.pending_questions import PendingQuestion
 from .view import Explorer, framed
 
 WAITING = "waiting for an answer in the view of the run"
+UNSEEN = (
+    "waiting for an answer, and no view has opened here: answer with %answer {0} VALUE, "
+    "or in Python with .answer(VALUE) of the run"
+)
+PATIENCE = 5.0
+"""Seconds in which a view reports, where it can be opened."""
 NOT_ANSWERED = "not answered: the run has ended"
 
 
@@ -56,6 +62,9 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
         try:
             with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
                 slot.reserve(unanswered(question, WAITING, run.run_id))
+                if not (await pending.is_answered_within(PATIENCE) or page.has_reported):
+                    told = UNSEEN.format(line(run.run_id, 90))
+                    slot.put(unanswered(question, told, run.run_id))
                 answer = await pending.wait()
             shown = describe_answer(question, answer)
             return answer

@@ -21,6 +21,7 @@ from ...engine.runner import clock
 from ...flow.progress.rows import Row
 from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
 from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
@@ -34,7 +35,6 @@ from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
-from ..output.pending_questions import PendingQuestion
 from .print_problems import print_problems
 
 if TYPE_CHECKING:

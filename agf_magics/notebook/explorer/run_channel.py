@@ -25,13 +25,13 @@ from ...flow.question_text import question_mark
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
+from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.output import Bundle, accompany
-from ..output.pending_questions import PendingQuestion
 from .calls import MOST_WHY
 from .open_call import open_call
 from .open_views import Answers, open_explorer

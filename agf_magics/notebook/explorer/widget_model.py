@@ -25,8 +25,8 @@ import ipywidgets  # type: ignore[import-untyped]
 import traitlets
 
 from ...pictures.pages.wire import wire_script
-from ..output.front_end import in_frames
-from ..output.output import receive_while_busy
+from ..output.front_end import in_frames, page
+from ..output.receiving import receive_while_busy
 
 FOLDER = Path(__file__).parents[1] / "browser"
 SCRIPTS = (
@@ -156,6 +156,7 @@ class Model(anywidget.AnyWidget):
     def _receive(self, _: Any, message: Any, __: Any) -> None:
         if not isinstance(message, dict):
             return
+        page.has_reported = True
         if message.get("do") == "runs":
             self.send({"type": "runs", "runs": self.starts()})
         elif (explored := self._explored.get(str(message.get("mark")))) is not None:

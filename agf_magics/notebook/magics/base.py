@@ -61,6 +61,8 @@ def takes(command: Command) -> Callable[[Magic], Magic]:
             raise failure
 
         called.__doc__ = command.help
+        # IPython 7 reads the parameters of a magic there, and would find no local_ns.
+        del called.__dict__["__wrapped__"]
         return no_var_expand(called)
 
     return wrap

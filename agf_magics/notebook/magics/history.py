@@ -50,7 +50,7 @@ MOST_NAMED = 3
 
 @magics_class
 class HistoryMagics(NotebookMagics):
-    """``%runs``, ``%resume``, ``%rerun`` and ``%step``."""
+    """``%runs``, ``%resume``, ``%answer``, ``%rerun`` and ``%step``."""
 
     # IPython's `%rerun` runs lines of the input again: `-l 3`, `-g text`, `2-5 7`, `~1/3`.
     replaced = MappingProxyType({"rerun": re.compile(r"-[lg]\b.*|[\d~/][\d~/\s-]*+")})
@@ -95,6 +95,16 @@ class HistoryMagics(NotebookMagics):
             )
 
         return self._show(parsed, word, None, resumed)
+
+    @line_magic
+    @needs_local_scope
+    @takes(magics.ANSWER)
+    def answer(self, parsed: ParsedLine) -> None:
+        (word,), (given,), step = parsed.words("RUN"), parsed.words("VALUE"), parsed.word("--step")
+        run, answer = live_run(word), value(given, self.notebook.names)
+        with_place_of(
+            step or given, lambda: run.answer(answer, step.text if step is not None else None)
+        )
 
     @line_magic
     @needs_local_scope
@@ -271,7 +281,8 @@ def _elsewhere(word: Token) -> DefinitionError | None:
         return None
     if run.status != "running":
         message = f"run {run.run_id!r} has ended: {run.status}"
-        return line_error("unknown-run", message, word, f"%runs {run.run_id} shows it")
+        how = run.how_to_continue if run.status == "waiting" else f"%runs {run.run_id} shows it"
+        return line_error("unknown-run", message, word, how)
     message = f"run {run.run_id!r} is running in another kernel"
     hint = past_runs.CANCEL.format(run.run_id)
     return DefinitionError(Diagnostic("journal.running", message, word.span, hint))

@@ -21,16 +21,6 @@ EMPTY: Bundle = {"text/html": "", "text/plain": ""}
 """An output that keeps a place."""
 
 
-def receive_while_busy(channel: Any) -> None:
-    """Let the kernel receive the messages of a comm while a cell waits, if the kernel has
-    subshells.
-
-    ipykernel 7.4 sends them to the shell that opened the comm, which may be the one that waits.
-    """
-    if hasattr(channel, "_reply_subshell_for"):
-        channel._reply_subshell_for = lambda data, default: default
-
-
 def show(bundle: Bundle) -> None:
     display(_as_text(bundle), raw=True)  # type: ignore[no-untyped-call]
 

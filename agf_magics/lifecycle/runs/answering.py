@@ -1,0 +1,65 @@
+"""A person answers the open question of a background run by a call: where no view can be opened, nothing
+else could."""
+
+from __future__ import annotations
+
+import time
+
+from ...engine.calls.answers import checked_approval, given_answer
+from ...flow.progress.progress import Progress
+from ...flow.progress.question import Question, WrongAnswer
+from ...settings.settings import current
+from ...text.diagnostics import DefinitionError, refused
+from ...values.value import Value
+from .pending_questions import PendingQuestion
+
+SOON = 1.0
+"""Seconds in which a question that a run has begun to ask can be answered."""
+
+
+def answer_question(
+    run_id: str, name: str, progress: Progress, answer: Value, step: str | None
+) -> None:
+    """Give ``answer`` to the open question of a run. Raises DefinitionError if there is none, if it is
+    that of another step, or if the answer does not fit."""
+    until = time.monotonic() + SOON
+    while not (waiting := _waiting(progress)) and progress.asked and time.monotonic() < until:
+        time.sleep(0.01)  # it is asked on the loop of the run
+    meant = [one for one in waiting if step in (None, one.question.where)]
+    if len(meant) != 1:
+        places = [one.question.where for one in waiting]
+        raise _unclear(run_id, name, progress, places, step)
+    meant[0].take(_fitting(meant[0].question, answer))
+
+
+def _waiting(progress: Progress) -> list[PendingQuestion]:
+    """The questions that wait for an answer now: of several at once all but one come later."""
+    asked = list(progress.asked.values())
+    return [one for question in asked if (one := PendingQuestion.of(question)) is not None]
+
+
+def _fitting(question: Question, answer: Value) -> Value:
+    try:
+        given = given_answer(question, answer)
+        return checked_approval(question, given, None) if question.approval else given
+    except WrongAnswer as wrong:
+        raise DefinitionError(*wrong.diagnostics) from None
+
+
+def _unclear(
+    run_id: str, name: str, progress: Progress, places: list[str], step: str | None
+) -> DefinitionError:
+    """The error for an answer to no question, or to another one than that of ``places``."""
+    if places:
+        listed = " and ".join(sorted(map(repr, places)))
+        message = f"{name!r} waits for an answer at {listed}" + f", not at {step!r}" * (
+            step is not None
+        )
+        return refused("run.no-question", message, f"step={places[0]!r} is one that asks")
+    if progress.asked:
+        message = f"the question of {name!r} is put to a function or asked in a cell that waits"
+        return refused("run.no-question", message, "answer it there")
+    has_ended = progress.ended is not None
+    message = f"{name!r} asks nothing now" + f": it has ended: {progress.status}" * has_ended
+    how = current.words.answer_run.format(run_id) if progress.status == "waiting" else None
+    return refused("run.no-question", message, how)

@@ -1,0 +1,41 @@
+"""Messages of a page that arrive while a cell runs: they are received on a subshell, which the kernel
+makes for itself if the front end names none, as VS Code."""
+
+from __future__ import annotations
+
+from logging import DEBUG
+from typing import Any
+
+from IPython import get_ipython
+
+from ...text.giving_up import giving_up
+
+
+def receive_while_busy(channel: Any) -> None:
+    """Let the kernel receive the messages of a comm while a cell runs, if the kernel has subshells:
+    on the one that the front end names, else on one of its own.
+
+    ipykernel 7.4 asks the comm, on the thread that may make a subshell. Without an answer it sends
+    them to the shell that opened the comm, which may be the one that waits.
+    """
+    if not hasattr(channel, "_reply_subshell_for"):
+        return
+    kernel = getattr(get_ipython(), "kernel", None)
+    channel._reply_subshell_for = lambda _, named: _own(kernel) if named is None else named
+
+
+_OWN = "_agf_subshell"
+"""The attribute of a kernel that has the id of our subshell."""
+
+
+def _own(kernel: Any) -> str | None:
+    """The id of the kernel's own subshell, made at the first message; None: it can make none. What
+    makes it is private to ipykernel and may change: then the main shell receives, after the cell."""
+    with giving_up(__name__, "the kernel has no subshell of its own", DEBUG):
+        manager = kernel.shell_channel_thread.manager
+        made: str | None = getattr(kernel, _OWN, None)
+        if made not in manager.list_subshell():
+            made = manager._create_subshell()
+            setattr(kernel, _OWN, made)
+        return made
+    return None
