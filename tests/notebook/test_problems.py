@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agf_magics.catalog import Registry, policy, tool
+from agf_magics.editor.problems import LONGEST_CELL, problems_of
 from agf_magics.flow.steps import Compute
 from agf_magics.notebook.completion.editor import TARGET
-from agf_magics.notebook.completion.problems import LONGEST_CELL, problems_of
 from tests.notebook.conftest import Kernel
 
 
