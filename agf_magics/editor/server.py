@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, NamedTuple
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -18,15 +18,23 @@ from ..text.giving_up import giving_up
 from ..version import __version__
 from .folder_texts import folder_texts, path_of
 from .positions import Positions
-from .problems import Place
+from .protocol_values import (
+    TOKENS,
+    code_action,
+    completion_list,
+    diagnostic,
+    fold,
+    location,
+    symbol,
+    token_data,
+)
+from .questions import complete_at, definition_at, help_at
+from .repairs import repairs_of
+from .symbols import folds_of, symbols_of, tokens_of
 from .text_group import TextGroup, WrittenFile
 
 PAUSE = 0.15
 """Seconds without a change before a text is checked."""
-
-PAGE = "https://agf-magics.readthedocs.io/en/stable/reference/errors"
-
-SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
 
 SUFFIXES = (".py", ".yaml", ".yml", ".json")
 """Files of which the server takes the text."""
@@ -35,6 +43,14 @@ CELLS = lsp.NotebookDocumentFilterWithNotebook(
     notebook="*",
     cells=[lsp.NotebookCellLanguage("python"), lsp.NotebookCellLanguage("yaml")],
 )
+
+
+class Asked(NamedTuple):
+    """A text that a request is about."""
+
+    group: TextGroup
+    file: WrittenFile
+    positions: Positions
 
 
 class Server(LanguageServer):
@@ -53,9 +69,16 @@ class Server(LanguageServer):
         """A message that cannot be read, or a failed notification, is not shown in the editor."""
         logging.getLogger(__name__).info("the language server went on after %r", error)
 
-    def file(self, uri: str) -> WrittenFile | None:
-        group = self.groups.get(self.group_of.get(uri, ""))
-        return group.files.get(uri) if group is not None else None
+    def asked(self, uri: str) -> Asked | None:
+        """A text that a request is about, after the check that waits; None: it is not known."""
+        key = self.group_of.get(uri, "")
+        if key in self._waiting:
+            self._waiting[key].cancel()
+            self._check(key)
+        group = self.groups.get(key)
+        if group is None or uri not in group.files:
+            return None
+        return Asked(group, group.files[uri], self.positions(group.files[uri].text))
 
     def positions(self, text: str) -> Positions:
         """The positions of a text, in the units that the client has chosen."""
@@ -125,14 +148,6 @@ class Server(LanguageServer):
         loop = asyncio.get_running_loop()
         self._waiting[key] = loop.call_later(PAUSE, self._check, key)
 
-    def check_now(self, uri: str) -> TextGroup | None:
-        """The group of a text, after the check that waits: a request is about the last text."""
-        key = self.group_of.get(uri, "")
-        if key in self._waiting:
-            self._waiting[key].cancel()
-            self._check(key)
-        return self.groups.get(key)
-
     def _check(self, key: str) -> None:
         self._waiting.pop(key, None)
         group = self.groups.get(key)
@@ -148,26 +163,6 @@ class Server(LanguageServer):
         self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found))
 
 
-def diagnostic(one: Place, positions: Positions, group: TextGroup) -> lsp.Diagnostic:
-    severity = SEVERITIES.get(one.found.severity, lsp.DiagnosticSeverity.Information)
-    if not group.is_certain(one):
-        severity = lsp.DiagnosticSeverity.Information
-    return lsp.Diagnostic(
-        range_of(positions, one.start, one.end),
-        one.message + f"\n= {one.hint}" * bool(one.hint),
-        severity,
-        one.code,
-        lsp.CodeDescription(f"{PAGE}/{one.code.partition('.')[0]}.html#{one.code}"),
-        "agf-magics",
-    )
-
-
-def range_of(positions: Positions, start: int, end: int) -> lsp.Range:
-    return lsp.Range(
-        lsp.Position(*positions.position(start)), lsp.Position(*positions.position(end))
-    )
-
-
 def serve() -> int:
     """Serve until the client ends the server or closes stdin."""
     # What pygls logs, each malformed message with a trace, is for who works on the server.
@@ -177,7 +172,15 @@ def serve() -> int:
 
 
 def make_server() -> Server:
+    """A server with all that it can."""
     server = Server()
+    _take_texts(server)
+    _answer_places(server)
+    _answer_texts(server)
+    return server
+
+
+def _take_texts(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: Server, given: lsp.DidOpenTextDocumentParams) -> None:
@@ -209,4 +212,69 @@ def make_server() -> Server:
         cells = [cell.uri for cell in given.cell_text_documents]
         ls.close_notebook(given.notebook_document.uri, cells)
 
-    return server
+
+def _answer_places(server: Server) -> None:
+    """The questions about a place of a text."""
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION,
+        lsp.CompletionOptions(trigger_characters=[" ", ".", "-", "{", ":"]),
+    )
+    def complete(ls: Server, given: lsp.CompletionParams) -> lsp.CompletionList | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        offer = complete_at(asked.file, offset, asked.group)
+        return completion_list(offer, offset, asked.positions) if offer is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(ls: Server, given: lsp.HoverParams) -> lsp.Hover | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        text = help_at(asked.file, offset, asked.group)
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, text)) if text else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def define(ls: Server, given: lsp.DefinitionParams) -> lsp.Location | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        target = definition_at(asked.file, offset, asked.group)
+        if target is None or target.uri not in asked.group.files:
+            return None
+        return location(target, ls.positions(asked.group.files[target.uri].text))
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])
+    )
+    def repair(ls: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        sides = (given.range.start, given.range.end)
+        start, end = (asked.positions.offset(side.line, side.character) for side in sides)
+        found = repairs_of(asked.file, start, end, asked.group)
+        return [code_action(one, asked.file.uri, asked.positions, asked.group) for one in found]
+
+
+def _answer_texts(server: Server) -> None:
+    """The questions about a whole text."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def outline(ls: Server, given: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        return [symbol(one, asked.positions) for one in symbols_of(asked.file)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def folds(ls: Server, given: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
+        asked = ls.asked(given.text_document.uri)
+        return [fold(*lines) for lines in folds_of(asked.file)] if asked is not None else None
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend(list(TOKENS), [])
+    )
+    def tokens(ls: Server, given: lsp.SemanticTokensParams) -> lsp.SemanticTokens | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        return lsp.SemanticTokens(token_data(tokens_of(asked.file), asked.positions))

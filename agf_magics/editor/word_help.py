@@ -23,7 +23,9 @@ from .problems import problems_at
 
 _LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
 _CELL = re.compile(r"%%(\w+)")
-_WORD, _NAME = re.compile(r"[\w-]+"), re.compile(r"[\w.-]+")
+_WORD = re.compile(r"[\w-]+")
+NAME = re.compile(r"[\w.-]+")
+"""A name with its dots."""
 _QUOTED = re.compile(r"(: |-> )'([^']{0,200})'")
 MOST_HELP = 300
 """Characters of a signature and of a description."""
@@ -31,12 +33,14 @@ MOST_TOOLTIP = 2_000
 """Characters of a docstring."""
 
 
-def describe(code: str, position: int, registry: Registry) -> str | None:
-    """The help for the word at ``position``: empty where a cell of ours has none, None where the
-    cell is not ours."""
+def describe(
+    code: str, position: int, registry: Registry, with_problems: bool = True
+) -> str | None:
+    """The help for the word at ``position``, after the problem there: empty where a cell of ours
+    has none, None where the cell is not ours."""
     start, end = code.rfind("\n", 0, position) + 1, code.find("\n", position)
     line = code[start : end if end >= 0 else len(code)]
-    word, name = (_word_at(pattern, line, position - start) for pattern in (_WORD, _NAME))
+    word, name = (word_at(pattern, line, position - start) for pattern in (_WORD, NAME))
     magic = _LINE.match(line)
     if magic is not None:
         command = COMMANDS.get(magic[1])
@@ -47,7 +51,7 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     cell = _CELL.match(code.lstrip("\n"))
     if cell is None or cell[1] not in COMMANDS:
         return None
-    found = problems_at(code, position, registry)
+    found = problems_at(code, position, registry) if with_problems else []
     if word is not None and name is not None:
         language = LANGUAGES[cell[1] if cell[1] in OURS else "pipeline"]  # %%run_pipeline_inline
         body = code.index("\n") + 1
@@ -56,7 +60,7 @@ def describe(code: str, position: int, registry: Registry) -> str | None:
     return "\n".join(dict.fromkeys(found))
 
 
-def _word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
+def word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
     return next(
         (found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None
     )

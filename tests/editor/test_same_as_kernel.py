@@ -78,8 +78,8 @@ def published(one: dict[str, Any]) -> tuple[Any, ...]:
     return (one["code"], *sides, one["severity"])
 
 
-def differences(editor: Editor, cells: list[str]) -> list[tuple[str, list[Any], list[Any]]]:
-    opened = [editor.open_notebook(f"none/{number}/n.ipynb", [cell])[0] for number, cell in enumerate(cells)]
+def differences(editor: Editor, first: int, cells: list[str]) -> list[tuple[str, list[Any], list[Any]]]:
+    opened = [editor.open_notebook(f"none/{number}/n.ipynb", [cell])[0] for number, cell in enumerate(cells, first)]
     editor.wait_for(*opened)
     wrong = []
     for uri, cell in zip(opened, cells, strict=True):
@@ -96,6 +96,8 @@ def test_the_server_says_what_the_kernel_says(tmp_path: Path) -> None:
     found = cells()
     assert len(found) > 1_500
     editor = Editor(tmp_path)
-    wrong = [one for start in range(0, len(found), 100) for one in differences(editor, found[start : start + 100])]
+    wrong = [
+        one for start in range(0, len(found), 100) for one in differences(editor, start, found[start : start + 100])
+    ]
     assert editor.end() == (0, "")
-    assert wrong == []
+    assert wrong[:5] == []
