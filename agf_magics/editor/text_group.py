@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..catalog import Registry
-from ..flow.steps import Flow
 from ..languages import recognized_language
 from ..text.diagnostics import AgfError
 from .problems import Place, ReadText, places_of, read_cell, read_file_text
@@ -51,9 +50,7 @@ class WrittenFile:
     read: ReadText | None = None
     problems: list[Place] | None = None
     """None: it must be linked again."""
-    flow: Flow | None = None
-    """The last one that could be read, for symbols of a text with a mistake."""
-    is_read: bool = field(default=False)
+    is_read: bool = False
 
     @property
     def is_python(self) -> bool:
@@ -122,10 +119,6 @@ class TextGroup:
         elif not file.is_python and len(file.text) <= LONGEST_FILE:
             language = recognized_language(file.text)
             file.read = read_file_text(file.text, language, file.name) if language else None
-        if file.read is None:
-            file.flow = None
-        elif file.read.written.flow is not None:
-            file.flow = file.read.written.flow
 
     def _register(self) -> set[str] | None:
         """Register what all texts define, and return the names that mean something else now; None:

@@ -15,9 +15,10 @@ TEXT = """pipeline: p
 steps:
 - tool: {name: fetch, args: {url: x}}
 - for_each:
-    over: !expr ctx.pages
-    do:
-    - tool: {name: fetsh, args: {url: "🍐"}}
+    over: ctx.pages
+    on_error: abort
+    do: {tool: {args: {url: "🍐"}, name: fetsh}}
+    collect: {transform: {value: "pipe"}}
 """
 
 
@@ -57,7 +58,7 @@ def test_a_word_is_explained_and_its_problem_is_left_to_the_editor(editor: Edito
     help = editor.ask("textDocument/hover", editor.at(file, 2, 16))["contents"]["value"]
     assert "fetch(url: str) -> str" in help
     assert "Fetch a page." in help
-    assert editor.ask("textDocument/hover", editor.at(file, 6, 21)) is None
+    assert editor.ask("textDocument/hover", editor.at(file, 6, 42)) is None
 
 
 def test_a_tool_is_found_in_the_python_text_that_defines_it(editor: Editor, cell: str, file: str) -> None:
@@ -80,24 +81,25 @@ def test_the_steps_of_a_text_are_a_tree(editor: Editor, cell: str, file: str) ->
         [flow] = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
         names = [(one["name"], [inner["name"] for inner in one["children"]]) for one in flow["children"]]
         assert flow["name"] == "pipeline p"
-        assert names == [("tool fetch", []), ("for_each ctx.pages", ["tool fetsh"])]
+        assert names == [("tool fetch", []), ("for_each ctx.pages", ["tool fetsh", "transform pipe"])]
 
 
 def test_a_block_below_a_line_can_be_folded(editor: Editor, file: str) -> None:
     found = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": file}})
-    assert (3, 6) in [(one["startLine"], one["endLine"]) for one in found]
+    assert (3, 7) in [(one["startLine"], one["endLine"]) for one in found]
 
 
 def test_a_repair_is_offered_and_takes_the_problem_away(editor: Editor, cell: str, file: str) -> None:
     for uri, line, text in ((cell, 7, f"%%pipeline\n{TEXT}"), (file, 6, TEXT)):
-        where = {"start": {"line": line, "character": 21}, "end": {"line": line, "character": 21}}
+        where = {"start": {"line": line, "character": 42}, "end": {"line": line, "character": 42}}
         asked = {"textDocument": {"uri": uri}, "range": where, "context": {"diagnostics": []}}
         [action] = editor.ask("textDocument/codeAction", asked)
         [edit] = action["edit"]["changes"][uri]
         assert (action["title"], edit["newText"]) == ("Replace by fetch", "fetch")
         lines = text.split("\n")
-        start, end = (edit["range"][side]["character"] for side in ("start", "end"))
-        lines[line] = lines[line][:start] + edit["newText"] + lines[line][end:]
+        units = lines[line].encode("utf-16-le")
+        start, end = (2 * edit["range"][side]["character"] for side in ("start", "end"))
+        lines[line] = units[:start].decode("utf-16-le") + edit["newText"] + units[end:].decode("utf-16-le")
         if uri == file:
             editor.change(uri, "\n".join(lines))
             assert editor.wait_for(uri) == []
@@ -169,5 +171,5 @@ def test_a_notebook_of_500_cells_checks_the_cell_that_changes(editor: Editor) ->
     }
     notebook = {"uri": (editor.folder / "large/n.ipynb").as_uri(), "version": 2}
     editor.tell("notebookDocument/didChange", {"notebookDocument": notebook, "change": change})
-    assert editor.wait_for(cells[250])[0]["code"] == "pipeline.document-kind"
+    assert editor.wait_for(cells[250])[0]["code"] == "pipeline.unknown-key"
     assert editor.checks == [cells[250]]
