@@ -133,12 +133,7 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
 
 def places_of(read: ReadText, registry: Registry) -> list[Place]:
     """The errors and warnings of a text that was read, at their places."""
-    found = problems_in(
-        read.written,
-        registry,
-        is_named=read.name is not None,
-        given=read.given,
-    )
+    found = problems_in(read.written, registry, name=read.name, given=read.given)
     shown = (_place(one, read) for one in found if one.severity != "note")
     return list(islice(filter(None, shown), MOST_PROBLEMS))
 

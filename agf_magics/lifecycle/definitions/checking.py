@@ -63,21 +63,23 @@ def problems_in(
     text: WrittenText,
     registry: Registry,
     *,
-    is_named: bool,
+    name: str | None,
     given: Collection[str] | None = (),
 ) -> list[Diagnostic]:
     """The findings of `register` for a text that was read. Nothing is registered, no file is read
-    and no code of a user is called. ``is_named``: whether the line or the file has a name for it.
-    ``given``: as in `check_definition`; None if it is not known."""
+    and no code of a user is called. ``name``: that of the line or of the file. ``given``: as in
+    `check_definition`; None if it is not known."""
     if text.is_refused:
         return list(text.problems)
     problems = Diagnostics()
     problems.extend(text.problems)
     _check_refs(text.schemas, registry, problems)
     if text.flow is not None:
+        # Under its name, so that a flow that calls itself is told at the call.
+        flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
-            problems.extend(link(text.flow, registry, passive=True)[1])
-        if not (is_named or text.flow.name):
+            problems.extend(link(flow, registry, passive=True)[1])
+        if name is None and not flow.name:
             problems.add(without_name(text.flow))
     return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
 
