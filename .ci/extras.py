@@ -69,6 +69,11 @@ assert agf.draw(flow).svg().lstrip().startswith("<svg"), agf.draw(flow).svg()[:8
 assert agf.draw(flow).save("flow.png").read_bytes().startswith(b"\\x89PNG")
 assert agf.draw(flow).to_graphviz().source
 """,
+    "lsp": """
+from agf_magics.editor.server import make_server
+
+assert make_server().name == "agf-magics"
+""",
     "sql": """
 import agf_magics as agf
 

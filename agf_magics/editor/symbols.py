@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..flow import steps
+from ..flow.graph_steps import Dag, Walk
 from ..flow.step import Step
 from ..text.source import Span
 from .problems import ReadText
@@ -13,7 +14,7 @@ from .text_group import WrittenFile
 
 MOST_SYMBOLS = 5_000
 
-GROUPS = (steps.Sequence, steps.Dag, steps.Walk)
+GROUPS = (steps.Sequence, Dag, Walk)
 """Steps that the text does not name: their parts stand in their place."""
 
 
