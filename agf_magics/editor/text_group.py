@@ -21,10 +21,14 @@ from .python_scan import Registered, scan_python, without_magics
 LONGEST_FILE = 300_000
 """Characters of a file that is checked while it is written."""
 
-ONLY_A_KERNEL_KNOWS = frozenset(
-    f"flow.{what}"
-    for what in ("unknown-tool", "unknown-agent", "no-agent", "unknown-flow", "unknown-transform")
-) | {"flow.unknown-policy"}
+ONLY_A_KERNEL_KNOWS = (
+    "flow.unknown-tool",
+    "flow.unknown-agent",
+    "flow.no-agent",
+    "flow.unknown-flow",
+    "flow.unknown-transform",
+    "flow.unknown-policy",
+)
 """The codes of names that something may register which the scan cannot read."""
 
 _FILE_NAME = re.compile(r"[^/\\]*\Z")
