@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .compat.browser import IN_BROWSER
-from .compat.imports import uncollected
+from .compat.collection import uncollected
 from .pictures.widget_hook import Widgets
 
 with uncollected():
@@ -32,7 +32,7 @@ with uncollected():
     )
     from .engine.threads.call_threads import running
     from .flow.progress.events import Event
-    from .flow.progress.questions import Question
+    from .flow.progress.question import Question
     from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate

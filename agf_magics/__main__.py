@@ -32,7 +32,7 @@ from .commands.command_line import (
     RUN_COMMAND,
 )
 from .commands.line import ParsedLine, read_words, typed
-from .commands.options import MAX_COST, MAX_TOKENS, TIMEOUT
+from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
@@ -40,9 +40,9 @@ from .compat.imports import for_the_person
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
-from .flow.progress.questions import Question
+from .flow.progress.question import Question
 from .flow.steps import Flow
-from .languages import detect_language
+from .languages.ours import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
 from .lifecycle.definitions.define import register
@@ -68,7 +68,7 @@ from .text.raised import attribute, describe_exception, is_a, trace_of
 from .text.source import UNUSABLE, Source, path_error_reason, unwritable_reason
 from .text.suggestions import join_hints, suggest
 from .text.visible import visible
-from .values.json_text import as_json
+from .values.as_json import as_json
 from .values.value import Value
 
 # `python -m` puts the working folder before everything else, and that may hold a stranger's json.py.
@@ -220,7 +220,7 @@ def _resume(parsed: ParsedLine) -> int:
     run, values = parsed.words("RUN")[0], inputs(parsed, None)
     limits = limits_of(parsed, settings.current.settings.limits)
     # A resumed run keeps the limits that it began with.
-    is_limited = any(option.flag in parsed for option in (TIMEOUT, MAX_TOKENS, MAX_COST))
+    is_limited = any(option.flag in parsed for option in FOR_LIMITS)
     return _finish(
         parsed,
         limits if is_limited else None,
@@ -424,7 +424,7 @@ def _checked(
             for each in error.diagnostics
         ]
         return file, tuple(map(_with_option, found)), None
-    return file, tuple(map(_with_option, (*defined.findings, *notes))), defined.flow
+    return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
 def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
@@ -435,7 +435,7 @@ def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None
         return
     for one in found:
         _tell(wrapped(f"{one.severity}: {one}"))
-    _say(f"{file}: ok" + (f", {counted(len(found), 'finding')}" if found else ""))
+    _say(f"{file}: ok" + (f", {counted(len(found), 'problem')}" if found else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
         _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))

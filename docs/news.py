@@ -21,7 +21,7 @@ SECTIONS = {
     "languages": "Languages",
     "right": "Right where people work",
     "learning": "Learning",
-    "data": "Runs over data",
+    "data": "Runs over tables",
     "errors": "Errors",
     "runs": "Runs",
     "display": "Display",

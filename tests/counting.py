@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from agf_magics.compat.imports import uncollected
+from agf_magics.compat.collection import uncollected
 
 
 class TooMuch(BaseException):

@@ -129,7 +129,7 @@ class Session:
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
-        self.findings: list[Finding] = []
+        self.told: list[Finding] = []
         self.printed: list[str] = []
 
     def read(self, block: Block) -> None:
@@ -152,7 +152,7 @@ class Session:
         self.printed.append(OUT.sub("", captured.stdout))
         self.printed += [output.data.get("text/plain", "") for output in captured.outputs]
         for found in WARNED.finditer(captured.stdout):
-            self.findings.append(Finding("warning of the line", agf.Diagnostic(found["code"], ""), found["text"]))
+            self.told.append(Finding("warning of the line", agf.Diagnostic(found["code"], ""), found["text"]))
         error = done.error_in_exec or done.error_before_exec
         if error is not None:
             self.failed(error, block)
@@ -178,7 +178,7 @@ class Session:
         try:
             return check_definition(
                 source, header[1], strict=False, registry=default(), latent=latent, name=header[2]
-            ).findings
+            ).problems
         except agf.DefinitionError:  # the cell fails, too
             return ()
 
@@ -206,7 +206,7 @@ class Session:
 
     def report(self, when: str, diagnostic: agf.Diagnostic) -> None:
         text = RUN_ID.sub(r"\1-1-4f2a1b", str(diagnostic).replace(f"{Path.cwd()}{os.sep}", ""))
-        self.findings.append(Finding(when, diagnostic, text))
+        self.told.append(Finding(when, diagnostic, text))
 
     def commands(self, block: Block) -> None:
         for line in block.text.splitlines():
@@ -222,8 +222,8 @@ class Session:
 
     def results(self) -> tuple[list[Finding], str]:
         """What was reported and printed since the last call."""
-        findings, printed = self.findings, "\n".join(self.printed)
-        self.findings, self.printed = [], []
+        findings, printed = self.told, "\n".join(self.printed)
+        self.told, self.printed = [], []
         return findings, printed
 
 

@@ -19,7 +19,8 @@ from agf_magics.catalog import install
 from agf_magics.commands.line import read
 from agf_magics.commands.magics import COMMANDS
 from agf_magics.journal.database.store import Store
-from agf_magics.languages import LANGUAGES, detect_language
+from agf_magics.languages import LANGUAGES
+from agf_magics.languages.ours import detect_language
 from agf_magics.lifecycle.definitions.define import register
 from agf_magics.settings import settings as all_settings
 from agf_magics.text.suggestions import COMPARED

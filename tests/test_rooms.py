@@ -113,6 +113,7 @@ ONLY_WHERE_USED = {
 LONG_FILES: dict[str, str] = {
     "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
+    "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
 }
 """Files of more than 500 lines, each with the reason why it is one thought."""
@@ -134,15 +135,13 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
+    "languages.pipeline.r1.hints._unexpected": "one row for each sign that stands where none may",
     "languages.plan.call_reader.call": "the keys of a call are read in one place",
     "languages.plan.document.document": "the keys of a plan's document are read in one place",
     "languages.policy.react.react": "the settings of a session are read in one place",
     "lifecycle.planning.planner.run_planner": "a planner on one page, from its first tick to its end",
-    "lifecycle.table_runs.over._check_columns": "all ways in which columns and inputs do not fit",
     "lifecycle.storage.manifest.read_manifest": "each field of a stranger's manifest is checked where it is read",
     "notebook.load": "what the extension puts into a shell, in order",
-    "notebook.notebook.run": "what a cell does with its run, in order",
-    "pictures.pages.parts._listed": "the columns of a list of runs, side by side",
 }
 """Functions of more than 40 lines of code, each with the reason why its steps are not apart."""
 

@@ -45,7 +45,7 @@ class Agent:
     default: bool = False
     """Whether it answers steps that name no identity."""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False
@@ -75,7 +75,9 @@ class Agent:
         changed, or if they do not fit an agent any more."""
         if self.takes.are_current:
             return self
-        function, where, timeout = self.takes.function, self.where, self.timeout
+        function = self.takes.function
+        where = self.where
+        timeout = self.timeout
         try:
             return make_agent(function, self.name, self.tools, self.default, where, timeout)
         except (TypeError, ValueError):  # told where it is registered again

@@ -18,7 +18,7 @@ class Context:
     def __init__(self, name: str, log: Any = None) -> None:
         self.name = name
         self.log = log
-        """None: no run has used it."""
+        """The messages of its last run; None: no run has used it."""
         self.holder = ""
         """The run that uses it now; empty: none."""
         self.last = ""

@@ -24,7 +24,7 @@ class ModelAgent:
 
     name: str
     model: Model | None = None
-    """None: the configured one."""
+    """``provider:model``; None: the configured one."""
     instructions: str = ""
     description: str = ""
     tools: tuple[str, ...] | None = None

@@ -34,7 +34,7 @@ class Policy:
     """Whether it returns the Step to run."""
     description: str = ""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False

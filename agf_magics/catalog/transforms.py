@@ -22,7 +22,7 @@ class Transform:
     function: Callable[[Any], Any]
     description: str = ""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     is_async: bool = False

@@ -6,16 +6,14 @@ from . import magics
 from .line import Command, Operand, Option
 from .options import (
     DRY,
+    FOR_LIMITS,
     FOR_ROWS,
     INPUT,
-    MAX_COST,
-    MAX_TOKENS,
     ON,
     REPLAY,
     SAVE_PICTURE,
     SET,
     STRICT,
-    TIMEOUT,
 )
 from .options import OVER as OVER_ROWS
 
@@ -52,9 +50,7 @@ RUN_OPTIONS = (
     ),
     INPUT._replace(help="the input: a .json or .yaml file", metavar="FILE"),
     Option("--allow-shell", "let shell steps start programs"),
-    TIMEOUT,
-    MAX_TOKENS,
-    MAX_COST,
+    *FOR_LIMITS,
     ON,
     SHARED["--record"],
     Option("--export", "write the files that the graph exports into this folder", "file", "FOLDER"),
@@ -132,7 +128,7 @@ CHECK_COMMAND = Command(
         STRICT,
         Option(
             "--format",
-            "text; json: a list of findings; github: annotations of a pull request",
+            "text; json: a list of problems; github: annotations of a pull request",
             "value",
             "|".join(FORMATS),
         ),

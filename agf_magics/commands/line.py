@@ -87,7 +87,7 @@ class Command:
     reference."""
 
     name: str
-    """With its percent signs: ``%%pipeline``."""
+    """Its name with the percent signs: ``%%pipeline``."""
     about: str
     operands: tuple[Operand, ...] = ()
     options: tuple[Option, ...] = ()

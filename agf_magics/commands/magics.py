@@ -166,7 +166,7 @@ RUNS = Command(
             "run",
             "OTHER",
         ),
-        Option("--key", "match the rows of two runs over data by a column", "new", "COLUMN"),
+        Option("--key", "match the rows of two runs over tables by a column", "new", "COLUMN"),
         Option("--export", "write RUN to a .json file", "file", "FILE"),
         Option(
             "--report",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..limits import limits
+from ..limits.limits import DOLLARS, LIMITS, SECONDS
 from .line import Option
 
 SET = Option(
@@ -20,9 +20,18 @@ INPUT = Option(
 )
 OUT = Option("--out", "the variable that receives the run", "new", "VAR")
 DRY = Option("--dry", "call no tool and no agent; use values made from their schemas instead")
-TIMEOUT = Option(limits.TIMEOUT.flag, limits.TIMEOUT.effect, "seconds", "SECONDS")
-MAX_TOKENS = Option(limits.MAX_TOKENS.flag, limits.MAX_TOKENS.effect, "count", "N")
-MAX_COST = Option(limits.MAX_COST.flag, limits.MAX_COST.effect, "dollars", "DOLLARS")
+_COUNTED = Option("", "", "count", "N")
+_BY_UNIT = {
+    SECONDS: Option("", "", "seconds", "SECONDS"),
+    DOLLARS: Option("", "", "dollars", "DOLLARS"),
+}
+"""What the option of a limit takes, by the unit; one of any other unit is `_COUNTED`."""
+FOR_LIMITS = tuple(
+    _BY_UNIT.get(row.unit, _COUNTED)._replace(flag=row.flag, help=row.effect)
+    for row in LIMITS
+    if row.flag
+)
+"""The options of all limits that a line can set: `limits.limits` has the row of each."""
 PICTURE = Option("--draw", "show the picture; of a run, with the state of each step")
 SAVE_PICTURE = Option(
     "--save",
@@ -76,7 +85,7 @@ FOR_ROWS = (
     Option("--against", "compare labels with a column", "new", "COLUMN"),
     Option("--save", "write the table to a file: .csv, .jsonl or .parquet", "file", "FILE"),
 )
-"""The options of a run over data."""
+"""The options of a run over a table."""
 QUIET = Option("--quiet", "show no warnings and no progress")
 STRICT = Option("--strict", "treat warnings as errors")
 
@@ -84,7 +93,7 @@ REPLAY = Option(
     "--replay", "take the results of calls from a recording instead of making them", "file", "FILE"
 )
 
-FOR_RUNS = (SET, INPUT, OUT, DRY, TIMEOUT, MAX_TOKENS, MAX_COST, REUSE, ON, REPLAY)
+FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 """The options of a run."""
 
 STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..text.diagnostics import DefinitionError
-from ..text.excerpt import shorten
+from ..text.shorten import shorten
 from ..text.source import UNUSABLE, path_error_reason
 from .words import Token, line_error
 

@@ -21,9 +21,9 @@ from ..lifecycle.past import past_run as kept_runs
 from ..lifecycle.past.retried_rows import chosen_rows
 from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ..text.excerpt import shorten
 from ..text.files import read_file
 from ..text.names import same_name
+from ..text.shorten import shorten
 from ..text.source import UNUSABLE, Source, path_error_reason
 from ..text.suggestions import join_hints, suggest
 from ..text.yaml.nodes import Items, Scalar, plain
@@ -303,7 +303,7 @@ def reused(parsed: ParsedLine) -> bool | str:
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
         return word is not None
-    return at(word, lambda: kept_runs.find_past_run(word.text).run_id)
+    return with_place_of(word, lambda: kept_runs.find_past_run(word.text).run_id)
 
 
 def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> object:
@@ -323,7 +323,7 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
     }
     table = _table(word, names) if word is not None else None
     renamed = dict(_renamed(found) for found in parsed.words("--map"))
-    return at(
+    return with_place_of(
         retried or word,
         lambda: chosen_rows(
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
@@ -334,7 +334,7 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
 def _table(word: Token, names: Names) -> Any:
     """The table of ``--over``: a file by the end of its name, else an object of the notebook."""
     if names is None or (Path(word.text).suffix and not word.text.startswith("$")):
-        at(word, lambda: open_rows(word.text))
+        with_place_of(word, lambda: open_rows(word.text))
         return word.text
     return lookup(word, names)
 
@@ -385,7 +385,7 @@ def recording_of(word: Token | None) -> Recording | None:
     # Here: most runs replay nothing.
     from ..lifecycle.recordings.replay import Replay
 
-    return at(word, lambda: Replay(Path(word.text), of_run=True))
+    return with_place_of(word, lambda: Replay(Path(word.text), of_run=True))
 
 
 def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
@@ -395,10 +395,10 @@ def workers_of(word: Token | None, names: Names, dry: bool = False) -> object:
         return None
     from ..workers.on import find_backend
 
-    return at(word, lambda: find_backend(word.text, names)) or "here"
+    return with_place_of(word, lambda: find_backend(word.text, names)) or "here"
 
 
-def at(word: Token | None, call: Callable[[], T]) -> T:
+def with_place_of(word: Token | None, call: Callable[[], T]) -> T:
     """The result of ``call``; its errors point at this word, if there is one."""
     try:
         return call()

@@ -9,7 +9,6 @@ the import, installed packages apart, the innermost one is the person's or ours.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import sysconfig
@@ -19,19 +18,6 @@ from contextvars import ContextVar
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, ModuleType
 from typing import Any
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """The block is not interrupted by collections of garbage: what it imports stays, and each of
-    them goes through all objects of the shell."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 def loaded(name: str) -> Any:

@@ -18,7 +18,8 @@ from ..commands.line import Command, Kind
 from ..commands.magics import COMMANDS
 from ..commands.options import STATUSES, TIMES
 from ..flow.steps import Sequence, every
-from ..languages import LANGUAGES, OURS
+from ..languages import LANGUAGES
+from ..languages.ours import OURS
 from ..languages.pipeline import FUNCTIONS
 from ..lifecycle.runs.live import live
 from ..pictures.layout.arrange import DIRECTIONS
@@ -40,7 +41,7 @@ MOST_RUNS = 20
 RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
 
 
-class Known(NamedTuple):
+class Surroundings(NamedTuple):
     """The state of the notebook."""
 
     registry: Registry
@@ -54,7 +55,7 @@ class Known(NamedTuple):
     """The names of the lessons."""
 
 
-def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
+def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | None:
     """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
@@ -84,7 +85,7 @@ def complete(text: str, line: int, column: int, known: Known) -> Offer | None:
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
-def _in_line(command: Command, rest: str, body: str, known: Known) -> Offer:
+def _in_line(command: Command, rest: str, body: str, known: Surroundings) -> Offer:
     if command.operands and command.operands[0].rest:
         path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, known.frame))
         return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
@@ -114,7 +115,7 @@ class Wanted(NamedTuple):
     before: list[str]
     """The words before it."""
     body: str
-    known: Known
+    known: Surroundings
 
 
 def _values(kind: Kind, wanted: Wanted) -> Offer:
@@ -179,7 +180,7 @@ def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
     return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTIONS)]
 
 
-def _models(known: Known) -> list[str]:
+def _models(known: Surroundings) -> list[str]:
     """The chosen model, and the variables that are model objects, as an option names them."""
     chosen = known.registry.model
     models = _that(known, lambda value: isinstance(value, Model) or hasattr(value, "model_name"))
@@ -222,12 +223,12 @@ _FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
 """The part of a word that is completed, where it is not the whole."""
 
 
-def _that(known: Known, fits: Callable[[Any], bool]) -> list[str]:
+def _that(known: Surroundings, fits: Callable[[Any], bool]) -> list[str]:
     """The variables with values that fit."""
     return [name for name in _variables(known) if fits(known.names[name])]
 
 
-def _variables(known: Known) -> list[str]:
+def _variables(known: Surroundings) -> list[str]:
     """The data of the user first, then functions and modules, and IPython's own names last."""
     names = [name for name in known.names if not name.startswith("_")]
     return sorted(names, key=lambda name: (name in SHELL_NAMES, _is_code(known.names[name])))

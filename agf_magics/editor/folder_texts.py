@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlparse
 
-from ..languages import recognized_language
-from ..lifecycle.definitions.files import DEFINITIONS
+from ..languages.ours import recognized_language
+from ..lifecycle.definitions.file_sets import DEFINITIONS
 from ..text.files import open_file
 from ..text.source import UNUSABLE
 

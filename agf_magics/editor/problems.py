@@ -1,4 +1,4 @@
-"""Problems of a cell while a person writes it: the findings of loading, for the editor to
+"""Problems of a cell while a person writes it: the problems of loading, for the editor to
 underline.
 
 The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ..catalog import Registry
 from ..commands.line import ParsedLine, read
 from ..commands.magics import COMMANDS
+from ..languages.ours import OURS
 from ..lifecycle.definitions.checking import WrittenText, problems_in, read_written
 from ..pictures.plain import line, plain
 from ..settings.settings import current
@@ -30,10 +31,7 @@ MOST_PROBLEMS = 50
 MOST_MESSAGE = 2_000
 """Characters of a message and of a hint."""
 
-_MAGIC = re.compile(
-    r"\s*%%(?P<name>pipeline|policy|plan|graph|run_pipeline_inline(?:_async)?)(?=\s|$)"
-)
-DEFINES = ("pipeline", "policy", "plan", "graph")
+_MAGIC = re.compile(rf"\s*%%(?P<name>{'|'.join(OURS)}|run_pipeline_inline(?:_async)?)(?=\s|$)")
 
 Problem = dict[str, Any]
 """``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``,
@@ -100,7 +98,7 @@ def read_cell(cell: str) -> ReadText | None:
     end = newline if newline >= 0 else len(cell)
     body = cell[end + 1 :]
     source = Source("this cell", body, first_line=cell.count("\n", 0, end) + 2)
-    places, sources, is_run = {id(source): end + 1}, [source], magic["name"] not in DEFINES
+    places, sources, is_run = {id(source): end + 1}, [source], magic["name"] not in OURS
     language = "pipeline" if is_run else magic["name"]
     name, given, written = None, None, WrittenText()
     try:
@@ -168,8 +166,8 @@ def _given(parsed: ParsedLine) -> list[str] | None:
 
 
 def _place(found: Diagnostic, read: ReadText) -> Place | None:
-    """A finding at its place: to the end of the line, at least a character. None for the place of
-    another text; the line of the magic for a finding without a place."""
+    """A problem at its place: to the end of the line, at least a character. None for the place of
+    another text; the line of the magic for a problem without a place."""
     text = read.text
     if found.span is None:
         start, end = read.head

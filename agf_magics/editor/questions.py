@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .body import Offer
-from .complete import Known, complete
+from .complete import Surroundings, complete
 from .cursor import ELEMENT, Reading
 from .names import NAMES
 from .text_group import Target, TextGroup, WrittenFile
@@ -49,7 +49,7 @@ def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | Non
         return None
     before = spot.cell[: spot.place]
     line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
-    return complete(spot.cell, line, column, Known(group.registry, {}, {}))
+    return complete(spot.cell, line, column, Surroundings(group.registry, {}, {}))
 
 
 def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ..catalog import Registry
-from ..languages import recognized_language
+from ..languages.ours import recognized_language
 from ..text.diagnostics import AgfError
 from .problems import Place, ReadText, places_of, read_cell, read_file_text
 from .python_scan import Registered, scan_python, without_magics

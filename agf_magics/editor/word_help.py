@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from ..catalog import Registry
 from ..catalog.tools.tool import Tool
 from ..commands.magics import COMMANDS
-from ..languages import LANGUAGES, OURS, Language
+from ..languages import LANGUAGES, Language
+from ..languages.ours import OURS
 from ..pictures.plain import line as one_line
 from ..pictures.plain import plain
 from ..text.raised import RAISED

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
-from ..flow.progress.questions import Unanswered
+from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
 from ..flow.steps import Flow, stores_in
@@ -155,12 +155,16 @@ def _too_deep(linked: Linked) -> StepError:
 
 def meters_of(flow: Flow, calls: int) -> tuple[Meter, ...]:
     """The counters of a definition that limits itself."""
-    return () if flow.declared.caps is None else (Meter(flow.name, flow.declared.caps, calls),)
+    return (
+        ()
+        if flow.declared.own_limits is None
+        else (Meter(flow.name, flow.declared.own_limits, calls),)
+    )
 
 
 async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
     """``work``, within the time that the definition allows itself."""
-    caps = flow.declared.caps
+    caps = flow.declared.own_limits
     return await within(
         caps.seconds if caps is not None else None, work, lambda: duration_exceeded(flow)
     )
@@ -169,7 +173,7 @@ async def within_caps(flow: Flow, work: Awaitable[FlowResult]) -> FlowResult:
 def duration_exceeded(flow: Flow, left_running: str = "") -> LimitReached:
     """A flow took longer than its definition allows. ``left_running``: the calls that could not be
     stopped."""
-    caps = flow.declared.caps
+    caps = flow.declared.own_limits
     assert caps is not None, "only a flow with caps has a duration"
     message = f"{flow.name!r} took longer than the {caps.seconds:g} s that its definition allows"
     return LimitReached(Diagnostic("limit.duration", message, caps.span, left_running or None))

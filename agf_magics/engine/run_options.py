@@ -23,9 +23,9 @@ class RunOptions:
     """How a run is made and driven."""
 
     registry: Registry | None = None
-    """None: the registry of this process."""
+    """The registry of its names; None: that of this process."""
     limits: Limits | None = None
-    """None: those of the settings; for a resumed run, the original ones."""
+    """The limits; None: those of the settings, for a resumed run the original ones."""
     on_event: Callable[[Event], None] | None = None
     stream: bool = False
     """Whether the text of models is reported while it arrives."""
@@ -50,9 +50,9 @@ class RunOptions:
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
-    """Of a resumed run: the answer to the question that it waits for; None: ask."""
+    """The answer to the question that a resumed run waits for; None: ask."""
     budget: Budget | None = None
-    """What earlier runs have used of the limits, which this run continues; None: its own."""
+    """The budget of earlier runs, which this run continues; None: its own."""
     secrets: tuple[Value, ...] = ()
     """Values that are secret from the start, whichever tool receives them."""
     plans: bool = False
@@ -69,7 +69,7 @@ class RunOptions:
     notes: Callable[[], Iterable[Diagnostic]] = tuple
     """What the run warns about at its end."""
     trust: bool = False
-    """Of a resumed run: whether to unpickle values that are not signed by the user."""
+    """True if values that are not signed by the user are unpickled in a resumed run."""
 
     def __post_init__(self) -> None:
         if self.ask is not None and (why := _no_asker(self.ask)):

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, TypeGuard, TypeVar
 
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
-from ..flow.progress.questions import Unanswered, WrongAnswer
+from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.step_path import StepPath, format_path
@@ -164,7 +164,7 @@ class Runner:
         self.on_frame = on_frame
         """Called with each frame that the outermost flow reaches."""
         self.watched: dict[StepPath, Frame] = {}
-        """The same for called flows whose stores a definition shows while they wait, by the path of
+        """The called flows whose stores a definition shows while they wait, by the path of
         the call."""
         self.models = Models()
         self.large = LargeValues()
@@ -172,7 +172,7 @@ class Runner:
         if journal is not None:
             journal.rows.large = self.large
         self.warned: set[object] = set()
-        """What `warn_once` has warned about."""
+        """The keys of the warnings that `warn_once` has given."""
         self.calls = 0
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
@@ -279,7 +279,9 @@ def _is_outermost(scope: Scope) -> bool:
 
 def store_value(site: CallSite[Step], value: Value) -> StepResult:
     """Store the value of a shape where the step says."""
-    frame, arguments, target = site.frame, None, site.step.target
+    frame = site.frame
+    arguments = None
+    target = site.step.target
     if type(value) is ShapeResult:
         value, arguments, left = value
         frame = frame if left is None else left

@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 from ..text.diagnostics import Diagnostic
 from ..text.source import Span
 from .protocols import Expr, Frame, Outcome, Scheduler, data
-from .step import Failing, Step
+from .step import FailurePolicy, Step
 
 START, END = "START", "END"
 """The start and the end of a walk: names that no node can have."""
@@ -21,7 +21,7 @@ class Edge(NamedTuple):
     source: str
     target: str
     when: Expr | None = None
-    """None: always taken."""
+    """Its condition; None: always taken."""
     otherwise: bool = False
     """Taken if none of the source's conditions is true."""
     span: Span | None = None
@@ -74,16 +74,16 @@ class Walk(Step):
     exits: Mapping[str, str] = field(default_factory=dict)
     """The node after one that reached its limit; default END."""
     over: Callable[[str], Diagnostic] | None = None
-    """The finding about a node that reached its limit."""
+    """The problem about a node that reached its limit."""
     rounds: int
     """The maximum number of rounds."""
     endless: Callable[[int], Diagnostic]
     """The error, given `rounds`, after the last one; it names the setting."""
     width: int = 0
-    """How many nodes of a round run at a time; 0: all."""
+    """The number of nodes of a round that run at a time; 0: all."""
     clash: Callable[[Sequence[str]], Diagnostic | None] = lambda names: None
     """Why these nodes cannot run in one round, as far as the text says; asked before the round."""
-    failing: ClassVar[Failing] = Failing()
+    failing: ClassVar[FailurePolicy] = FailurePolicy()
     gather: ClassVar[None] = None
     """A round is a fan-out that its first failure ends."""
     written: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -7,12 +7,16 @@ listens, in a context variable that its tasks inherit; outside of a run nobody d
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 from ..text.diagnostics import Diagnostic
-from ..values.json_text import missing_at
+from ..values.times import is_missing
 from ..values.value import Value
+
+MOST_SEARCHED = 100_000
+"""Parts of a value that are looked at to say where a null was written."""
+
 
 told: ContextVar[Callable[[Diagnostic], None] | None] = ContextVar("told", default=None)
 """What takes the warnings of the run around this code."""
@@ -26,3 +30,32 @@ def warn_of_null(name: str, value: Value) -> None:
         message = f"{name} has {missing_at(value)}, which is written as null"
         hint = "JSON has no such value; let a tool replace it, if something else is meant"
         listener(Diagnostic("step.written-null", message, None, hint, "warning"))
+
+
+def missing_at(value: Value) -> str:
+    """Where a value has its first number that is none, or NaT, and which: ``NaN at .rows[3].kg``.
+
+    >>> missing_at({"a": [1.0, float("nan")]}), missing_at(float("-inf"))
+    ('NaN at .a[1]', '-infinity')
+    """
+    for path, part in _parts(value):
+        if is_missing(part):
+            name = str(part).replace("nan", "NaN").replace("inf", "infinity").strip("<>")
+            return f"{name} at {path}" if path else name
+    return "NaN"
+
+
+def _parts(value: Value) -> Iterator[tuple[str, Value]]:
+    """The parts of ``value`` with their paths, in order; at most `MOST_SEARCHED`."""
+    left: list[tuple[str, Value]] = [("", value)]
+    for _ in range(MOST_SEARCHED):
+        if not left:
+            return
+        path, part = left.pop()
+        yield path, part
+        if type(part) is dict:
+            inner = list(part.items())[:MOST_SEARCHED]
+            left += [(f"{path}.{name}", one) for name, one in reversed(inner)]
+        elif type(part) is list:
+            numbered = list(enumerate(part[:MOST_SEARCHED]))
+            left += [(f"{path}[{number}]", one) for number, one in reversed(numbered)]

@@ -127,7 +127,7 @@ class FanOutResult(NamedTuple):
     to save memory."""
 
     values: Sequence[Value]
-    """In declared order, with DROPPED for a missing one."""
+    """The values in declared order, with DROPPED for a missing one."""
     names: Sequence[str] | None = None
     """The branches' names in the same order; None for elements."""
     failures: Mapping[int, StepError] = {}
@@ -169,9 +169,9 @@ class Scheduler(Protocol):
     node is known by its position in `nodes`."""
 
     nodes: Sequence[Node]
-    """In the order of the text."""
+    """The nodes in the order of the text."""
 
-    def feeds(self, number: int) -> Sequence[int]:
+    def successors(self, number: int) -> Sequence[int]:
         """The nodes that may become ready when it ends."""
         ...
 
@@ -181,11 +181,11 @@ class Scheduler(Protocol):
         """The frame that the node's step sees."""
         ...
 
-    def come(self, number: int) -> None:
+    def ended(self, number: int) -> None:
         """The node has ended, and may be stored."""
         ...
 
-    def next(self) -> int | None:
+    def next_to_store(self) -> int | None:
         """The ended node to be stored next; None: another one must end first."""
         ...
 

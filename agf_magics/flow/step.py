@@ -21,11 +21,11 @@ it is dropped. ``finish``: the others finish, then the step fails with all failu
 successful values."""
 
 
-class Failing(NamedTuple):
+class FailurePolicy(NamedTuple):
     """What happens to an element or a branch that fails, and to its fan-out."""
 
     on_error: OnError = "abort"
-    """After the last attempt."""
+    """The reaction to a failure after the last attempt."""
     retries: int = 0
     wait: float = 0.0
     """Seconds before each further attempt."""
@@ -33,11 +33,11 @@ class Failing(NamedTuple):
     """Whether `join` reads the failures of what was dropped."""
 
 
-class Cut(NamedTuple):
+class ElementLimit(NamedTuple):
     """The bound of the elements of a fan-out: only the first ones are used."""
 
     most: int
-    finding: Callable[[int], Diagnostic]
+    problem: Callable[[int], Diagnostic]
     """About more elements, given how many there are more; an error fails the step."""
 
 
@@ -52,7 +52,7 @@ class Step:
     label: str = ""
     """Distinguishes it from its siblings: a tool's name, the beginning of an expression."""
     title: str = ""
-    """What the author calls it; empty: nothing."""
+    """The author's name for it; empty: none."""
     span: Span | None = None
     """The place of the word, for errors about the whole step."""
     target: Target | None = None

@@ -12,7 +12,7 @@ from .protocols import Expr, Frame, Name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class OwnLimits:
     """The limits of one run of a definition, with all that it calls. They only narrow those of the
     outer run."""
 
@@ -53,7 +53,7 @@ class DerivedTool(NamedTuple):
     """The result, given that of the registered tool."""
 
 
-class Taken(NamedTuple):
+class ResultRead(NamedTuple):
     """The fields that a text reads of a call's result, to be checked against the schema of the
     result."""
 
@@ -75,14 +75,14 @@ class Asking(NamedTuple):
     """``provider:model``, for an agent that has no model of its own; the configured model replaces
     it (decision B2)."""
     settings: Mapping[str, Value] = {}
-    """For the requests of a model: ``temperature``, ``max_output_tokens``. They replace those of
-    the agent."""
+    """Settings for the requests of a model: ``temperature``, ``max_output_tokens``. They replace
+    those of the agent."""
     steps: int | None = None
     """The largest number of requests of a session; None: the agent's."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer, for a definition that has one and no name for it."""
     no_tools: bool = False
-    """Whether a model is offered none, whatever its agent lists."""
+    """True if the model gets no tools, whatever its agent lists."""
     calls: bool = False
     """Whether the value is ``{"answer", "calls"}``, with the tool calls of the session."""
     span: Span | None = None
@@ -90,11 +90,11 @@ class Asking(NamedTuple):
     attach: tuple[Span, ...] = ()
     """The places of the expressions whose values are the argument ``attach``: images and
     documents."""
-    wins: bool = False
+    overrides_agent: bool = False
     """Whether the model replaces that of the agent; an agent that has none is then an error."""
     config: Mapping[str, Value] = {}
     """The configuration of a model or a vendor's policy."""
-    spawns: bool = True
+    counts_as_session: bool = True
     """Whether an agent that answers it counts as a session of the run (decision A15): a pipeline's
     do."""
 
@@ -111,7 +111,7 @@ class Export(NamedTuple):
     span: Span | None = None
 
 
-class Instead(NamedTuple):
+class CallReplacement(NamedTuple):
     """How a person's answer replaces a call: with other arguments, or with its result."""
 
     result: str
@@ -125,9 +125,9 @@ class Permit(NamedTuple):
     """The question to a person before a call."""
 
     ask: Callable[[Frame, Mapping[str, Value], Any], str | None]
-    """Given the frame, the arguments with the defaults of those that are left out, and the given ones
-    without secrets: the question; None: the call needs none."""
-    instead: Instead | None = None
+    """Makes the question from the frame, the arguments with the defaults of those that are left
+    out, and the given ones without secrets; None: the call needs no permission."""
+    instead: CallReplacement | None = None
     """How the person's answer can replace the call; None: only yes or no."""
 
 
@@ -158,7 +158,7 @@ class Lookup(NamedTuple):
     (``tools.py:add``). A path is relative to the file that names it, else to the notebook's folder
     (decision A16)."""
     files: Mapping[str, Name] = {}
-    """The same for names of `Pick.among` and of the step's tools."""
+    """The files for names of `Pick.among` and of the step's tools, as `file` for the step's own."""
     registered: Mapping[str, str] = {}
     """The registered names of `Pick.among` and of the step's tools (B5)."""
     derived: tuple[DerivedTool, ...] = ()
@@ -170,16 +170,17 @@ class Lookup(NamedTuple):
 class Exchange(NamedTuple):
     """What passes between a step and its callee, beyond the arguments and the result."""
 
-    wants: bool = False
+    with_schema: bool = False
     """Whether the arguments are built with the schema of the callee's input."""
-    offers: tuple[str, ...] = ()
+    extra_arguments: tuple[str, ...] = ()
     """Additional arguments, for a tool that has parameters with these names."""
-    keeps: bool = False
+    keep_arguments: bool = False
     """Whether the step's target gets the arguments of the call."""
     pipe: Expr | None = None
     """The pipe of a called flow."""
     while_waiting: Callable[[Frame, Mapping[str, Value]], Frame] | None = None
-    """Of a flow: given the frame of the step and the stores of the called flow, the frame that a
-    run shows while that flow waits for an answer; None: the frame of the step."""
+    """Makes the frame that a run shows while the called flow waits for an answer, from the frame of
+    the step and the stores of that flow; None: the frame of the step is shown."""
     row: RowTerms | None = None
-    """Of a called flow: the terms of a row of a table (decision D53); None: it is none."""
+    """The terms of a row of a table, if the called flow runs for one (decision D53); None: for all
+    other calls."""

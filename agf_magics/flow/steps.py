@@ -32,8 +32,18 @@ from .protocols import (
     Target,
     data,
 )
-from .step import Cut, Failing, Step
-from .step_options import Asking, Caps, Exchange, Export, Lookup, Permit, Pick, Taken, Uses
+from .step import ElementLimit, FailurePolicy, Step
+from .step_options import (
+    Asking,
+    Exchange,
+    Export,
+    Lookup,
+    OwnLimits,
+    Permit,
+    Pick,
+    ResultRead,
+    Uses,
+)
 
 CalleeKind = Literal["tool", "agent", "flow", "model", "transform", "policy", "question"]
 """The list of the registry in which a name is looked up first; a tool or an agent may be a flow. A
@@ -59,7 +69,7 @@ class Invoke(Step):
     gives: Name | None = None
     """The schema to which its result must conform."""
     timeout: float | None = None
-    """In seconds; the callee's own timeout and the settings' apply too."""
+    """Seconds for the call; the callee's own timeout and the settings' apply too."""
     awaited: bool = True
     """False: fire and forget. The step does not wait for its end, which is an event of its own."""
     pick: Pick | None = None
@@ -102,11 +112,11 @@ class Branches(Step):
     branches: Mapping[str, Step]
     join: Join | None = None
     collect: Step | None = None
-    """None: `gather` makes its value."""
+    """Makes its value from those of its parts; None: `gather` does."""
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError: too few succeeded. None as well: its value maps the branches' names to
     their values."""
-    failing: Failing = Failing()
+    failing: FailurePolicy = FailurePolicy()
     leaves: bool = False
     """Whether the steps after it see the writes of `join` and ``collect``."""
 
@@ -126,23 +136,24 @@ class Each(Step):
     body: Step
     join: Join | None = None
     collect: Step | None = None
-    """None: `gather` makes its value."""
+    """Makes its value from those of its parts; None: `gather` does."""
     gather: Callable[[FanOutResult], Value] | None = None
     """May raise StepError. None as well: its value is the list of the values, without dropped
     ones."""
     limit: int | None = None
-    """None: `WIDTH`, or as many as the workers of the run make at the same time."""
-    failing: Failing = Failing()
-    cut: Cut | None = None
-    """None: all elements are used."""
+    """The number of elements that run at a time; None: `WIDTH`, or as many as the workers of the
+    run make at the same time."""
+    failing: FailurePolicy = FailurePolicy()
+    cut: ElementLimit | None = None
+    """The limit of its elements; None: all elements are used."""
     scope: bool = True
     """Whether it counts for the fan-out depth (decision A15): a model's calls do not."""
     ahead: bool = False
     """Whether the arguments of all elements are built before the first call (``body`` is an
     Invoke)."""
     first: int = 0
-    """After so many elements a person is asked whether the others shall run, if the price of the
-    first ones is known; 0: nobody is asked."""
+    """The number of elements after which a person is asked whether the others shall run, if the
+    price of the first ones is known; 0: nobody is asked."""
 
 
 @data
@@ -171,7 +182,7 @@ class Repeat(Step):
     """Evaluated after each iteration; None: ``limit`` times."""
     limit: int
     over: Callable[[int, Frame], Diagnostic] | None = None
-    """The finding, given the limit and the last frame, if the limit ended it; an error fails the
+    """The problem, given the limit and the last frame, if the limit ended it; an error fails the
     step."""
     session: bool = False
     """Whether it is a session of a model, which counts as a spawn (decision A15)."""
@@ -211,7 +222,7 @@ class Dialect:
     kept: Callable[[Frame], Mapping[str, Value]] | None = None
     """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
     infer: Infer | None = None
-    """None: the shapes of its expressions are unknown."""
+    """Finds the shapes of its expressions; None: they are unknown."""
     reads_are_complete: bool = False
     """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
     a frame without the rest means the same to them."""
@@ -226,7 +237,7 @@ class Dialect:
     latent: tuple[str, ...] = ()
     """Tools that were declared latent when the flow was defined. The text does not contain them."""
     without_secrets: WithoutSecrets | None = None
-    """None: it has no log."""
+    """Its log without secrets; None: it has no log."""
 
     def with_option(self, flow: Flow, option: str) -> Flow | None:
         """``flow`` with an option in effect; None: there is no such option."""
@@ -243,9 +254,9 @@ class Declarations(NamedTuple):
     """The JSON Schema of its output; `Flow.end` checks it."""
     schemas: Mapping[str, Schema] = {}
     """The schemas of its own document set."""
-    taken: tuple[Taken, ...] = ()
+    taken: tuple[ResultRead, ...] = ()
     """The fields that it reads of its calls' results."""
-    caps: Caps | None = None
+    own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
     """The tools that it allows itself and all that it calls; None: those of its invoker (decision
     B1′)."""
@@ -311,7 +322,7 @@ class Definition(NamedTuple):
     """The content of a text."""
 
     flow: Flow | None
-    """None: it has no flow, or one with errors."""
+    """The flow; None: there is none, or it has errors."""
     schemas: Mapping[str, Schema] = {}
 
 

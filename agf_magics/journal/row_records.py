@@ -13,7 +13,7 @@ from .records.record_reader import read_records
 from .records.records import RECORDS, Record, decoded
 from .run_calls import OfRun
 
-# --- the rows of a run over data ---
+# --- the rows of a run over a table ---
 
 AT_ONCE = 500
 """Records that are read in one statement."""
@@ -25,7 +25,7 @@ class RowOutcome(NamedTuple):
     record: Record | None
     """Its last outcome: finished, failed or dropped; None: it has none."""
     tokens: int | None = None
-    """What its models used; None: it asked none."""
+    """The tokens that its models used; None: it asked none."""
     cost: str | None = None
     """US dollars, a decimal number; None: it is not known."""
 
@@ -49,7 +49,7 @@ class RowRecords(OfRun):
         super().__init__(store, num, errors)
         self._places, self._uses = array("Q", bytes(8 * count)), array("Q", bytes(8 * count))
         self.failed = bytearray(count)
-        """For each row whether its last outcome is a failure."""
+        """True for each row whose last outcome is a failure."""
         start = f"[{encode(body)},"
         where = "line>? AND line<? AND (kind='row' OR what IN ('dropped', 'used'))"
         sql = f"SELECT line, what, substr(at, ?) FROM records WHERE {where} AND substr(at, 1, ?)=?"

@@ -61,13 +61,13 @@ class Journal:
         """Bytes of one value, at most."""
         self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
         self.manifest = ""
-        """What is needed to do the run, as JSON."""
+        """The manifest: what is needed to do the run, as JSON."""
         self.part: bytes | None = None
         """The last part that the manifest names: the journal keeps it as long as the run."""
         self.reuse: Reuse | None = None
         """The results of another run to reuse."""
         self.earlier = earlier
-        """What earlier sessions of this run did; None: it is the first one."""
+        """The outcomes of earlier sessions of this run; None: it is the first one."""
         self.log = NO_RECORDS if earlier is None else earlier
         """The same; empty for the first session."""
         if self.log.identities is not None:
@@ -95,7 +95,9 @@ class Journal:
         self.emit = emit
         if self.earlier is not None:
             return
-        num, owner, started = self.num, self.store.owner.name, time.time()
+        num = self.num
+        owner = self.store.owner.name
+        started = time.time()
         work = self.manifest
         signature = self.rows.sign("work", work)
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)

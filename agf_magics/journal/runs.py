@@ -26,7 +26,7 @@ LONGEST_ID = 100
 
 
 LISTED_VALUES = "SELECT value FROM json_each(?)"
-"""The values of a list in JSON: a statement may have only so many parameters."""
+"""The values of a list in JSON: the number of parameters of a statement is limited."""
 
 
 ENDED = ("ok", "error", "cancelled")
@@ -64,7 +64,7 @@ class RunHead(NamedTuple):
     ended: float | None
     owner: str
     taken: int
-    """How often it was resumed."""
+    """The number of times that it was resumed."""
     tokens: int | None = None
     """The tokens that its models used; None: it used no model, or has not ended."""
     lost: int = 0
@@ -81,7 +81,7 @@ class RunHead(NamedTuple):
 class RunRow(NamedTuple):
     """A run without its calls."""
 
-    listed: RunHead
+    head: RunHead
     work: str
     work_sign: bytes | None
     """The signature of the manifest: a person resumes only their own runs."""

@@ -33,7 +33,7 @@ _END = ("form", "output", "shown", "stores", "error", "tree")
 
 def copied(store: Store, row: RunRow) -> Iterator[str]:
     """The text of a JSON object that `paste` reads, in parts. Raises JournalError."""
-    head = row.listed
+    head = row.head
     state = {name: getattr(head, name) for name in _HEAD}
     status = head.status if head.status in ENDED else "running"
     end = {name: getattr(row, name) for name in _END}

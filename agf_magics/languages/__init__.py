@@ -3,16 +3,14 @@
 Each imports ``text``, ``flow`` and the module that languages share: `documents`, the tables of keys
 and their reader, and small grammars.
 
-The four languages are listed here. Another one is found by an entry point of an installed package,
-when its name is asked for; `docs/howto/language.md` shows one. What its author needs is imported
-from here: see ``__all__``.
+The four languages are listed in `ours`. Another one is found by an entry point of an installed
+package, when its name is asked for; `docs/howto/language.md` shows one. What its author needs is
+imported from here: see ``__all__``.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +23,7 @@ from ..text.suggestions import suggest
 from ..text.yaml.reader import Bounds
 from ..values.value import Value
 from .documents import Language
+from .ours import OURS
 
 __all__ = [
     "Bounds",
@@ -56,31 +55,6 @@ GROUP = "agf_magics.languages"
 """The group of entry points: ``tally = "my_package:TALLY"``, a `Language` with that name."""
 
 
-OURS = ("pipeline", "policy", "plan", "graph")
-"""Each is a package here with its `Language`."""
-
-# Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
-_POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
-_PLAN = (
-    r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
-    r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
-)
-_PIPELINE = r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:"
-_GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
-
-
-@cache
-def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
-    # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
-    # four times as fast.
-    return {
-        "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
-        "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
-        "graph": (re.compile(rf"\n(?:{_GRAPH})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_GRAPH})")),
-        "pipeline": (re.compile(_PIPELINE), re.compile(r"(?!)")),
-    }
-
-
 class Languages(Mapping[str, Language]):
     """The languages by name. Each is imported at its first use, because most notebooks use only
     one. The metadata of installed packages takes tens of milliseconds to read: they are read when a
@@ -91,7 +65,7 @@ class Languages(Mapping[str, Language]):
 
     def __getitem__(self, name: str) -> Language:
         if name not in self._loaded:
-            # Also that of runs over data, which nobody writes.
+            # Also that of runs over tables, which nobody writes.
             self._loaded[name] = (
                 import_module(f".{name}", __package__).LANGUAGE
                 if name in (*OURS, "over")
@@ -137,17 +111,4 @@ def _installed(name: str) -> Language:
 
 
 LANGUAGES = Languages()
-
-
-def detect_language(text: str) -> str:
-    """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
-    return recognized_language(text) or "pipeline"
-
-
-def recognized_language(text: str) -> str | None:
-    """The same; None if the lines do not decide."""
-    lines = "\n" + text
-    for name, (line, begins) in _beginnings().items():
-        if line.search(lines) or begins.match(text):
-            return name
-    return None
+"""The languages of this process by name."""

@@ -392,7 +392,7 @@ def _named(entry: Fields) -> Iterator[str]:
     return map("{}: {}".format, rest, map(flow_text, rest.values()))
 
 
-class Finding(NamedTuple):
+class DocumentProblem(NamedTuple):
     """An error of a text: the code, the message, the hint."""
 
     code: str
@@ -401,7 +401,11 @@ class Finding(NamedTuple):
 
 
 def one_document(
-    source: Source, problems: Diagnostics, bounds: Bounds, none: Finding, two: Finding
+    source: Source,
+    problems: Diagnostics,
+    bounds: Bounds,
+    none: DocumentProblem,
+    two: DocumentProblem,
 ) -> Node | None:
     """The document of a text that must hold exactly one; None if ``problems`` got an error of YAML,
     or ``none`` for an empty text. Each further document gets the error ``two``."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..flow.expressions import Computed, Stored
 from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Ref
-from ..flow.step import Failing
+from ..flow.step import FailurePolicy
 from ..flow.step_options import Exchange, RowTerms
 from ..flow.steps import Definition, Each, Flow, Invoke
 from ..flow.steps import Sequence as Steps
@@ -52,9 +52,9 @@ class OverTerms(NamedTuple):
     numbers: Sequence[int] | None = None
     """The numbers of the rows that run; None: all."""
     repeat: int = 1
-    """How often each row runs."""
+    """The number of runs of each row."""
     width: int | None = None
-    """How many rows run at the same time; None: as in every fan-out."""
+    """The number of rows that run at the same time; None: as in every fan-out."""
     sessions: int = 0
     """The agent sessions of a row, at most; 0: no limit."""
     timeout: float | None = None
@@ -124,7 +124,9 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
     try:
         terms = OverTerms(**json.loads(source.text))
     except (ValueError, TypeError, RecursionError) as error:
-        problems.error("over.definition", f"this defines no run over data: {error}", source.span())
+        problems.error(
+            "over.definition", f"this does not define a run over a table: {error}", source.span()
+        )
         return Definition(None)
     # No step has a place: nobody has written this text, so that no caret helps.
     span = source.span(0, 0)
@@ -146,7 +148,7 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
         element=_ROW,
         body=call,
         limit=terms.width,
-        failing=Failing("continue"),
+        failing=FailurePolicy("continue"),
         scope=False,
         first=terms.first,
         target=_OUTCOMES,

@@ -43,7 +43,11 @@ class Refusal(Exception):
         self, code: str, message: str, start: int, end: int, hint: str | None = None
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.start, self.end, self.hint = code, message, start, end, hint
+        self.code = code
+        self.message = message
+        self.start = start
+        self.end = end
+        self.hint = hint
 
 
 def parse_at(text: Text, parse: Callable[[str], T]) -> T:
@@ -61,7 +65,9 @@ class Scanner:
     """A cursor over ``source`` from ``at`` to ``end``."""
 
     def __init__(self, source: str, at: int = 0, end: int | None = None) -> None:
-        self.source, self.at, self.end = source, at, len(source) if end is None else end
+        self.source = source
+        self.at = at
+        self.end = len(source) if end is None else end
 
     def skip_blanks(self) -> int:
         """Move to the next character that is not blank; the new position."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from ..flow.step_options import Caps
+from ..flow.step_options import OwnLimits
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Span
 from .limits import FAN_OUT_DEPTH, MAX_COST, MAX_TOKENS, SPAWNS, Limits
@@ -14,7 +14,7 @@ class LimitReached(StepError):
     """A limit was exceeded. ``on_error`` neither retries nor drops this error (decision P15)."""
 
     ends_run = False
-    """Whether it is a limit of a whole run, also where the limits count for each row."""
+    """True if the limit ends the whole run, although other limits count for each row."""
 
 
 class Budget:
@@ -92,13 +92,13 @@ class Budget:
 
 
 class Meter:
-    """What one run of a definition and its calls have used of its own limits (`Caps`)."""
+    """What one run of a definition and its calls have used of its own limits (`OwnLimits`)."""
 
-    __slots__ = ("below", "caps", "cost", "model_calls", "name", "tokens", "tool_calls")
+    __slots__ = ("below", "cost", "model_calls", "name", "own_limits", "tokens", "tool_calls")
 
-    def __init__(self, name: str, caps: Caps, below: int) -> None:
+    def __init__(self, name: str, caps: OwnLimits, below: int) -> None:
         self.name = name
-        self.caps = caps
+        self.own_limits = caps
         self.below = below
         """The number of open flows and agents at its start."""
         self.tool_calls = self.model_calls = self.tokens = 0
@@ -115,7 +115,7 @@ class Meter:
         known."""
         self.tokens += tokens
         self.cost += cost or 0
-        most, dollars = self.caps.tokens, self.caps.cost
+        most, dollars = self.own_limits.tokens, self.own_limits.cost
         if dollars is not None and self.cost > _decimal(dollars):
             raise self._reached("limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may")
         if most is not None and self.tokens > most:
@@ -125,14 +125,14 @@ class Meter:
 
     def open(self, calls: int) -> None:
         """Refuse a flow or agent at nesting level ``calls``."""
-        most = self.caps.depth
+        most = self.own_limits.depth
         if most is not None and calls - self.below > most:
             raise self._reached(
                 "limit.delegation-depth", f"may delegate {most} deep, and this would be one more"
             )
 
     def _count(self, what: str, code: str, words: str) -> None:
-        most = getattr(self.caps, what)
+        most = getattr(self.own_limits, what)
         if most is not None and getattr(self, what) >= most:
             few = words.format(s="" if most == 1 else "s")
             raise self._reached(code, f"may make {most} {few}, and this would be one more")
@@ -141,7 +141,10 @@ class Meter:
     def _reached(self, code: str, what: str) -> LimitReached:
         return LimitReached(
             Diagnostic(
-                code, f"{self.name!r} {what}", self.caps.span, "the definition sets this limit"
+                code,
+                f"{self.name!r} {what}",
+                self.own_limits.span,
+                "the definition sets this limit",
             )
         )
 

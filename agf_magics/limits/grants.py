@@ -28,7 +28,7 @@ class Grant(NamedTuple):
 
     identity: str = USER
     tools: frozenset[str] | None = None
-    """None: every registered tool."""
+    """The names of the tools; None: every registered tool."""
     asked: frozenset[str] = frozenset()
     """Tools for a step that asks a person before the call. What it calls does not get them: it would
     not ask (AMB-35, decision D160)."""

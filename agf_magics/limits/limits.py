@@ -1,4 +1,4 @@
-"""The limits that a person sets for a run, each described once, and the shorter of two times.
+"""The limits that a person sets for a run, each described once.
 
 They apply to everything below the run; a definition cannot widen them.
 """
@@ -11,19 +11,20 @@ from typing import Generic, NamedTuple, TypeVar
 N = TypeVar("N", int, float)
 
 SECONDS = "seconds"
+DOLLARS = "US dollars"
 
 
 class LimitRow(NamedTuple, Generic[N]):
     """A limit, as `Limits`, the settings, the options of a line and the docs have it."""
 
     name: str
-    """In `Limits`."""
+    """Its field in `Limits`."""
     default: N
     """0: no limit."""
     unit: str
     """``seconds``, ``US dollars``, or what is counted."""
     scope: str
-    """Of what, and where: ``for a whole run``."""
+    """The words for what it limits, and where: ``for a whole run``."""
     setting: str
     """Its name in ``%config AgfMagics``."""
     note: str = ""
@@ -96,7 +97,7 @@ MAX_TOKENS = LimitRow(
 MAX_COST = LimitRow(
     "max_cost",
     0.0,
-    "US dollars",
+    DOLLARS,
     "for all models in a run",
     "max_cost",
     note="With a limit, a model without a known price is not asked",
@@ -105,6 +106,8 @@ MAX_COST = LimitRow(
 )
 
 LIMITS = (FAN_OUT_DEPTH, SPAWNS, TIMEOUT, STEP_TIMEOUT, MODEL_TIMEOUT, MAX_TOKENS, MAX_COST)
+"""All limits. The options of lines, the check of `Limits` and `how_to_set` are made of them; a field
+of `Limits` and one of `Settings` have each limit, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +134,3 @@ class Limits:
                 raise ValueError(f"{row.name} is {takes}, 0 or more, not {most!r}")
             if is_time and not most:
                 object.__setattr__(self, row.name, None)  # so that no reader compares with 0
-
-
-def shortest(*seconds: float | None) -> float | None:
-    """The shortest of several time limits; None: there is none."""
-    return min(filter(None, seconds), default=None)  # none is 0

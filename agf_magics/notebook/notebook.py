@@ -18,7 +18,6 @@ from ..commands.options import FOR_RUNS
 from ..commands.output_files import write_file
 from ..commands.values import (
     Variables,
-    at,
     count,
     inputs,
     limits_of,
@@ -28,13 +27,14 @@ from ..commands.values import (
     rows_of,
     scores_of,
     warn_about_names,
+    with_place_of,
     workers_of,
 )
 from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
 from ..flow.steps import Flow
 from ..languages import LANGUAGES
-from ..lifecycle.definitions.checking import Defined, findings_before_run
+from ..lifecycle.definitions.checking import Defined, problems_before_run
 from ..lifecycle.definitions.define import register
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
@@ -45,7 +45,7 @@ from ..text.diagnostics import Diagnostic
 from ..text.source import Source
 from .config import AgfMagics
 from .display import view, watching
-from .display.findings import print_findings
+from .display.print_problems import print_problems
 from .output.output import show
 
 NOT_QUIET = ("pipeline.hidden-name",)
@@ -74,12 +74,12 @@ class RunRequest(NamedTuple):
     quiet: bool
     over: object = None
     save: Token | None = None
-    """The file of the table of a run over data."""
+    """The file of the table of a run over a table."""
     scores: Sequence[Any] = ()
     against: str | None = None
     """The column with the right labels."""
     seed: int | None = None
-    """Of the intervals of scores."""
+    """The seed of the intervals of scores."""
 
 
 class Notebook:
@@ -181,7 +181,7 @@ class Notebook:
             from ..pictures.diagram import Diagram
 
             return Diagram(flow) if flow and "--draw" in parsed else None
-        return self.run(flow, request, shown=() if request.quiet else defined.findings)
+        return self.run(flow, request, shown=() if request.quiet else defined.problems)
 
     def define(
         self,
@@ -208,13 +208,13 @@ class Notebook:
             given=given,
             known=known,
         )
-        findings = findings_before_run(defined, self.registry) if runs else defined.findings
+        problems = problems_before_run(defined, self.registry) if runs else defined.problems
         if "--quiet" in parsed:
-            findings = tuple(one for one in findings if one.code in NOT_QUIET)
+            problems = tuple(one for one in problems if one.code in NOT_QUIET)
         else:
             print(_summary(defined))
         # The page of the run has the model that answers.
-        print_findings(one for one in findings if not runs or one.code != "model.configured")
+        print_problems(one for one in problems if not runs or one.code != "model.configured")
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:
@@ -224,7 +224,7 @@ class Notebook:
             if option.flag in parsed:
                 message = f"{option.flag} needs --run: this cell only defines a flow"
                 raise line_error("needs-run", message, parsed.words(option.flag)[0], "add --run")
-        print_findings(warn_about_names(parsed, self.names))
+        print_problems(warn_about_names(parsed, self.names))
         is_dry = "--dry" in parsed
         options = RunOptions(
             registry=self.registry,
@@ -257,7 +257,7 @@ class Notebook:
         shown: Sequence[Diagnostic] | None = None,
     ) -> run_module.Run | None:
         """Run ``flow`` and show it in this cell. ``inline``: it is not registered and must pass the
-        static gate. ``shown``: the findings that this cell has printed; None: those of an earlier
+        static gate. ``shown``: the problems that this cell has printed; None: those of an earlier
         cell that registered the flow."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
@@ -268,7 +268,7 @@ class Notebook:
             from ..lifecycle.table_runs.table import TABLE, check_target
 
             target = request.save
-            at(target, lambda: check_target(Path(target.text), TABLE))
+            with_place_of(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         options = replace(
             request.options, background=background, inline=inline, shown=(*shown, *unused)
@@ -285,10 +285,10 @@ class Notebook:
             if request.over is not None:
                 self._finish_rows(run, request)
             if request.quiet and request.out:
-                print_findings(run.progress.losses)
+                print_problems(run.progress.losses)
         # Not before: of a run that did not begin, or that failed for want of a value, the error counts.
         if not request.quiet:
-            print_findings(unused)
+            print_problems(unused)
         return None if request.out else run
 
     def start(
@@ -320,7 +320,7 @@ class Notebook:
         return run, display
 
     def _finish_rows(self, run: run_module.Run, request: RunRequest) -> None:
-        """Score the rows of a run over data, and save its table, as the line says."""
+        """Score the rows of a run over a table, and save its table, as the line says."""
         if request.scores:
             from ..lifecycle.scoring.scorers import score_over
 
@@ -330,7 +330,7 @@ class Notebook:
             show({"text/html": scores._repr_html_(), "text/plain": repr(scores)})
         if request.save is not None:
             place = request.save
-            print(f"wrote {at(place, lambda: run.table.save_noted(place.text))}")
+            print(f"wrote {with_place_of(place, lambda: run.table.save_noted(place.text))}")
 
     def adopt(
         self, run: run_module.Run, display: view.View, out: str | None, is_last: bool = True

@@ -55,7 +55,7 @@ MOST_MOMENTS = 200
 """Moments of the state over time."""
 
 MOST_LISTED_ROWS = 200
-"""Rows of a run over data, and failed rows."""
+"""Rows of a run over a table, and failed rows."""
 
 MARK = "agf-report"
 REPORT_FILES = Path(__file__).parent / "browser"
@@ -100,13 +100,15 @@ class ReportAnswers:
     """The answers to requests of the explorer, as long as they are at most ``most`` characters."""
 
     def __init__(self, run: AnyRun, most: int) -> None:
-        self._run, self._left, self._requests = run, most, requests_of(run)
+        self._run = run
+        self._left = most
+        self._requests = requests_of(run)
         self.replies: dict[str, Json] = {}
-        """By `key_of` of the request."""
+        """The answers, by `key_of` of the request."""
         self._calls: dict[int, Json] = {}
         """Calls in full, by their numbers: the calls of a fan-out are those of the steps in it."""
         self.cut = 0
-        """How many had no room."""
+        """The number of answers that had no room."""
 
     def ask(self, name: str, **given: Any) -> Any:
         """The answer, which the file has from now on; None if there is none or no room."""
@@ -173,7 +175,7 @@ class ReportAnswers:
         return list(self.pages("calls", step=step, failed=failed, index=[]))
 
     def table(self) -> list[Json]:
-        """The first rows of a run over data, page by page, then its first failed rows."""
+        """The first rows of a run over a table, page by page, then its first failed rows."""
         pages, room = list[Json](), (ROWS_SHOWN, MOST_LISTED_ROWS // ROWS_SHOWN)
         for only, which in (("", "rows"), (FAILED, "failed rows")):
             wish: Json = {"sort": "", "down": False, "only": only, "below": None}

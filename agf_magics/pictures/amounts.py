@@ -1,4 +1,4 @@
-"""Amounts in words: characters, counted things, durations, dollars."""
+"""Amounts in words: characters, counted things, durations, dollars, moments."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from .layout.svg import EDGE, States, described, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
-from .row_words import corner_of, numbers_of, paths, tallies
+from .row_words import corner_of, numbers_of, taken_edges, tallies
 from .scene.boxes import way
 from .scene.builder import scene
 from .scene.scene import Frame, Scene
@@ -51,7 +51,9 @@ class Diagram:
     def __init__(
         self, flow: Flow, progress: Progress | None = None, direction: Direction = "auto"
     ) -> None:
-        self.flow, self.progress, self._direction = flow, progress, direction
+        self.flow = flow
+        self.progress = progress
+        self._direction = direction
         self._scene = scene(flow)
 
     def to_dot(self) -> str:
@@ -176,7 +178,9 @@ def states(progress: Progress) -> States:
         for key, row in progress.rows.items()
         if len(key) == 1 and row.state != "pending"
     }
-    return corners | {way(*edge): numbers_of(numbers) for edge, numbers in paths(progress).items()}
+    return corners | {
+        way(*edge): numbers_of(numbers) for edge, numbers in taken_edges(progress).items()
+    }
 
 
 def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States, smallest: float) -> str:

@@ -185,14 +185,11 @@ TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}
 
 
 def _line_html(one: str) -> str:
-    tint = TINTS.get(one[:1]) if not one.startswith(("+++", "---")) else None
-    paint = (
-        f";background-color:{tint}"
-        if tint
-        else ";opacity:0.7"
-        if one.startswith(("+++", "---", "@@"))
-        else ""
-    )
+    paint = ""
+    if one.startswith(("+++", "---", "@@")):
+        paint = ";opacity:0.7"
+    elif tint := TINTS.get(one[:1]):
+        paint = f";background-color:{tint}"
     return f'<div style="min-height:1.4em{paint}">{html(one)}</div>'
 
 

@@ -13,7 +13,7 @@ from ..text.columns import cells
 from . import theme as look
 from .amounts import counted
 from .plain import html, line, padded
-from .row_words import Tally, numbers_of, paths, tallies, times, words
+from .row_words import Tally, count_words, numbers_of, state_words, taken_edges, tallies
 from .scene.boxes import how
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
@@ -130,7 +130,7 @@ def _named(step: Step, parent: Step, depth: int) -> Iterator[tuple[int, str, Ste
 
 def _edges(flow: Flow, progress: Progress | None) -> Iterator[str]:
     """A graph's edges with their conditions and the rounds after which they were taken."""
-    numbers = paths(progress) if progress else {}
+    numbers = taken_edges(progress) if progress else {}
     for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
         yield "  edges:"
         for edge in walk.edges:
@@ -166,7 +166,9 @@ def _part(step: Step, child: Step) -> str:
 
 def _flows(step: Step, data: DataFlow) -> str:
     reads, writes = line(data.reads(step), 48), line(data.writes(step), 48)
-    return f"{reads} → {writes}".strip() if writes else f"{reads} →" if reads else ""
+    if writes:
+        return f"{reads} → {writes}".strip()
+    return f"{reads} →" if reads else ""
 
 
 def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) -> str:
@@ -174,7 +176,9 @@ def _state(step: Step, progress: Progress | None, counted: Mapping[Key, Tally]) 
     if row is None:
         return ""
     tally = counted.get(row.key)
-    counts = (
-        str(tally) if tally else times(row) if (row.many and row.started) or row.times > 1 else ""
-    )
-    return f"{words(row)}: {counts}" if counts else words(row)
+    counts = ""
+    if tally:
+        counts = str(tally)
+    elif (row.many and row.started) or row.times > 1:
+        counts = count_words(row)
+    return f"{state_words(row)}: {counts}" if counts else state_words(row)

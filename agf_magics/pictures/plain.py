@@ -72,13 +72,11 @@ def padded(text: str, width: int) -> str:
 
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
 def not_saved(name: str, size: int, where: str) -> str:

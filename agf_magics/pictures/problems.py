@@ -64,7 +64,7 @@ def format_exception(error: BaseException) -> str:
 
 
 def _with_help(page: str, code: str) -> str:
-    """The code of a finding names the magic that explains it (decision D9)."""
+    """The code of a problem names the magic that explains it (decision D9)."""
     shown = f"[{html(code)}]"
     return page.replace(shown, f'<span title="%explain {html(code)}">{shown}</span>', 1)
 

@@ -113,7 +113,7 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     return f"{speed}, {duration(max(1.0, left * each))} left"
 
 
-def words(row: Row) -> str:
+def state_words(row: Row) -> str:
     """The state of a row as a mark and a word: ``✓ ok``."""
     look = state(row.state)
     return f"{look.mark} {look.word}{_left(row)}{_earlier(row)}"
@@ -135,7 +135,7 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
     return Corner(f"{look.mark} {look.word.split()[0]}{again}", look)
 
 
-def paths(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
+def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
     """The taken edges of the walks of the outermost flow: for walk, source and target the round
     numbers. An edge from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
@@ -154,7 +154,7 @@ def numbers_of(numbers: list[int]) -> Corner:
     )
 
 
-def times(row: Row) -> str:
+def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
     that ran once."""
     if not row.many:
@@ -175,9 +175,9 @@ def times(row: Row) -> str:
 
 
 def brief_times(row: Row) -> str:
-    """`times` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
+    """`count_words` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
     if row.times <= 1 or row.asks:
-        return times(row)
+        return count_words(row)
     return _tally(0, (row,)).ended_of()
 
 
@@ -215,9 +215,9 @@ def _amount(number: float) -> str:
 
 def on_workers(row: Row) -> str:
     """``running 40 on 2 processes``, ``starting 4 workers``; empty without workers."""
-    if row.placed is None or not row.running:
+    if row.on_workers is None or not row.running:
         return ""
-    count, where, starting = row.placed
+    count, where, starting = row.on_workers
     if starting:
         return f"starting {counted(starting, 'worker')}"
     return f"running {count:,} on {line(where, 60)}"
@@ -273,10 +273,8 @@ def _short(count: int) -> str:
     >>> [_short(n) for n in (812, 1000, 12_345, 3_400_000)]
     ['812', '1,000', '12k', '3.4M']
     """
-    return (
-        f"{count:,}"
-        if count < 10_000
-        else f"{count // 1000}k"
-        if count < 1_000_000
-        else f"{count / 1e6:.1f}M"
-    )
+    if count < 10_000:
+        return f"{count:,}"
+    if count < 1_000_000:
+        return f"{count // 1000}k"
+    return f"{count / 1e6:.1f}M"

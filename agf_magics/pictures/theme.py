@@ -133,8 +133,8 @@ def state(name: str) -> State:
     return STATES.get(name) or State("·", name, "#7d7d7d", "#666666")
 
 
-def number(word: str) -> int:
-    """The number of the look of a word, as it stands in the classes of a picture."""
+def look_number(word: str) -> int:
+    """The number of a word's look, which the CSS classes of a picture contain."""
     return _LOOKS.index(kind(word))
 
 

@@ -96,7 +96,9 @@ def _words(text: str) -> Shown:
 
 class _Builder:
     def __init__(self, mask: Mask, draws: bool) -> None:
-        self.left, self.pictures, self.bytes = MOST_LEAVES, MOST_PICTURES, MOST_PICTURE
+        self.left = MOST_LEAVES
+        self.pictures = MOST_PICTURES
+        self.bytes = MOST_PICTURE
         self.mask, self.draws = mask, draws
 
     def one(self, value: Value, depth: int) -> Shown:
@@ -150,8 +152,10 @@ def _scalar(value: Value) -> str:
         return repr(value)
     if kind is str:
         return f'"{line(value, 200)}"'
-    if kind is dict or kind is list:
-        return ("{…}" if value else "{}") if kind is dict else "[]"
+    if kind is dict:
+        return "{…}" if value else "{}"
+    if kind is list:
+        return "[]"
     text = describe_scalar(value) or describe_array(value)
     if text is not None:
         return line(text, 200)
@@ -306,7 +310,7 @@ def _key(name: str | None) -> str:
 
 
 _SHORT = 24
-"""A cell of at most so many characters stays on one line."""
+"""The most characters of a cell that stays on one line."""
 MAX_VALUE_HEIGHT = 420
 """Pixels of a table or a tree; a taller one scrolls."""
 

@@ -35,7 +35,7 @@ class Violation(NamedTuple):
     """The keyword's value."""
     found: Value
     within: tuple[tuple[Violation, ...], ...] = ()
-    """Of an ``anyOf`` or ``oneOf``: the violations of each alternative."""
+    """The violations of each alternative of an ``anyOf`` or ``oneOf``."""
     rule: Mapping[str, Any] = {}
     """The object of the schema that has the keyword."""
 

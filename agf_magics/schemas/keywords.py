@@ -42,7 +42,9 @@ class Allowance:
     """How many schemas may still be applied to a value."""
 
     def __init__(self, value: Value) -> None:
-        self.value, self.left, self.whole = value, MOST_APPLIED, False
+        self.value = value
+        self.left = MOST_APPLIED
+        self.whole = False
         self.depth = 0
         """Schemas that are being applied inside each other."""
         self.allowed: dict[int, Set[object]] = {}

@@ -140,7 +140,7 @@ def either(shapes: Iterable[Shape | None]) -> Shape | None:
 
 
 def _join(a: Shape, b: Shape, deep: bool) -> Shape:
-    """``deep``: also what is in them, one level: shared parts make a small shape endless."""
+    """``deep``: their parts are joined, too, one level deep: a shape whose parts contain it never ends."""
     if a is b:
         return a
     values = None if a.values is None or b.values is None else (*a.values, *b.values)

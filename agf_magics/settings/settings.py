@@ -33,8 +33,8 @@ from ..limits.limits import (
     N,
 )
 from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.excerpt import shorten
 from ..text.files import open_file
+from ..text.shorten import shorten
 from ..text.source import Source, Span, path_error_reason
 from ..text.suggestions import suggest
 from ..text.yaml.reader import Bounds

@@ -34,7 +34,7 @@ class Word(NamedTuple):
 
     kind: Kind
     number: int | None = None
-    """How many processes to start; None: one per core."""
+    """The number of processes to start; None: one per core."""
     address: str = ""
 
 

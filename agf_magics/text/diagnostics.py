@@ -25,7 +25,7 @@ Severity = Literal["error", "warning", "note"]
 
 
 SHOWN = 20
-"""Findings in the text of an error; all of them are in its `diagnostics`."""
+"""Problems in the text of an error; all of them are in its `diagnostics`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Diagnostic:
     """Other places that matter, each with a title: ``("first used here", span)``."""
 
     also: tuple[Span, ...] = ()
-    """The places of equal findings (see `merge_equal`)."""
+    """The places of equal problems (see `merge_equal`)."""
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
         """The message, the place with carets under the token, the related places, the hint, the
-        lines of equal findings."""
+        lines of equal problems."""
         lines = [f"{safe(self.message)} [{self.code}]", *(excerpt(self.span) if self.span else ())]
         for what, span in self.related:
             lines += [f"  {what}:", *excerpt(span)]
@@ -64,12 +64,12 @@ class Diagnostic:
 
 
 class Diagnostics:
-    """The findings of one loading."""
+    """The problems of one loading."""
 
     def __init__(self) -> None:
         self._found: list[Diagnostic] = []
         self.error_count = 0
-        """How many of the findings are errors, for a reader that asks whether its part was read
+        """The number of problems that are errors, for a reader that asks whether its part was read
         without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:
@@ -91,7 +91,7 @@ class Diagnostics:
             self.add(diagnostic)
 
     def without(self, code: str) -> Diagnostics:
-        """The findings with any other code."""
+        """The problems with any other code."""
         others = Diagnostics()
         others.extend(found for found in self._found if found.code != code)
         return others
@@ -104,7 +104,7 @@ class Diagnostics:
         return tuple(d for d in self if d.severity == "error")
 
     def refuse(self, strict: bool = False) -> None:
-        """Raise a DefinitionError with all findings if one of them is an error; with ``strict``
+        """Raise a DefinitionError with all problems if one of them is an error; with ``strict``
         also for a warning."""
         refused = ("error", "warning") if strict else ("error",)
         if any(d.severity in refused for d in self._found):
@@ -112,13 +112,13 @@ class Diagnostics:
 
 
 def sort_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Sorted by place, without duplicates; findings without a place come last."""
+    """Sorted by place, without duplicates; problems without a place come last."""
     unique = list(dict.fromkeys(diagnostics))
     return sorted(unique, key=lambda d: (d.span is None, d.span.start if d.span else 0))
 
 
 def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """For display: findings that differ only in their place become one, with the other places in
+    """For display: problems that differ only in their place become one, with the other places in
     its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
     for found in diagnostics:
@@ -215,7 +215,7 @@ class StepError(AgfError):
 
 
 def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
-    """Findings with the hint about a character that looks like another: in their token, else near
+    """Problems with the hint about a character that looks like another: in their token, else near
     the first error that has one."""
     told = False
     for number, found in enumerate(diagnostics):
@@ -225,7 +225,7 @@ def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic
             if hint is None and not told and found.severity == "error":
                 hint = hint_near(found.span)
             told = told or hint is not None
-        # An error with the findings of another one has these hints already.
+        # An error with the problems of another one has these hints already.
         is_new = hint is not None and hint not in (found.hint or "")
         is_new = is_new and found.code != "magic.character"
         yield replace(found, hint=join_hints(found.hint, hint)) if is_new else found

@@ -1,4 +1,4 @@
-"""The excerpt of a text in an error: lines of the source with carets, or its beginning."""
+"""The excerpt of a source in an error: its lines with carets."""
 
 from __future__ import annotations
 
@@ -41,8 +41,3 @@ def _window(text: str, at: int, size: int, room: int) -> tuple[str, int, int]:
         cells(cut + text[begin:at]),
         max(1, carets),
     )
-
-
-def shorten(text: str) -> str:
-    """The beginning of a text, to be quoted in a message."""
-    return text if len(text) <= 40 else text[:39] + "…"

@@ -30,7 +30,7 @@ class NotebookFolder:
 
     def __init__(self) -> None:
         self.fixed: Path | None = None
-        """None: it is not found yet, and would be the current folder."""
+        """The folder; None: it is not found yet, and would be the current folder."""
 
     @property
     def path(self) -> Path:

@@ -23,8 +23,8 @@ DEEPEST = 200
 
 FEW = 16
 _FEW_ATOMS = 8 * FEW
-"""A container with at most so many atoms is weighed in every place: that takes less than to
-remember it."""
+"""The most atoms of a container that is weighed in every place: remembering its weight takes
+longer."""
 
 
 def weigh(value: Any) -> int:

@@ -72,7 +72,7 @@ class Source:
         return self.text[starts[index] : end].rstrip("\r")
 
 
-# Cached: it is needed for each finding and each step that is shown.
+# Cached: it is needed for each problem and each step that is shown.
 @lru_cache(maxsize=16)
 def _line_starts(source: Source) -> list[int]:
     return [0, *(found.end() for found in re.finditer("\n", source.text))]

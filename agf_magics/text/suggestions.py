@@ -17,7 +17,7 @@ COMPARED = 40_000
 the names."""
 
 PLACES = 100
-"""Places of equal findings that are listed."""
+"""Places of equal problems that are listed."""
 
 
 _budget: ContextVar[list[int] | None] = ContextVar("budget", default=None)
@@ -34,7 +34,7 @@ def share_suggestion_budget() -> Iterator[None]:
 
 
 def spend_comparisons(names: int) -> bool:
-    """Whether the budget allows comparing with so many names (`share_suggestion_budget`); they are
+    """True if the budget (`share_suggestion_budget`) allows comparing with ``names`` names; they are
     subtracted."""
     left = _budget.get()
     if left is None:

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple, NoReturn
 
 from ..text.length import TEXT, can_write
-from .extent import CONTAINERS, TooDeep, count_parts
+from .extent import CONTAINERS
 from .times import is_missing, iso_text
-from .value import OTHER_KEYS, Value, is_json, type_name
-
-MOST_SEARCHED = 100_000
-"""Parts of a value that are looked at to say where a null was written."""
+from .value import OTHER_KEYS, Value, type_name
 
 
 class WrittenValue(NamedTuple):
@@ -101,70 +98,3 @@ def _encoder(otherwise: Callable[[Value], Value], separators: tuple[str, str]) -
 
 def _refuse(part: Value) -> NoReturn:
     raise TypeError(type_name(part))
-
-
-def as_json(value: Value) -> Value:
-    """``value`` as JSON: null for a number that is none, and a text in the place of each other part
-    that is not JSON, and of a whole that has too many parts."""
-    try:
-        count_parts(value)
-    except TooDeep as error:
-        return f"⟨{type(value).__name__}: {error}⟩"
-    return _as_json(value, {})
-
-
-def _as_json(value: Value, visited: dict[int, Value]) -> Value:
-    kind = type(value)
-    if kind is not list and not (kind is dict and TEXT.issuperset(map(type, value))):
-        return _atom_as_json(value)
-    if id(value) not in visited:
-        visited[id(value)] = (
-            [_as_json(part, visited) for part in value]
-            if kind is list
-            else {key: _as_json(part, visited) for key, part in value.items()}
-        )
-    return visited[id(value)]
-
-
-def _atom_as_json(value: Value) -> Value:
-    kind = type(value)
-    if is_missing(value):
-        return None
-    if kind is not int and is_json(value):
-        return value
-    if (text := iso_text(value)) is not None:
-        return text
-    try:
-        text = repr(value) if can_write(value) else f"⟨{kind.__name__}⟩"
-    except Exception:  # code of a user, and a number of more digits than Python writes
-        return f"⟨{kind.__name__}⟩"
-    return value if kind is int else text
-
-
-def missing_at(value: Value) -> str:
-    """Where a value has its first number that is none, or NaT, and which: ``NaN at .rows[3].kg``.
-
-    >>> missing_at({"a": [1.0, float("nan")]}), missing_at(float("-inf"))
-    ('NaN at .a[1]', '-infinity')
-    """
-    for path, part in _parts(value):
-        if is_missing(part):
-            name = str(part).replace("nan", "NaN").replace("inf", "infinity").strip("<>")
-            return f"{name} at {path}" if path else name
-    return "NaN"
-
-
-def _parts(value: Value) -> Iterator[tuple[str, Value]]:
-    """The parts of ``value`` with their paths, in order; at most `MOST_SEARCHED`."""
-    left: list[tuple[str, Value]] = [("", value)]
-    for _ in range(MOST_SEARCHED):
-        if not left:
-            return
-        path, part = left.pop()
-        yield path, part
-        if type(part) is dict:
-            inner = list(part.items())[:MOST_SEARCHED]
-            left += [(f"{path}.{name}", one) for name, one in reversed(inner)]
-        elif type(part) is list:
-            numbered = list(enumerate(part[:MOST_SEARCHED]))
-            left += [(f"{path}[{number}]", one) for number, one in reversed(numbered)]

@@ -35,7 +35,10 @@ class Room:
     __slots__ = ("_is_settled", "_most", "_whole", "taken")
 
     def __init__(self, whole: Value, is_settled: bool = True) -> None:
-        self.taken, self._most, self._whole, self._is_settled = 0, MANY, whole, is_settled
+        self.taken = 0
+        self._most = MANY
+        self._whole = whole
+        self._is_settled = is_settled
 
     def take(self, count: int) -> None:
         """Raises TooDeep."""

@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar
 
 from ..compat.imports import for_the_person
 from ..engine.host.remote_calls import OutcomeUnknown, Placement, Terms
-from ..engine.threads.call_threads import Call, name_of
+from ..engine.threads.call_threads import ThreadCall, name_of
 from ..engine.threads.user_code import Result, TimedOut
 from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
@@ -47,7 +47,7 @@ KERNEL = secrets.token_hex(8)
 """The name of this process: a chunk that an executor runs in it prints without a detour."""
 
 
-C = TypeVar("C", bound=Call)
+C = TypeVar("C", bound=ThreadCall)
 
 
 class CallQueue:
@@ -77,7 +77,7 @@ class CallQueue:
         lanes = min(limit or lanes, lanes)
         return min(lanes * (self.dispatcher.ahead + 1) * size, WANTED)
 
-    def hand(self, call: Call, terms: Terms) -> None:
+    def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker. Its result is set on the loop."""
         self.line(call.function, terms, granted.get(), False).add([CallEntry(call, None)])
 
@@ -146,7 +146,7 @@ class CallEntry(Entry):
 
     __slots__ = ("call", "pool")
 
-    def __init__(self, call: Call, pool: RemotePool[Any] | None) -> None:
+    def __init__(self, call: ThreadCall, pool: RemotePool[Any] | None) -> None:
         """``pool``: the fan-out of the call; None: a task waits for it."""
         super().__init__()
         self.call, self.pool = call, pool
@@ -158,7 +158,7 @@ class CallEntry(Entry):
 
 def _report(ended: list[tuple[CallEntry, Result]]) -> None:
     """Set results; each fan-out gets all its calls at once."""
-    pools = dict[Any, list[Call]]()
+    pools = dict[Any, list[ThreadCall]]()
     for entry, result in ended:
         entry.call.end(result)
         if entry.pool is not None:
@@ -180,7 +180,9 @@ class CallLine(Line[CallEntry]):
         function: Callable[..., Any],
     ) -> None:
         super().__init__(queue.dispatcher, size, terms.limit)
-        self.queue, self.function, self.has_effect = queue, function, terms.has_effect
+        self.queue = queue
+        self.function = function
+        self.has_effect = terms.has_effect
         self.name = terms.name or name_of(function)
         self.order: dict[str, Any] = {
             "timeout": terms.timeout,
@@ -277,7 +279,7 @@ class CallFlight(Flight[CallEntry]):
             # The host stops a call through what it waits for: `interrupt`.
             entry.call.waiter = self
 
-    def interrupt(self, call: Call, force: bool = False) -> None:
+    def interrupt(self, call: ThreadCall, force: bool = False) -> None:
         """The call is not needed. A chunk without a call that is needed is cancelled; by ``force``,
         its worker ends."""
         # A chunk is one task: it cannot be cancelled for one of its calls without the
@@ -430,7 +432,10 @@ class RemotePool(Generic[C]):
         halts: bool,
         place: Callable[[Placement], None],
     ) -> None:
-        self.queue, self.report, self.terms, self.halts = queue, report, terms, halts
+        self.queue = queue
+        self.report = report
+        self.terms = terms
+        self.halts = halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, place)
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)

@@ -128,7 +128,9 @@ def _make_calls(
     capture: Any,
     spent: list[float],
 ) -> tuple[str, list[Any]]:
-    timeout, marks, values = order.get("timeout"), "", list[Any]()
+    timeout = order.get("timeout")
+    marks = ""
+    values = list[Any]()
     for i, given in enumerate(arguments):
         began = time.perf_counter()
         target = (held, function, given, order, capture, i)

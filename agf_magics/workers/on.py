@@ -18,10 +18,10 @@ from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
 from ..settings.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
-from ..text.excerpt import shorten
+from ..text.shorten import shorten
 from ..text.suggestions import suggest
 from .backends.backend import WorkerBackend, nothing
-from .backends.executor import Pool
+from .backends.executor import ExecutorBackend
 from .chunk_options import BackendWithOptions
 from .started_backends import started
 
@@ -79,7 +79,7 @@ def _of_object(on: object) -> WorkerBackend:
 
         return started.get(("client", id(on)), lambda: connect_client(on))
     if isinstance(on, Executor) or callable(getattr(on, "submit", None)):
-        return Pool(cast(Executor, on))
+        return ExecutorBackend(cast(Executor, on))
     hint = f"write {TAKES}, or give a Dask client or an Executor"
     message = (
         f"on must be a word, an address, a Dask client or an Executor, got {type(on).__name__}"

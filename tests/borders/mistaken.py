@@ -355,7 +355,7 @@ class Cell(NamedTuple):
                 registry=default(),
                 latent=self.latent,
                 name=self.name,
-            ).findings
+            ).problems
         except agf.DefinitionError as error:
             found = error.diagnostics
         return [

@@ -16,8 +16,8 @@ from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 
 import agf_magics as agf
-from agf_magics.flow.progress.questions import Question
-from agf_magics.flow.questions import MOST_NAMED, call_line, question_mark
+from agf_magics.flow.progress.question import Question
+from agf_magics.flow.question_text import MOST_NAMED, call_line, question_mark
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.input.prompt import format_question
 from tests.engine import kept

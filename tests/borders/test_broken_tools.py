@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 import agf_magics as agf
 from agf_magics.catalog.tools.annotations import INSIDE, MANY, ArgumentsModel, build, schema_of
-from agf_magics.editor.complete import Known, complete
+from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.editor.word_help import describe
 from agf_magics.notebook.display import registry_page
 from agf_magics.schemas.json_schema import judge, schema_violations
@@ -245,7 +245,7 @@ def test_a_tool_whose_schema_cannot_be_made_says_so_and_breaks_nothing_else(
     ):
         assert "x (anything" in page["text/plain"]
     cell = "%%pipeline p\nsteps:\n- tool: {name: brok"
-    offer = complete(cell, 2, 19, Known(registry, {}, {}))
+    offer = complete(cell, 2, 19, Surroundings(registry, {}, {}))
     assert offer is not None
     assert [choice.text for choice in offer.choices] == ["broken"]
     assert "broken" in str(describe(f"{cell}en}}", len(cell), registry))

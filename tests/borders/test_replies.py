@@ -173,7 +173,7 @@ def ask(
 # --- the table ---
 
 SILENT = "the model replied with {}, also when it was asked again"
-UNENDED = "the reply of M ended without the mark of its end: it is not complete"
+UNENDED = "the reply of M ended without its end mark: it is not complete"
 RULES = "M gives no answer, by the rules of its provider: {}"
 KINDS: Mapping[str, tuple[Sequence[Any], tuple[str | None, str, int]]] = {
     "refused": ([Said(refusal="I cannot help.", end="refused")], ("model.filtered", RULES.format("I cannot help."), 1)),

@@ -27,15 +27,15 @@ from agf_magics.languages.graph.expressions.written_text import format_value
 from agf_magics.languages.pipeline.r1.functions import text_form
 from agf_magics.languages.pipeline.values import labels
 from agf_magics.languages.plan.log.lines import format_lines
-from agf_magics.languages.policy.safety import _shown as shown_to_person
+from agf_magics.languages.policy.approval import _shown as shown_to_person
 from agf_magics.lifecycle.past.export import format_export
 from agf_magics.pictures.difference import shorten_pair
 from agf_magics.pictures.problems import error_text
 from agf_magics.pictures.values import value_html, value_json, value_text
 from agf_magics.text.length import can_write, weigh
 from agf_magics.text.raised import describe_exception
+from agf_magics.values.as_json import as_json
 from agf_magics.values.extent import LARGEST, Extents, TooDeep, count_parts, dump_bounded
-from agf_magics.values.json_text import as_json
 from agf_magics.values.large import LargeValues
 from agf_magics.values.value import equal, is_json, isolate, settle
 from agf_magics.workers.chunk import described

@@ -1,4 +1,4 @@
-"""The table of a run over data in the explorer: pages, order, filters, labels, and the calls of a row."""
+"""The table of a run over a table in the explorer: pages, order, filters, labels, and the calls of a row."""
 
 from __future__ import annotations
 

@@ -414,7 +414,7 @@ def packed(size: int, packing: str = "gzip") -> Raw:
 def test_the_answer_of_a_server_is_bounded(answer: Raw, why: str) -> None:
     failed = refusal(answer)
     assert failed.code == "model.reply"
-    assert failed.diagnostic.message == f"openai:scripted is not heard: {why}"
+    assert failed.diagnostic.message == f"the answer of openai:scripted cannot be read: {why}"
 
 
 def test_a_packed_answer_is_read() -> None:

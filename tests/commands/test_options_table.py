@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from agf_magics.__main__ import ACTS as LINES
 from agf_magics.commands import magics as commands
+from agf_magics.limits.limits import LIMITS, Limits
+from agf_magics.settings.settings import Settings
 
 ACTS = {
     "run": (commands.RUN_PIPELINE, commands.RUNS),
@@ -39,3 +43,15 @@ def test_an_option_has_one_name_and_one_value() -> None:
                 continue
             assert option.flag in magics, f"agf-magics {name} has {option.flag}, and no magic has it"
             assert magics[option.flag] in (option.metavar, VALUES.get(option.flag)), f"agf-magics {name} {option.flag}"
+
+
+def test_each_limit_with_an_option_has_it_wherever_a_run_starts() -> None:
+    flags = {row.flag for row in LIMITS if row.flag}
+    assert flags
+    for command in (commands.RUN_PIPELINE, commands.PIPELINE, LINES["run"][0], LINES["resume"][0]):
+        assert flags <= {option.flag for option in command.options}, command.name
+
+
+def test_each_limit_is_a_field_of_limits_and_a_setting() -> None:
+    assert {row.name for row in LIMITS} == {one.name for one in fields(Limits)}
+    assert {row.setting for row in LIMITS} <= {one.name for one in fields(Settings)}

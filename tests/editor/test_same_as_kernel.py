@@ -16,7 +16,7 @@ import pytest
 from agf_magics.catalog import Registry
 from agf_magics.editor.positions import Positions
 from agf_magics.editor.problems import Problem, problems_of, read_cell
-from agf_magics.languages import recognized_language
+from agf_magics.languages.ours import recognized_language
 from agf_magics.lifecycle.definitions.define import register
 from agf_magics.text.diagnostics import AgfError
 from agf_magics.text.source import Source

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from agf_magics.engine.host.host import Host
 from agf_magics.engine.host.job import Job
-from agf_magics.engine.threads.call_threads import Workers
+from agf_magics.engine.threads.call_threads import CallThreads
 
 T = TypeVar("T")
 
@@ -23,6 +23,6 @@ def start(main: Callable[[Host], Awaitable[T]], **options: Any) -> Job[T]:
 def no_call_is_away() -> bool:
     """Whether all calls are counted as back; a thread does that right after it has reported the end."""
     until = time.monotonic() + 60
-    while Workers.shared().away and time.monotonic() < until:
+    while CallThreads.shared().away and time.monotonic() < until:
         time.sleep(0.001)
-    return not Workers.shared().away
+    return not CallThreads.shared().away

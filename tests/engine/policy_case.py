@@ -14,7 +14,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.host.host import NoUser
-from agf_magics.flow.progress.questions import Question
+from agf_magics.flow.progress.question import Question
 from tests.engine.virtual_time import run_virtual
 
 if TYPE_CHECKING:

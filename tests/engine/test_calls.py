@@ -11,7 +11,7 @@ import pytest
 
 from agf_magics.catalog import Where as Place
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.host.loop import here
+from agf_magics.engine.host.running_loop import here
 from agf_magics.engine.threads.user_code import TimedOut
 from tests.engine.jobs import start
 from tests.engine.virtual_time import run_virtual

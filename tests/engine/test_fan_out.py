@@ -466,12 +466,12 @@ steps:
 
 
 def test_no_thread_left_is_a_failure_of_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(self: threads.Workers, work: threads.Work) -> None:
+    def full(self: threads.CallThreads, work: threads.Work) -> None:
         raise RuntimeError("can't start new thread")
 
     registry = agf.Registry()
     agf.tool(lambda x: x, name="work", registry=registry)
-    monkeypatch.setattr(threads.Workers, "start", full)
+    monkeypatch.setattr(threads.CallThreads, "start", full)
     run = fan(registry, 5, 2, "continue")
     assert run.output == []
     assert {error.args[0].message for _, error, _ in run.progress.failures} == {
@@ -480,7 +480,7 @@ def test_no_thread_left_is_a_failure_of_each_call(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_threads_keep_nothing_alive_and_serve_the_next_fan_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.Workers, "_shared", None)
+    monkeypatch.setattr(threads.CallThreads, "_shared", None)
     registry, names, things = agf.Registry(), set[str](), list[Any]()
 
     class Thing:

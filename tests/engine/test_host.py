@@ -18,7 +18,8 @@ from agf_magics.catalog import Where as Place
 from agf_magics.engine.host import job as jobs
 from agf_magics.engine.host import loop as loops
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.host.loop import EngineLoop, here
+from agf_magics.engine.host.loop import EngineLoop
+from agf_magics.engine.host.running_loop import here
 from agf_magics.engine.threads import call_threads as threads
 from agf_magics.engine.threads.user_code import StillRunning
 from tests.engine.jobs import start
@@ -118,7 +119,7 @@ def test_calls_that_start_runs_of_their_own_never_starve() -> None:
 
 def test_a_worker_without_work_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "WORKER_IDLE", 0.0)
-    monkeypatch.setattr(threads.Workers, "_shared", None)
+    monkeypatch.setattr(threads.CallThreads, "_shared", None)
 
     async def main(host: Host) -> threading.Thread:
         _, thread = await host.call("thread", threading.current_thread, {})
@@ -136,7 +137,7 @@ class Thing:
 
 @pytest.mark.parametrize("place", ["kernel", "thread"])
 def test_an_idle_thread_keeps_nothing_alive(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.Workers, "_shared", None)  # no other thread is idle
+    monkeypatch.setattr(threads.CallThreads, "_shared", None)  # no other thread is idle
 
     async def main(host: Host) -> weakref.ref[Thing]:
         thing = (await host.call(place, Thing, {}))[1]
@@ -156,7 +157,7 @@ def test_no_thread_left_is_a_failure_of_that_call(monkeypatch: pytest.MonkeyPatc
             raise RuntimeError("can't start new thread")
 
     async def main(host: Host) -> Any:
-        monkeypatch.setattr(threads.Workers, "_shared", None)
+        monkeypatch.setattr(threads.CallThreads, "_shared", None)
         monkeypatch.setattr(threads.threading, "Thread", Full)  # type: ignore[attr-defined]
         try:
             return await host.call("thread", thread_name, {})
@@ -297,7 +298,7 @@ def test_a_worker_that_does_not_stop_is_left_and_said_to_be() -> None:
     with pytest.raises(StillRunning) as left:
         job.wait()
     assert left.value.left_running == "left running: grade"
-    assert "grade" in [call.name for call in list(threads.Workers.shared().away)]
+    assert "grade" in [call.name for call in list(threads.CallThreads.shared().away)]
     gate.set()
 
 
@@ -350,7 +351,7 @@ def test_a_worker_over_its_time_is_left_and_the_failure_says_so() -> None:
 
 def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "WORKER_IDLE", 0.0)
-    monkeypatch.setattr(threads.Workers, "_shared", None)
+    monkeypatch.setattr(threads.CallThreads, "_shared", None)
     begun, gate = threading.Event(), threading.Event()
     worker: list[threading.Thread] = []
 
@@ -367,10 +368,10 @@ def test_what_was_left_running_may_end_after_its_loop(monkeypatch: pytest.Monkey
         await asyncio.wait([task])
 
     asyncio.run(here(main))
-    assert len(threads.Workers.shared().away) == 1
+    assert len(threads.CallThreads.shared().away) == 1
     gate.set()
     worker[0].join(60)
-    assert not threads.Workers.shared().away
+    assert not threads.CallThreads.shared().away
 
 
 def test_stopping_a_call_stops_the_run_it_waits_for() -> None:

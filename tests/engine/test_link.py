@@ -8,7 +8,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.run_options import RunOptions
-from agf_magics.languages import detect_language
+from agf_magics.languages.ours import detect_language
 from agf_magics.lifecycle.definitions.checking import check_definition
 from agf_magics.lifecycle.definitions.define import register
 from agf_magics.lifecycle.definitions.linking import link_flow
@@ -19,7 +19,7 @@ from agf_magics.text.source import Source
 
 def findings(text: str, registry: agf.Registry) -> list[tuple[str, str, str]]:
     """Severity, code and the text under the caret of what defining ``text`` tells."""
-    found = register(text, registry=registry).findings
+    found = register(text, registry=registry).problems
     return [(d.severity, d.code, d.span.text if d.span else "") for d in found if d.severity != "note"]
 
 
@@ -196,7 +196,7 @@ def test_a_secret_that_is_written_out_is_warned_about_at_its_name(text: str, at:
     agf.tool(lambda token, path="": path, name="use", registry=registry, secret=["token"])
     found = [
         d
-        for d in check_definition(Source("test", text), detect_language(text), strict=False, registry=registry).findings
+        for d in check_definition(Source("test", text), detect_language(text), strict=False, registry=registry).problems
         if "secret" in d.code
     ]
     assert [(d.code, d.severity, d.span and d.span.text) for d in found] == (
@@ -222,7 +222,7 @@ def test_a_call_that_passes_too_little_says_what_to_pass() -> None:
     register("pipeline: q\nsteps:\n- transform: {value: first + second}\n", registry=registry)
     for passed, hint in (("[first]", "pass: [first, second]"), ("[first, secnd]", "did you mean second?")):
         text = f"pipeline: p\nsteps:\n- call: {{pipeline: q, pass: {passed}}}\n"
-        (found,) = (d for d in register(text, registry=registry).findings if d.code == "flow.not-passed")
+        (found,) = (d for d in register(text, registry=registry).problems if d.code == "flow.not-passed")
         assert found.hint == hint
 
 

@@ -228,7 +228,7 @@ def test_a_registered_agent_is_taken_before_the_source_and_that_is_told(folder: 
     made = run(text, registry=registry)
     assert made.output == 1
     assert not made.warnings
-    (note,) = check_definition(Source("test", text), "policy", strict=True, registry=registry).findings
+    (note,) = check_definition(Source("test", text), "policy", strict=True, registry=registry).problems
     assert (note.code, note.severity, note.span and note.span.text) == (
         "flow.registered-instead", "note", "none.agf.yaml",
     )  # fmt: skip

@@ -226,7 +226,7 @@ def test_what_cannot_be_given_is_a_warning_when_defined_and_refuses_the_run(head
     registry = registry_of(a=echo)
     text = definition(sequential("a"), "{alias: a, source: x, source_type: kernel}", more=head)
     defined = register(text, registry=registry)
-    assert [(d.code, d.severity) for d in defined.findings] == [(code, "warning")]
+    assert [(d.code, d.severity) for d in defined.problems] == [(code, "warning")]
     assert defined.flow is not None
     with pytest.raises(agf.DefinitionError) as caught:
         run_virtual(agf.arun(defined.flow, {}, registry=registry))

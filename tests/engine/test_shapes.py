@@ -17,7 +17,7 @@ from agf_magics.engine.shapes.step_functions import SHAPES
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
 from agf_magics.flow.protocols import FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.step import Step
-from agf_magics.flow.step_options import Caps, Pick
+from agf_magics.flow.step_options import OwnLimits, Pick
 from agf_magics.flow.steps import Branches, Compute, Declarations, Repeat
 from agf_magics.flow.steps import Sequence as InOrder
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
@@ -52,7 +52,7 @@ def test_a_limit_whose_finding_is_an_error_fails_the_step() -> None:
 def test_a_breached_cap_is_never_rescued() -> None:
     steps = [call(f"s{i}", "one", lambda frame: {}, rescue=lambda error: None) for i in range(3)]
     tools = Tools(one=lambda: 1)
-    run = tools.run(flow=flow(*steps, declared=Declarations(caps=Caps(tool_calls=2, span=SPAN))))
+    run = tools.run(flow=flow(*steps, declared=Declarations(own_limits=OwnLimits(tool_calls=2, span=SPAN))))
     assert (run.status, run.error and run.error.code, len(tools.calls)) == ("error", "limit.tool-calls", 2)
 
 
@@ -71,7 +71,7 @@ class Needs:
         self.held: dict[int, None] = {}
         self.stored: dict[str, str] = {}
 
-    def feeds(self, number: int) -> Sequence[int]:
+    def successors(self, number: int) -> Sequence[int]:
         return [reader for reader, needs in enumerate(self.needs) if self.names[number] in needs]
 
     def ready(self, number: int, frame: Frame) -> Ready:
@@ -84,10 +84,10 @@ class Needs:
     def enter(self, number: int, frame: Frame) -> Frame:
         return frame
 
-    def come(self, number: int) -> None:
+    def ended(self, number: int) -> None:
         self.held[number] = None
 
-    def next(self) -> int | None:
+    def next_to_store(self) -> int | None:
         return next(iter(self.held))
 
     def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:

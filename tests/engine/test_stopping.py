@@ -18,10 +18,10 @@ import pytest
 
 from agf_magics.engine.host import job, watchdog
 from agf_magics.engine.host.host import Host
-from agf_magics.engine.host.job import End
+from agf_magics.engine.host.job import OnceSet
 from agf_magics.engine.host.waiting_thread import Waiter
 from agf_magics.engine.host.watchdog import Watchdog
-from agf_magics.engine.threads.call_threads import Call
+from agf_magics.engine.threads.call_threads import ThreadCall
 from tests.engine.jobs import start
 from tests.processes import script
 
@@ -490,10 +490,10 @@ def test_a_signal_of_ours_for_a_call_that_is_out_is_swallowed() -> None:
         from agf_magics.engine.host.waiting_thread import waiters
 
         waiter: Waiter = waiters.stack[-1]
-        other = Call(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
-        waiter.owed = other
+        other = ThreadCall(late, {}, waiter.inside.loop)  # one that this thread does not run, or no longer
+        waiter.awaited_signal = other
         signal.raise_signal(signal.SIGINT)
-        assert waiter.owed is None
+        assert waiter.awaited_signal is None
 
     assert threading.current_thread() is threading.main_thread()
     job = start(main)
@@ -524,7 +524,7 @@ def test_an_interrupt_at_any_instruction_leaves_nothing_locked(shape: str) -> No
     steps, interrupted = itertools.count(), True
     while interrupted:
         last, left, interrupted = next(steps), 0, False
-        end, seen, guard = End(), threading.Event(), Watchdog()
+        end, seen, guard = OnceSet(), threading.Event(), Watchdog()
 
         def look(seen: threading.Event = seen) -> bool:
             seen.set()

@@ -12,8 +12,8 @@ import pytest
 import agf_magics as agf
 from agf_magics.engine.host import job
 from agf_magics.flow.progress import events as ev
-from agf_magics.flow.progress.questions import Question
-from agf_magics.flow.step_options import Caps
+from agf_magics.flow.progress.question import Question
+from agf_magics.flow.step_options import OwnLimits
 from agf_magics.flow.steps import Branches, Declarations
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
@@ -49,7 +49,7 @@ def ran(made: agf.Flow, think: float = HOUR, **limits: Any) -> tuple[agf.Run, li
 
 
 def capped(*steps: Any) -> agf.Flow:
-    return flow(*steps, name="capped", declared=Declarations(caps=Caps(seconds=10.0, span=SPAN)))
+    return flow(*steps, name="capped", declared=Declarations(own_limits=OwnLimits(seconds=10.0, span=SPAN)))
 
 
 CALLS_INNER = call("c", "inner", lambda frame: {}, kind="flow", timeout=10.0, target=Put("out"))
@@ -85,7 +85,7 @@ def test_the_work_before_and_after_a_question_counts_together(made: agf.Flow, li
 
 
 def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
-    slow = flow(work(60), name="inner", declared=Declarations(caps=Caps(seconds=10.0, span=SPAN)))
+    slow = flow(work(60), name="inner", declared=Declarations(own_limits=OwnLimits(seconds=10.0, span=SPAN)))
     both = Branches(
         id="b", word="b", branches={"slow": call("s", "slow", lambda frame: {}, kind="flow"), "q": QUESTION}
     )

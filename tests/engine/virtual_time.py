@@ -14,7 +14,7 @@ import time
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from agf_magics.engine.threads.call_threads import Workers
+from agf_magics.engine.threads.call_threads import CallThreads
 from agf_magics.journal.database.store import Store
 
 T = TypeVar("T")
@@ -46,7 +46,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     @property
     def held(self) -> bool:
         """Whether a thread works for this loop."""
-        return self.executing > 0 or any(call.loop is self for call in list(Workers.shared().away))
+        return self.executing > 0 or any(call.loop is self for call in list(CallThreads.shared().away))
 
 
 class _Selector(selectors.DefaultSelector):

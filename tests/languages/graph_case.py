@@ -146,8 +146,8 @@ def step_of(step: Step) -> dict[str, Any]:
             found |= {"tools": [name.text for name in step.tools] if step.tools is not None else None}
             asks = {
                 name: value
-                for name, value in step.asking._replace(span=None, no_tools=False, spawns=False)._asdict().items()
-                if value
+                for name, value in step.asking._asdict().items()
+                if value and name not in ("span", "no_tools", "counts_as_session")
             }
             found |= {"asks": asks or None, "shows_while_waiting": step.exchange.while_waiting is not None}
         case Each():

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.languages import detect_language
+from agf_magics.languages.ours import detect_language
 from agf_magics.limits.budgets import LimitReached
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -67,7 +67,7 @@ def told(row: dict[str, Any]) -> list[dict[str, str]]:
                 found.setdefault((finding.code, finding.severity), when)
 
     try:
-        add("check", register(row["text"], row["language"], name="p", registry=registry).findings)
+        add("check", register(row["text"], row["language"], name="p", registry=registry).problems)
     except agf.DefinitionError as error:
         add("check", error.diagnostics)
     else:

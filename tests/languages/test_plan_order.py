@@ -17,7 +17,7 @@ from agf_magics.languages.plan.calls import Call, Output
 from agf_magics.languages.plan.log.destinations import Destination, overlap
 from agf_magics.languages.plan.log.log import Log
 from agf_magics.languages.plan.scheduling.dependencies import Turn
-from agf_magics.languages.plan.scheduling.storing_order import Order
+from agf_magics.languages.plan.scheduling.storing_order import StoringOrder
 from tests.counting import instructions, work
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
@@ -35,7 +35,7 @@ def test_next_is_whom_nobody_before_writes_over(writes: list[Any], data: st.Data
     turns = [turn(i, path, instance) for i, (path, instance) in enumerate(writes)]
     ranks = data.draw(st.permutations(range(len(turns))))
     stored: set[int] = set()
-    order = Order(turns, ranks)
+    order = StoringOrder(turns, ranks)
     while len(stored) < len(turns):
         waiting = sorted(set(range(len(turns))) - stored)
         for number in waiting:
@@ -52,12 +52,12 @@ def test_next_is_whom_nobody_before_writes_over(writes: list[Any], data: st.Data
 def test_of_those_that_have_come_the_first_is_stored_whom_nobody_before_writes_over(
     paths: list[Any], data: st.DataObject
 ) -> None:
-    order = Order([turn(i, path) for i, path in enumerate(paths)], range(len(paths)))
+    order = StoringOrder([turn(i, path) for i, path in enumerate(paths)], range(len(paths)))
     held: list[int] = []
     for ended in data.draw(st.permutations(range(len(paths)))):
-        order.come(ended)
+        order.ended(ended)
         held.append(ended)
-        while (found := order.next()) is not None:
+        while (found := order.next_to_store()) is not None:
             assert found == next(number for number in held if order.is_next(number))
             held.remove(found)
             order.stored(found)
@@ -68,10 +68,10 @@ def test_of_those_that_have_come_the_first_is_stored_whom_nobody_before_writes_o
 @pytest.mark.parametrize("backwards", [False, True])
 def test_a_thousand_calls_that_write_one_place_cost_what_they_are(backwards: bool) -> None:
     def act(count: int) -> None:
-        order = Order([turn(i, ("list",)) for i in range(count)], range(count))
+        order = StoringOrder([turn(i, ("list",)) for i in range(count)], range(count))
         for number in reversed(range(count)) if backwards else range(count):
-            order.come(number)
-            while (found := order.next()) is not None:
+            order.ended(number)
+            while (found := order.next_to_store()) is not None:
                 order.stored(found)
 
     assert work(lambda: act(2_000)) < 4 * work(lambda: act(500)) * 1.5
@@ -89,19 +89,19 @@ def test_an_end_of_a_plan_concerns_those_who_read_what_it_wrote() -> None:
     assert [agenda.ready(number, frame) for number in range(200)] == ["go", *["wait"] * 199]
     for number in range(200):
         frame = agenda.store(number, frame, Outcome(1))
-        assert agenda.feeds(number) == ([number + 1] if number < 199 else [])
+        assert agenda.successors(number) == ([number + 1] if number < 199 else [])
 
 
 def test_who_is_stored_out_of_turn_frees_those_behind_it_when_its_turn_would_have_come() -> None:
-    order = Order([turn(i, ("list",)) for i in range(4)], range(4))
+    order = StoringOrder([turn(i, ("list",)) for i in range(4)], range(4))
     for number in (2, 3):
-        order.come(number)
-    assert order.next() is None
+        order.ended(number)
+    assert order.next_to_store() is None
     order.stored(2)  # nobody is left to wait for
     order.stored(0)
-    assert order.next() is None
+    assert order.next_to_store() is None
     order.stored(1)
-    assert order.next() == 3
+    assert order.next_to_store() == 3
 
 
 @given(st.lists(st.lists(PATHS, min_size=1, max_size=3), min_size=1, max_size=8), st.data())
@@ -111,7 +111,7 @@ def test_who_is_stored_out_of_turn_holds_up_nobody_who_writes_elsewhere(writes: 
         alternatives = (tuple(Destination("state", path) for path in paths),)
         call = Call(index=i, id=str(i), tool=Name("t"), authored={}, given=(), output=Output(alternatives))
         turns.append(Turn(call, None))
-    order, stored = Order(turns, range(len(turns))), set[int]()
+    order, stored = StoringOrder(turns, range(len(turns))), set[int]()
     for number in data.draw(st.permutations(range(len(turns)))):
         order.stored(number)
         stored.add(number)
@@ -123,7 +123,7 @@ def test_who_is_stored_out_of_turn_holds_up_nobody_who_writes_elsewhere(writes: 
 def test_many_who_are_stored_out_of_turn_cost_what_they_are() -> None:
     def act(count: int) -> None:
         paths = [("a", str(i)) for i in range(count)]
-        order = Order([turn(i, path) for i, path in enumerate([*paths, ("a",), *paths])], range(2 * count + 1))
+        order = StoringOrder([turn(i, path) for i, path in enumerate([*paths, ("a",), *paths])], range(2 * count + 1))
         order.stored(count)
         for number in reversed(range(count)):
             order.stored(number)

@@ -145,7 +145,7 @@ def test_a_whole_number_written_with_a_point_is_a_whole_number() -> None:
     whole += "interface: {input: {}, output: {}}\nconstraints: {limits: {max_llm_calls: 7.0}}\n"
     config = "{instructions: i, model: m, max_output_tokens: 9.0, temperature: 1.0}"
     flow = agf.load(f"{whole}execution_policy: {{id: agf.react, config: {config}}}\n", "policy")
-    caps, (session,) = flow.declared.caps, flow.body.steps
+    caps, (session,) = flow.declared.own_limits, flow.body.steps
     request = next(step for step in every(session) if isinstance(step, Invoke) and step.kind == "model")
     numbers = (caps and caps.model_calls, request.asking.config["settings"]["max_output_tokens"])
     assert numbers == (7, 9)

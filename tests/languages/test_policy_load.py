@@ -93,7 +93,7 @@ def test_a_batch_builds_every_input_before_its_first_call() -> None:
     step = only(loaded(document(policy)), Each)
     assert step.cut is not None
     assert (step.ahead, step.failing.on_error, step.limit or WIDTH, step.cut.most) == (True, "finish", 8, 2)
-    assert step.cut.finding(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
+    assert step.cut.problem(3).message == "skipped 3 elements of parent.input.rows: max_batch_count is 2"
     unlimited = document(policy.replace("max_batch_count: 2", "max_batch_count: 0"))
     assert only(loaded(unlimited), Each).cut is None
 
@@ -158,9 +158,9 @@ def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
 def test_constraints_become_what_the_engine_counts() -> None:
     budget = "budget: {max_token_usage: 5, max_duration_seconds: 4}"
     limits = "limits: {max_llm_calls: 3, max_tool_calls: 0, max_delegation_depth: 1}"
-    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).declared.caps
+    caps = loaded(document(sequential("{agent: a}"), head=f"constraints: {{{budget}, {limits}}}\n")).declared.own_limits
     assert (caps.tokens, caps.seconds, caps.model_calls, caps.tool_calls, caps.depth) == (5, 4, 3, 0, 1)
-    assert loaded(document(sequential("{agent: a}"))).declared.caps is None
+    assert loaded(document(sequential("{agent: a}"))).declared.own_limits is None
 
 
 # --- beginning and end ---

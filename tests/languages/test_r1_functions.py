@@ -16,14 +16,14 @@ from agf_magics.languages.pipeline.r1 import R1, Names, parse
 from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.r1.infer import Inference
 from agf_magics.languages.pipeline.r1.nodes import Call, Each, Get
-from agf_magics.languages.pipeline.r1.row import EACH, LIST, Argument, Env, Function, Kind, Run
+from agf_magics.languages.pipeline.r1.row import EACH, LIST, Argument, Closure, Env, Function, Kind
 from agf_magics.schemas.shapes import NUMBER, Shape, list_of
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source
 from docs import tables
 
 
-def _median(node: Call, numbers: Run, default: Run) -> Run:
+def _median(node: Call, numbers: Closure, default: Closure) -> Closure:
     def middle(env: Env) -> Any:
         items, otherwise = numbers(env), default(env)
         return median(items) if items else otherwise

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
-from agf_magics.flow.step_options import Caps
+from agf_magics.flow.step_options import OwnLimits
 from agf_magics.limits.budgets import Budget, LimitReached, Meter
 from tests.engine.virtual_time import run_virtual
 
@@ -260,7 +260,7 @@ COUNTED = {"tool_calls": Meter.tool, "model_calls": Meter.model}
 @given(st.sampled_from(sorted(COUNTED)), st.one_of(st.none(), st.integers(0, 5)), st.integers(0, 8))
 def test_a_meter_lets_through_as_many_as_it_says(what: str, most: int | None, asked: int) -> None:
     caps: dict[str, Any] = {what: most}
-    meter = Meter("p", Caps(**caps), 0)
+    meter = Meter("p", OwnLimits(**caps), 0)
     through = 0
     for _ in range(asked):
         try:
@@ -273,7 +273,7 @@ def test_a_meter_lets_through_as_many_as_it_says(what: str, most: int | None, as
 
 @given(st.integers(0, 100), st.lists(st.integers(0, 50), max_size=6))
 def test_tokens_are_counted_when_they_are_spent(most: int, spent: list[int]) -> None:
-    meter = Meter("p", Caps(tokens=most), 0)
+    meter = Meter("p", OwnLimits(tokens=most), 0)
     for tokens in spent:
         before = meter.tokens
         if before + tokens > most:
@@ -285,7 +285,7 @@ def test_tokens_are_counted_when_they_are_spent(most: int, spent: list[int]) -> 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 8))
 def test_depth_is_counted_from_where_the_definition_begins(most: int, below: int, opened: int) -> None:
-    meter = Meter("p", Caps(depth=most), below)
+    meter = Meter("p", OwnLimits(depth=most), below)
     if opened - below > most:
         with pytest.raises(LimitReached, match="may delegate"):
             meter.open(opened)

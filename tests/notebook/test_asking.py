@@ -16,7 +16,7 @@ import pytest
 
 from agf_magics.engine.calls.answers import parse_answer
 from agf_magics.engine.host.host import NoUser
-from agf_magics.flow.progress.questions import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.input.prompt import TRIES, ask_at_prompt, format_question
 from agf_magics.notebook.display.background_questions import describe_answer, frozen
 from agf_magics.notebook.output import pending_questions

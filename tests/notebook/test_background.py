@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import agf_magics as agf
-from agf_magics.flow.progress.questions import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.lifecycle.runs.run import state_of
 from agf_magics.notebook.display.view import Page
@@ -177,14 +177,14 @@ def test_a_fired_call_goes_on_after_its_run_and_can_be_cancelled(shell: Shell, w
     )
     shell.good("%%plan --run --out r\nname: fires\ncalls:\n- {_tool: doze}")
     run = shell.names["r"]
-    assert (run.status, state_of(run).fired) == ("ok", 1)
+    assert (run.status, state_of(run).background_calls) == ("ok", 1)
     said = shell.good(way.format(run=run.run_id)).out
     assert shell.names["ended"].wait(60)
     if "--cancel" in way:
-        assert f"cancelling 1 fired call of {run.run_id}" in said
+        assert f"cancelling 1 background call of {run.run_id}" in said
     else:
         shell.good("%load_ext agf_magics")
-    while state_of(run).fired:  # its end is told right after it
+    while state_of(run).background_calls:  # its end is told right after it
         threading.Event().wait(0.001)
     (warning,) = run.warnings
     assert "'doze' was cancelled before its end" in warning.message

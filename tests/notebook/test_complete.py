@@ -15,7 +15,7 @@ from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.catalog import Registry, agent, tool
-from agf_magics.editor.complete import Known, complete
+from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.editor.cursor import Reading
 from agf_magics.editor.word_help import describe
 from agf_magics.flow.checks.rules import check
@@ -39,7 +39,7 @@ steps:
 
 
 @pytest.fixture(scope="module")
-def known() -> Known:
+def known() -> Surroundings:
     registry = Registry()
 
     @tool(registry=registry)
@@ -61,7 +61,7 @@ def known() -> Known:
         registry.schemas.define(schema, None)
     registry.contexts.named("month")
     names = {"params": {}, "text": "", "total": 1, "_": 0}
-    return Known(registry, names, {"ctx": {"doc": {"title": "", "size": 1}, "n": 1}, "pipe": 1})
+    return Surroundings(registry, names, {"ctx": {"doc": {"title": "", "size": 1}, "n": 1}, "pipe": 1})
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_folder")
 @pytest.mark.parametrize("row", VECTORS["rows"], ids=lambda row: row["title"])
-def test_completion(row: dict[str, Any], known: Known) -> None:
+def test_completion(row: dict[str, Any], known: Surroundings) -> None:
     before, _, after = row["cell"].partition("│")
     line = before.count("\n")
     found = complete(before + after, line, len(before.rpartition("\n")[2]), known)
@@ -90,7 +90,7 @@ def test_completion(row: dict[str, Any], known: Known) -> None:
     assert not set(row.get("never", ())) & set(offered)
 
 
-def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> None:
+def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Surroundings) -> None:
     shell = InteractiveShell.instance()
     ours = matcher(lambda: known)
     shell.Completer.custom_matchers.append(ours)
@@ -120,7 +120,7 @@ def test_the_shell_offers_what_we_offer_and_no_names_of_python(known: Known) -> 
     ],
 )
 def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is_for(
-    cell: str, first: tuple[str, str], known: Known
+    cell: str, first: tuple[str, str], known: Surroundings
 ) -> None:
     context = CompletionContext("", cell, len(cell.rpartition("\n")[2]), cell.count("\n"), None)
     offered = next(iter(answer(context, known)["completions"]))
@@ -144,7 +144,7 @@ def test_where_the_cursor_is_does_not_change_what_is_there(before: str, after: s
 @given(SCRAPS.map("".join), SCRAPS.map("".join))
 def test_any_body_can_be_completed(before: str, after: str) -> None:
     cell = "%%pipeline\n" + before
-    found = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Known(Registry(), {}, {}))
+    found = complete(cell + after, cell.count("\n"), len(cell.rpartition("\n")[2]), Surroundings(Registry(), {}, {}))
     assert cell.endswith(found.fragment)
 
 
@@ -154,7 +154,7 @@ def test_completion_does_not_wait_for_jsonschema() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Known) -> None:
+def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known: Surroundings) -> None:
     names = {"In": [], "exit": 1, "sys": sys, "measure": len, "words": ["pear"], "_hidden": 1, "figs": 3}
     found = complete("%run_pipeline p --set x=$", 0, 25, known._replace(names=names))
     assert [choice.text for choice in found.choices] == ["words", "figs", "sys", "measure", "In", "exit"]
@@ -185,7 +185,7 @@ def test_the_data_of_the_user_come_before_functions_modules_and_the_shell(known:
         ("%explain r1.missing-p|ath", "### r1.missing-path"),
     ],
 )
-def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, known: Known) -> None:
+def test_shift_tab_explains_the_word_at_the_cursor(code: str, text: str, known: Surroundings) -> None:
     place = code.index("|")
     found = describe(code.replace("|", ""), place, known.registry)
     assert found is not None

@@ -10,7 +10,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from agf_magics.catalog import Registry, default
-from agf_magics.editor.complete import Known, complete
+from agf_magics.editor.complete import Surroundings, complete
 from tests.notebook.conftest import Kernel, Shell, code
 
 TOOLS = """\
@@ -112,7 +112,7 @@ def test_ids_of_kept_runs_are_completed(failed: Shell) -> None:
 
 def test_the_newest_runs_are_completed_and_those_that_fit_come_first() -> None:
     runs = [(f"p-{n}", "p", "ok" if n % 2 else "error") for n in range(50)]
-    known = Known(Registry(), {}, {}, lambda: runs)
+    known = Surroundings(Registry(), {}, {}, lambda: runs)
 
     def offered(line: str) -> list[str]:
         found = complete(line, 0, len(line), known)
@@ -230,7 +230,7 @@ def test_the_steps_of_a_run_are_completed(shell: Shell) -> None:
     shell.good(TWO)
     shell.run("%run_pipeline two --set first=pears")
     line = "%rerun two --from st"
-    known = Known(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
+    known = Surroundings(default(), {}, {}, lambda: [("two-1-abc", "two", "error")])
     found = complete(line, 0, len(line), known)
     assert [choice.text for choice in found.choices] == ["steps[0]", "steps[1]"]
 

@@ -11,7 +11,7 @@ import pytest
 
 from agf_magics.catalog import Registry
 from agf_magics.commands.words import split
-from agf_magics.editor.complete import Known, complete
+from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.lifecycle.runs.live import live
 from agf_magics.notebook.display.run_list import moment
 from agf_magics.text.source import Source
@@ -128,7 +128,7 @@ def test_the_values_of_the_options_are_completed(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("JPY_SESSION_NAME", "/work/Fruit.ipynb")
 
     def offered(line: str) -> list[str]:
-        found = complete(line, 0, len(line), Known(Registry(), {}, {}))
+        found = complete(line, 0, len(line), Surroundings(Registry(), {}, {}))
         return [choice.text for choice in found.choices]
 
     assert offered("%runs --pa") == ["--page"]

@@ -9,7 +9,7 @@ from typing import Any
 import agf_magics as agf
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
 from agf_magics.flow.protocols import FlowResult, Frame, Name, Outcome, Ref
-from agf_magics.flow.step import Cut, Failing, Step
+from agf_magics.flow.step import ElementLimit, FailurePolicy, Step
 from agf_magics.flow.steps import (
     Branches,
     CalleeKind,
@@ -122,7 +122,7 @@ TASTES = flow(
             "food": call("parallel.food", "agent", mood="parent.input.mood"),
             "film": call("parallel.film", "agent", mood="parent.input.mood"),
         },
-        failing=Failing("finish"),
+        failing=FailurePolicy("finish"),
     ),
     name="tastes",
 )
@@ -136,7 +136,7 @@ BATCH = flow(
         element=Kept("item"),
         body=call("batch.agent", "agent", item="item"),
         limit=8,
-        cut=Cut(100, lambda left: agf.Diagnostic("run.listener", f"{left} left out", severity="warning")),
+        cut=ElementLimit(100, lambda left: agf.Diagnostic("run.listener", f"{left} left out", severity="warning")),
         ahead=True,
     ),
     name="each_item",

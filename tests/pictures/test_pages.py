@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
-from agf_magics.flow.progress.questions import Question
+from agf_magics.flow.progress.question import Question
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.notebook.display import registry_page

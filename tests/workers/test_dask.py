@@ -427,7 +427,7 @@ def test_a_run_whose_workers_have_left_says_that_it_waits_for_one(
         assert handle.result().output == [1, 2]
         (found,) = handle.warnings
         assert (found.code, found.message) == (
-            "on.no-workers", "all workers have left the scheduler: the run waits for one",
+            "on.no-workers", "the scheduler has lost all workers: the run waits for one",
         )  # fmt: skip
 
 
@@ -458,7 +458,7 @@ def test_a_run_whose_workers_have_left_for_good_ends(way: Any, tmp_path: Path) -
         cluster.scale(0)
         run = handle.wait(60)
         assert run.error.code == "on.no-workers"
-        assert run.error.diagnostic.message == "all workers have left, and for 0.5 s no other one has come"
+        assert run.error.diagnostic.message == "all workers are lost, and no new one has joined within 0.5 s"
         cluster.scale(1)
         own.wait_for_workers(1)
         assert run_fan(lambda x: x, [1, 2], own).output == [1, 2], "the next run finds new workers"

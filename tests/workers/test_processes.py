@@ -346,7 +346,7 @@ def test_the_live_row_says_how_many_elements_are_on_workers(processes: Processes
     assert {one.where for one in found} == {"2 processes"}
     assert max(one.elements for one in found) > 1
     assert found[-1].elements == 0
-    assert run.progress.rows["steps[0]",].placed is None
+    assert run.progress.rows["steps[0]",].on_workers is None
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.engine.host.remote_calls import Terms
-from agf_magics.engine.threads.call_threads import Call
+from agf_magics.engine.threads.call_threads import ThreadCall
 from agf_magics.lifecycle.runs.run import Run
 from agf_magics.workers.backends.backend import Lost
 from agf_magics.workers.call_queue import CallQueue
@@ -106,7 +106,7 @@ def test_the_calls_of_one_turn_share_a_chunk() -> None:
     async def main() -> None:
         fake = Fake(lanes=1)
         queue, loop = CallQueue(fake), asyncio.get_running_loop()
-        calls = [Call(double, {"x": x}, loop) for x in range(20)]
+        calls = [ThreadCall(double, {"x": x}, loop) for x in range(20)]
         for call in calls[:1]:
             queue.hand(call, Terms())
         await asyncio.sleep(1)

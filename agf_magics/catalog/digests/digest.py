@@ -61,7 +61,9 @@ class Digest:
         """``most``: bytes of all parts. ``places``: where objects go that calls may change; None:
         they are parts. ``is_state``: this is the state of such an object: the code in it is known
         by its digest."""
-        self.most, self.places, self.is_state = most, places, is_state
+        self.most = most
+        self.places = places
+        self.is_state = is_state
         self.hash = hashlib.sha256()
         self.named: dict[str, str] = {}
         """The digests of the named parts of the outermost function."""

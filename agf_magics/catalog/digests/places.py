@@ -43,7 +43,7 @@ class Places:
 
     def __init__(self) -> None:
         self.objects: dict[str, Place] = {}
-        """By their keys."""
+        """The objects by their keys."""
         self.constants: list[tuple[Place, Any]] = []
         """Places of values that cannot change."""
         self.bindings: list[tuple[Place, Any]] = []

@@ -21,9 +21,9 @@ _BUSY = frozenset({408, 409, 425, 429})
 def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
     empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
-    if large := caused_by(error, "AnswerTooLarge"):
-        hint = "no reply is so long: the address may be that of another kind of server"
-        return fault("model.reply", f"{model} is not heard: {large}", hint)
+    if unreadable := caused_by(error, "AnswerUnreadable"):
+        hint = "is its address that of another kind of server?"
+        return fault("model.reply", f"the answer of {model} cannot be read: {unreadable}", hint)
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     if caused_by(error, "AnswerUnended"):
@@ -157,7 +157,7 @@ def unended(model: str) -> ModelFault:
     again without the user: its tokens are already paid."""
     return fault(
         "model.unended",
-        f"the reply of {model} ended without the mark of its end: it is not complete",
+        f"the reply of {model} ended without its end mark: it is not complete",
         "run again, or %resume the run to repeat only this request; a proxy with a short time "
         "limit is the usual cause",
     )

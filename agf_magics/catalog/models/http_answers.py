@@ -23,7 +23,7 @@ MOST_ANSWER = 64_000_000
 """Bytes of a server's answer, unpacked."""
 
 
-class AnswerTooLarge(Exception):
+class AnswerUnreadable(Exception):
     """A server's answer has more than `MOST_ANSWER` bytes, or comes packed in a way whose size
     cannot be bounded."""
 
@@ -46,7 +46,7 @@ class Heard:
     has_events: bool = False
     """Whether a stream had any event."""
     is_done: bool = False
-    """Whether a stream had OpenAI's mark of its end."""
+    """True if a stream had OpenAI's end mark."""
     text: str | None = None
     """The text of a reply of the Chat protocol in one piece, out of which the library takes tags of
     reasoning wherever they stand; None: another reply."""
@@ -54,7 +54,7 @@ class Heard:
 
 
 _heard: ContextVar[Heard | None] = ContextVar("heard", default=None)
-"""What the request of this task has got as an answer; None: it is no request of ours."""
+"""The answer to the request of this task so far; None: the request is not of this package."""
 
 
 @contextmanager
@@ -84,7 +84,7 @@ async def hear(response: Any) -> None:
     """Read an answer before the library does; a hook of an HTTP client."""
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     if packing not in ("identity", "gzip", "deflate"):
-        raise AnswerTooLarge(f"the server packs its answer as {packing[:40]!r}, not as gzip")
+        raise AnswerUnreadable(f"the server packs its answer as {packing[:40]!r}, not as gzip")
     pieces = _bounded(response.aiter_bytes)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     now = _heard.get()
@@ -117,7 +117,7 @@ async def _bounded(read: Any) -> AsyncGenerator[bytes]:
     async for piece in read(None):
         size += len(piece)
         if size > MOST_ANSWER:
-            raise AnswerTooLarge(f"the answer has more than {MOST_ANSWER // 10**6} MB")
+            raise AnswerUnreadable(f"the answer has more than {MOST_ANSWER // 10**6} MB")
         yield piece
 
 
@@ -137,7 +137,7 @@ async def _whole(pieces: AsyncIterator[bytes]) -> bytes:
     try:
         async for piece in pieces:
             parts.append(piece)
-    except AnswerTooLarge:
+    except AnswerUnreadable:
         raise
     except Exception as error:  # of the HTTP client, whose package is the provider's choice
         if any(parts):

@@ -108,7 +108,9 @@ class CallNumbers:
 
     def repair(self, call: Json) -> bool:
         """Put the number and the name of a piece of a call right. Returns whether it was wrong."""
-        sent, id, function = call.get("index"), call.get("id"), _mapping(call.get("function"))
+        sent = call.get("index")
+        id = call.get("id")
+        function = _mapping(call.get("function"))
         if not isinstance(sent, int):
             return False
         number = self._now.get(sent, sent)

@@ -63,8 +63,7 @@ class Model:
         self._made: dict[tuple[Loop, int], Any] = {}
         """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
         self._kept: dict[tuple[Loop, int], Any] = {}
-        """What keeps the connections of such a model open between two requests: a TLS context takes
-        28 ms."""
+        """The connections of such a model, open between two requests: a TLS context takes 28 ms."""
         self._in_one_piece: set[int] = set()
         """The environments in which it replied to a request for a stream in one piece. They name
         the server."""

@@ -3,7 +3,7 @@
 This holds for all models, streamed or in one piece. A reply that is none raises `ModelFault`: its
 provider refused or filtered it, failed, or broke it off. One with nothing in it says so, and its
 session asks once more. Calls without a name, or of what was not offered, stay in the reply: the
-model is told, and may correct itself.
+model gets an error, and may correct itself.
 """
 
 from __future__ import annotations
@@ -167,7 +167,9 @@ def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
     """Why the reply is no answer; None: it is one, or is asked for again."""
-    said, why, details = response.said, response.why, response.details
+    said = response.said
+    why = response.why
+    details = response.details
     if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
         told = details.get("refusal") or details.get("block_reason_message") or text.strip()
         return filtered(

@@ -54,7 +54,7 @@ class Arguments:
         self._refused: tuple[Diagnostic, ...] = ()
         self._model: ArgumentsModel | None = None
         self.signature = signature_of(function)
-        """None: unknown."""
+        """The signature of the function; None: unknown."""
         self.parameters: dict[str, inspect.Parameter] = {}
         self.more = self.signature is None
         """Whether it takes other names too."""

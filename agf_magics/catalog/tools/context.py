@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeAlias, get_args
 
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value
@@ -23,7 +23,7 @@ LONGEST_QUESTION = 4_000
 LARGEST = 1e15
 
 Amount: TypeAlias = float
-"""In any unit."""
+"""A number in any unit."""
 
 
 class Report(NamedTuple):

@@ -149,7 +149,7 @@ def _is_transport(error: BaseException) -> bool:
 
 
 class Gate:
-    """What all calls of a tool pass: so many at once, so many in a time."""
+    """Lets the calls of a tool begin: a limited number at the same time, and in an interval."""
 
     def __init__(self) -> None:
         self.at_once: int | None = None

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ...flow.step_options import DerivedTool
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED
 from ...text.suggestions import suggest
 from ...values.value import Value
 from .arguments import Arguments, invalid_names
 from .callables import Where, callable_by_name, checked_limits, description_of, is_async
-from .context import ToolContext
 from .throttle import Throttle, is_number
 
 MASK = "•••"
@@ -30,7 +27,7 @@ class Tool:
     arguments: Arguments
     description: str = ""
     where: Where | None = None
-    """None: decided from the flow."""
+    """The thread of its calls; None: decided from the flow."""
     timeout: float | None = None
     """Seconds."""
     reuse: bool = True
@@ -40,7 +37,7 @@ class Tool:
     listed_only: bool = False
     """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
-    """What a call needs of its worker, by name."""
+    """The resources that a call needs of its worker, by name."""
     throttle: Throttle | None = None
     """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 
@@ -86,7 +83,9 @@ class Tool:
         changed, or if they do not fit a tool any more."""
         if self.arguments.are_current:
             return self
-        function, name, secret = self.arguments.function, self.name, tuple(self.secret)
+        function = self.arguments.function
+        name = self.name
+        secret = tuple(self.secret)
         try:
             tool = make_tool(function, name, self.where, self.timeout, self.reuse, secret)
         except (TypeError, ValueError):  # told where it is registered again
@@ -107,33 +106,6 @@ class Tool:
         )
         found.arguments = invalid_names(failure)
         raise found
-
-
-def derive(spec: DerivedTool, base: Tool) -> Tool:
-    """The tool that a definition makes from the registered tool ``base``."""
-
-    def arguments(given: dict[str, Any]) -> dict[str, Any]:
-        context = dict.fromkeys(base.context, given.pop(_CONTEXT, None))
-        return {**base.check(dict(spec.arguments(given))), **context}
-
-    def call(**given: Value) -> Value:
-        return spec.result(base.function(**arguments(given)))
-
-    async def call_async(**given: Value) -> Value:
-        return spec.result(await base.function(**arguments(given)))
-
-    function: Any = call_async if base.is_async else call
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters = [inspect.Parameter(name, keyword) for name in spec.parameters]
-    if base.context:
-        parameters.append(inspect.Parameter(_CONTEXT, keyword, annotation=ToolContext))
-    function.__signature__ = inspect.Signature(parameters)
-    function.__name__, function.__doc__ = spec.name, spec.description
-    made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
-    return replace(made, throttle=base.throttle)
-
-
-_CONTEXT = "_tool_context"
 
 
 def are_resources(value: object) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...flow.progress.questions import Question, WrongAnswer
+from ...flow.progress.question import Question, WrongAnswer
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
 from ...text.yaml.nodes import Fields, plain

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 from ...catalog import Policy, Throttle, Tool, Transform, Where, asked_pause
 from ...catalog.tools.throttle import pause_after, reason, repeats
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Question, Unanswered
+from ...flow.progress.question import Question, Unanswered
 from ...flow.protocols import Args, Frame, Ref
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
@@ -33,7 +33,7 @@ from ...journal.run_journal import Journal
 from ...journal.secrets.masking import hide
 from ...journal.secrets.placeholders import substitute_secrets
 from ...limits.grants import LAUNCHES, Grant, granted
-from ...limits.limits import shortest
+from ...limits.shortest import shortest
 from ...schemas.schema import conform
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS
@@ -41,7 +41,7 @@ from ...text.source import Span
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate, settle
 from ..host.background_calls import start_background
-from ..host.placement import has_effect, where
+from ..host.placement import choose_place, has_effect
 from ..host.remote_calls import Terms
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
@@ -50,7 +50,7 @@ from ..threads.user_code import Result
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
 from .questions import ATTEMPTS, ask_person, permitted
-from .streams import open_prints, separate_prints
+from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 
 
@@ -96,7 +96,9 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     if not scope.grant.allows(tool.name, step.permit is not None):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
     arguments = build_arguments(
-        site, tool, tool.accepts if step.exchange.offers or step.exchange.wants else None
+        site,
+        tool,
+        tool.accepts if step.exchange.extra_arguments or step.exchange.with_schema else None,
     )
     try:
         checked = tool.check(
@@ -357,7 +359,7 @@ async def _make(
     grant: Grant,
 ) -> Value:
     run, step, host = site.run, site.step, site.run.host
-    place = where(callee, site.scope.concurrent, host)
+    place = choose_place(callee, site.scope.concurrent, host)
     seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
     terms: Terms | None = None
     if place == "worker":
@@ -491,7 +493,7 @@ def finish(site: CallSite[Invoke], arguments: dict[str, Value], value: Value) ->
     """The value of a tool's call, checked, with its arguments if the step keeps them."""
     if site.step.gives is not None:
         check_result(value, site.step, site.scope.linked)
-    return ShapeResult(value, arguments) if site.step.exchange.keeps else value
+    return ShapeResult(value, arguments) if site.step.exchange.keep_arguments else value
 
 
 def check_result(value: Value, step: Invoke, linked: Linked) -> None:

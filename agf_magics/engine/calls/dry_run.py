@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...catalog import Agent, Tool
-from ...flow.step_options import Taken
+from ...flow.step_options import ResultRead
 from ...flow.steps import Invoke
 from ...schemas.sample import sample
 from ...schemas.schema import json_schema
@@ -54,7 +54,7 @@ def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
     return {**held, names[0]: _with(names[1:], inner, wanted)}
 
 
-def _wanted(taken: Taken, linked: Linked) -> Value:
+def _wanted(taken: ResultRead, linked: Linked) -> Value:
     reader, name = taken.into if taken.into is not None else ("", "")
     accepts = accepts_of(linked.callees.get(reader)) or {}
     field = accepts.get("properties", {}).get(name)

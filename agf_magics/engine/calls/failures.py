@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...flow.progress.questions import Unanswered
+from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
 from ...journal.records.failures import error_from

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.protocols import Name
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
@@ -22,7 +22,7 @@ from ...schemas.schema import json_schema
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from ...values.value import Value, isolate
-from ..host.placement import where
+from ..host.placement import choose_place
 from ..linking.linked import (
     BoundPolicy,
     Callee,
@@ -69,7 +69,7 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
     chosen = replace(step, name=Name(name, step.name.span))
     if isinstance(callee, Agent):
         # The session that chooses counts itself; its calls of agents are its tools.
-        asking = step.asking._replace(spawns=False)
+        asking = step.asking._replace(counts_as_session=False)
         chosen = replace(chosen, kind="agent", args=AsInput(step.args), asking=asking)
     return await CALL[type(callee)](site.with_step(chosen), callee)
 
@@ -117,7 +117,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
     registered = {} if step.asking.no_tools else linked.tools_of(step)
-    tools, contact = None, RunContact(site, where(agent, site.scope.concurrent, run.host))
+    tools, contact = None, RunContact(site, choose_place(agent, site.scope.concurrent, run.host))
     # Only for a function that takes them: to offer them makes a function for each.
     if "tools" in agent.takes.parameters:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
@@ -140,12 +140,12 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
     # What was built, because user code may have changed its copy.
-    return ShapeResult(value, built.get("input")) if step.exchange.keeps else value
+    return ShapeResult(value, built.get("input")) if step.exchange.keep_arguments else value
 
 
 def _open_agent(site: CallSite[Invoke]) -> None:
     """Count an agent that is a function, as a session of the run and as an open call."""
-    if site.step.asking.spawns:
+    if site.step.asking.counts_as_session:
         site.run.budget.spawn(site.step.span)
     for meter in site.scope.meters:
         meter.open(site.scope.calls + 1)

@@ -32,14 +32,14 @@ from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
 from ..linking.linked import ModelBinding
-from ..linking.sessions import describe_tool
+from ..linking.offered_tools import describe_tool
 from ..runner import CallSite, Runner, clock
 from .call import call
 from .failures import with_place
-from .streams import ReplyStream
+from .reply_stream import ReplyStream
 
 RETRIES = 3
-"""How often a request is repeated if the provider is busy."""
+"""The number of further requests if the provider is busy."""
 
 LONGEST_WAIT = 60.0
 """Seconds before a repetition, at most; if the provider asks for more, the request fails."""
@@ -231,7 +231,7 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
 
 def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
     """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
-    caps = [meter.caps for meter in site.scope.meters if meter.caps.cost is not None]
+    caps = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
     if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
         message = f"the price of {model.name} is not known, so max_cost cannot limit it"
         hint = (
@@ -257,9 +257,9 @@ def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> Non
     usage, budget = reply["usage"], site.run.budget
     tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
     limited = [
-        meter.caps
+        meter.own_limits
         for meter in site.scope.meters
-        if (meter.caps.tokens, meter.caps.cost) != (None, None)
+        if (meter.own_limits.tokens, meter.own_limits.cost) != (None, None)
     ]
     if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
         message = (

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from ...catalog import MASK, Tool
 from ...catalog.tools.context import checked_answer
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Denied, Question, Unanswered
+from ...flow.progress.question import Denied, Question, Unanswered
 from ...flow.protocols import Frame
-from ...flow.questions import question_mark
-from ...flow.step_options import Instead
+from ...flow.question_text import question_mark
+from ...flow.step_options import CallReplacement
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.records.records import value_of
@@ -56,7 +56,9 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     if text is None:
         return Approved()
     offered = as_arguments(shown)
-    offered = {name: value for name, value in offered.items() if name not in step.exchange.offers}
+    offered = {
+        name: value for name, value in offered.items() if name not in step.exchange.extra_arguments
+    }
     replaces = instead.result if instead is not None else ""
     where = format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
@@ -116,7 +118,7 @@ def as_arguments(given: Value) -> Mapping[str, Value]:
 
 
 def _replace_call(
-    instead: Instead,
+    instead: CallReplacement,
     frame: Frame,
     arguments: Mapping[str, Value],
     reply: Mapping[str, Value],

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Awaitable
 
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Unanswered
+from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Flow, Invoke, stores_in
 from ...text.diagnostics import Diagnostic, StepError
@@ -35,11 +35,11 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run, step, scope = site.run, site.step, site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     arguments = step.args.build(
-        site.frame, linked.flow.declared.accepts if step.exchange.wants else None
+        site.frame, linked.flow.declared.accepts if step.exchange.with_schema else None
     )
     # An identity that is a flow counts like any other agent; a session of a model counts itself.
     if step.kind == "agent" and linked.agent is None:
-        if step.asking.spawns:
+        if step.asking.counts_as_session:
             run.budget.spawn(step.span)
         arguments = arguments.get("input", arguments)
     if step.asking.attach:
@@ -73,7 +73,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         value = dry.add_fields(value, step, scope.linked)
     if step.gives is not None:
         check_result(value, step, scope.linked)
-    if not step.exchange.keeps:
+    if not step.exchange.keep_arguments:
         return value
     return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
 
@@ -128,5 +128,7 @@ async def _run_silently(site: CallSite[Invoke], scope: Scope, flow_input: FlowIn
         if type(event) is ev.TokensUsed:
             site.run.emit(event._replace(at=site.at))
 
-    silent.emit, silent.journal, silent.stream = emit_tokens, None, False
+    silent.emit = emit_tokens
+    silent.journal = None
+    silent.stream = False
     await _within_limits(site.step, scope.linked.flow, silent.run_flow(scope, flow_input))

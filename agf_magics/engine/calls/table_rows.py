@@ -1,4 +1,4 @@
-"""The rows of a table: the calls of a flow whose outcomes are kept, and the question after the first.
+"""A row of a table: the call of a flow whose outcome is kept.
 
 The call of a flow is usually not journaled, since its own calls are. That of a row is: the outcome
 is a row of the result, which is read page by page, and a resumed run does not evaluate the row
@@ -10,23 +10,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Question, Unanswered
-from ...flow.step_path import format_path
-from ...flow.steps import Each, Invoke
+from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.records.failures import error_from
 from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
-from ...text.diagnostics import Diagnostic, StepError
+from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
-from .questions import ask_person
 
 ROW = "row"
 """The kind of the record of a row."""
@@ -116,40 +112,3 @@ def _used(budget: Budget) -> dict[str, Any]:
     if not (budget.tokens or budget.cost or budget.unpriced):
         return {}
     return {"tokens": budget.tokens, "cost": None if budget.unpriced else budget.cost}
-
-
-def _dollars(amount: Decimal) -> str:
-    """Two digits that count: $4.20, $1,200.00, $0.0015."""
-    return f"${amount:,.2f}" if amount >= 1 else f"${float(amount):.2g}"
-
-
-async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
-    """Ask whether the other rows of ``count`` shall run, given the price of the first ones.
-
-    Nobody is asked if the person has set a limit, or if no price is known. Raises Unanswered unless
-    the answer is yes: the run waits, and keeps its results.
-    """
-    run, first, journal = site.run, site.step.first, site.run.journal
-    paid = run.budget
-    if run.options.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
-        return
-    # Only a yes is written, so a record is one.
-    if journal is not None and journal.answered(site.key) is not None:
-        return
-    price = (
-        f"the first {first:,} of {count:,} rows cost {_dollars(paid.cost)}: about "
-        f"{_dollars(paid.cost * count / first)} for all"
-    )
-    ok, answer = await ask_person(
-        site,  # type: ignore[arg-type]  # it reads no field that only a call has
-        Question(f"{price}. Go on?", approval=True, where=format_path(site.at)),
-    )
-    if not ok or answer is not True:
-        hint = (
-            "--yes goes on without a question, --max-cost DOLLARS sets a limit instead; "
-            "%resume RUN --answer yes goes on with this run"
-        )
-        raise Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
-    if journal is not None:
-        call = StartedCall(site.key, "question", "", time.time(), None, 0)
-        await journal.keep_answer(call, True)

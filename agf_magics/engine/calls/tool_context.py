@@ -20,7 +20,7 @@ from ...catalog import Tool, ToolContext
 from ...catalog import Where as Place
 from ...catalog.tools.context import Contact, Report, checked_report, context_of, no_user
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
@@ -32,7 +32,7 @@ from ..threads.call_threads import running
 from ..threads.prints import printing
 from .failures import failure
 from .questions import ask_person
-from .streams import EVERY
+from .step_prints import EVERY
 
 EVERY_REMOTE = 1.0
 """Seconds between two reports of a call on a worker."""

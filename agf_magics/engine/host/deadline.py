@@ -87,8 +87,8 @@ class Clock:
 @contextlib.asynccontextmanager
 async def pausing(seconds: float) -> AsyncIterator[Callable[[], bool]]:
     """`asyncio.timeout` for its block, which pauses while a person thinks about a question that is
-    asked in it. Gives what says whether the time is over, also if the block has kept the loop from
-    its timers."""
+    asked in it. Yields a function that returns True when the time is over, also if the block has
+    kept the loop from its timers."""
     loop = asyncio.get_running_loop()
     # No time yet: the clock sets it, and moves it.
     async with asyncio.timeout(None) as scope:

@@ -19,7 +19,7 @@ class PersonsInterrupt(str):
 INTERRUPT: Final = PersonsInterrupt("interrupt")
 
 
-class Held:
+class DeferredInterrupt:
     """The handler of SIGINT before a thread waits for a run, and after that until the end of the
     run is shown.
 

@@ -8,7 +8,7 @@ import contextlib
 import signal
 from collections.abc import Callable, Iterator
 
-from .held_interrupt import Held
+from .held_interrupt import DeferredInterrupt
 from .signals import on_main_thread, sigint_handler
 from .waiting_thread import OnSigint, waiters
 
@@ -21,17 +21,17 @@ def hold_for(cancel: Callable[[str], None]) -> None:
 
 
 @contextlib.contextmanager
-def held_interrupts() -> Iterator[Held]:
+def held_interrupts() -> Iterator[DeferredInterrupt]:
     """For a block that starts a run and waits for it: an interrupt in between cancels the run
     instead of raising.
 
     Raises KeyboardInterrupt at the end of the block for an interrupt after the end of the run.
     """
-    held = Held(sigint_handler())
+    held = DeferredInterrupt(sigint_handler())
     if (
         not on_main_thread()
         or not callable(held.before)
-        or isinstance(held.before, OnSigint | Held)
+        or isinstance(held.before, OnSigint | DeferredInterrupt)
     ):
         yield held  # no interrupt arrives here, or an outer handler handles it
         return

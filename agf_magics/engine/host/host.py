@@ -18,8 +18,8 @@ from typing import Any
 
 from ...catalog import Where as Place
 from ...compat.browser import IN_BROWSER
-from ...flow.progress.questions import Question
-from ..threads.call_threads import Call, Workers
+from ...flow.progress.question import Question
+from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
 from ..threads.user_code import Result, StillRunning, TimedOut, awaited, cross
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
@@ -51,7 +51,7 @@ class Host:
 
     def __init__(
         self,
-        calls: SimpleQueue[Call | None] | None = None,
+        calls: SimpleQueue[ThreadCall | None] | None = None,
         grace: float = 2.0,
         *,
         in_background: bool = False,
@@ -60,7 +60,7 @@ class Host:
         self.grace = grace
         """Seconds that user code has to stop, before it is left running."""
         self.where = ""
-        """What a message about a call that is left running ends with: `` on process 7 on host``."""
+        """The end of a message about a call that is left running: `` on process 7 on host``."""
         self._calls, self.waited = calls, calls is not None
         """Whether a thread waits for the run; otherwise ``kernel`` is the loop, between two
         turns."""
@@ -143,13 +143,11 @@ class Host:
             # One question at a time: `input` of two threads would read one line.
             async with self._asking:
                 asker = self.asker
-                place: Place = (
-                    "loop"
-                    if asyncio.iscoroutinefunction(asker)
-                    else "kernel"
-                    if self.waited and not is_busy
-                    else "thread"
-                )
+                place: Place = "thread"
+                if asyncio.iscoroutinefunction(asker):
+                    place = "loop"
+                elif self.waited and not is_busy:
+                    place = "kernel"
                 ok, answer = await self.call(place, partial(asker, question), {})
         finally:
             for limit in limits:
@@ -180,7 +178,7 @@ class Host:
                 time.monotonic() - self._asked_at if self._questions else 0.0
             )
 
-    def make_soon(self, call: Call) -> None:
+    def make_soon(self, call: ThreadCall) -> None:
         """Let the thread that waits for the run make ``call``, when its turn has come."""
         assert self._calls is not None, "a thread waits for the run"
         self._calls.put(call)
@@ -215,12 +213,12 @@ class Host:
         terms: Terms | None = None,
     ) -> Result:
         """`make_call` for a call that this task only waits for. ``terms``: of one on a worker."""
-        call: Call | None = None
+        call: ThreadCall | None = None
 
         async def ended() -> Result:
             nonlocal call
             # In the time limit of the call, which its context then has: its questions pause it.
-            call = Call(function, arguments, asyncio.get_running_loop())
+            call = ThreadCall(function, arguments, asyncio.get_running_loop())
             call.ended = call.loop.create_future()
             try:
                 # After `ended` exists: the call may end before this returns.
@@ -228,7 +226,7 @@ class Host:
                     assert self.queue is not None, "only a run with workers has this place"
                     self.queue.hand(call, terms)
                 elif place == "thread" or self._calls is None:
-                    Workers.shared().hand(call)
+                    CallThreads.shared().hand(call)
                 else:
                     self._calls.put(call)
             except RuntimeError as error:  # no thread left
@@ -255,13 +253,13 @@ class Host:
             return await self.end_late_call(call, timeout)
         return result
 
-    async def cancel_call(self, call: Call) -> asyncio.CancelledError:
+    async def cancel_call(self, call: ThreadCall) -> asyncio.CancelledError:
         """Stop a call whose step is cancelled. Returns the error of the step: a `StillRunning` if
         it did not stop."""
         left, _ = await self._stop(call, force=self._late)
         return StillRunning(left) if left else asyncio.CancelledError()
 
-    async def end_late_call(self, call: Call, timeout: float) -> Result:
+    async def end_late_call(self, call: ThreadCall, timeout: float) -> Result:
         """Stop a call that has exceeded ``timeout`` seconds. Raises as `make_call` if this task is
         cancelled."""
         left, again = await self._stop(call, force=True)
@@ -269,14 +267,14 @@ class Host:
             raise StillRunning(left) if left else asyncio.CancelledError
         return False, TimedOut(timeout, left)
 
-    async def finish_call(self, call: Call) -> Result:
+    async def finish_call(self, call: ThreadCall) -> Result:
         """The result of a call that has ended, after what it returned was awaited."""
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
         return await awaited(call.result, self.grace, call.context)
 
-    async def _stop(self, call: Call, force: bool) -> tuple[str | None, bool]:
+    async def _stop(self, call: ThreadCall, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left
         running, and whether this task was cancelled meanwhile."""
         # Whoever takes the call first decides: a thread that comes later does not begin it.
@@ -300,7 +298,7 @@ class Host:
         where = self.where if call.waiter is None else call.waiter.where
         return f"left running: {call.name}{where}", again
 
-    async def _repeat(self, call: Call, stop: Callable[[], None], seconds: float) -> None:
+    async def _repeat(self, call: ThreadCall, stop: Callable[[], None], seconds: float) -> None:
         """Call ``stop`` every `REPEAT` seconds until ``call`` ends or ``seconds`` are over."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds

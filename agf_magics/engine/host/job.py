@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from typing import Generic, NamedTuple, TypeVar
 
 from ...compat.browser import IN_BROWSER
-from ..threads.call_threads import Call
+from ..threads.call_threads import ThreadCall
 from ..threads.call_threads import running as on_this_thread
 from ..threads.rights import rights, under
 from ..threads.user_code import StillRunning
@@ -40,7 +40,7 @@ class Limit(NamedTuple):
     running."""
 
 
-class End:
+class OnceSet:
     """Is set once. An interrupt in `threading.Event.wait` can leave the lock of the event locked,
     and ``set`` would then wait for ever; this ``set`` never waits."""
 
@@ -90,9 +90,9 @@ class Job(Generic[T]):
         self._limit = limit
         self._late = inf
         self.started = False
-        self._calls: SimpleQueue[Call | None] = SimpleQueue()
+        self._calls: SimpleQueue[ThreadCall | None] = SimpleQueue()
         self._host = Host(self._calls if waited else None, in_background=not waited)
-        self._ended = End()
+        self._ended = OnceSet()
         self._outcome: tuple[T] | BaseException = asyncio.CancelledError()
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
@@ -153,7 +153,7 @@ class Job(Generic[T]):
                 around.inner = None
         # The interrupt of a person ends the runs around this one too: the value is not returned to
         # a tool that would go on with it.
-        interrupted = bool(waiters.stack) and waiters.stack[0].hits > 0
+        interrupted = bool(waiters.stack) and waiters.stack[0].user_interrupts > 0
         if around is not None and (around.stopped or interrupted):
             around.interrupted = around.interrupted or interrupted
             raise KeyboardInterrupt  # the call that waits ends, too

@@ -7,33 +7,20 @@ If a tool blocks it (``time.sleep`` in an ``async def``), the next run gets a ne
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import selectors
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine
 from queue import Empty, SimpleQueue
 from types import FrameType
-from typing import Any, ClassVar, TypeVar
+from typing import ClassVar
 
 from ...compat.browser import IN_BROWSER
 from ..threads import user_code
 from ..threads.forks import end_child
 from ..threads.rights import NO_RIGHTS, under
-from .host import Host
-from .page_loop import OwnLoop, can_suspend, run_alone
-from .signals import woken_by_signals
-
-T = TypeVar("T")
-
-
-async def here(main: Callable[[Host], Awaitable[T]]) -> T:
-    """Run ``main`` on the running loop. Cancelling the task that awaits this cancels the run."""
-    # The signal of a notebook's ■ sets a flag that only a turn of the loop sees.
-    with woken_by_signals(asyncio.get_running_loop()):
-        return await main(Host())
+from .page_loop import OwnLoop, can_suspend
 
 
 class _Selector(selectors.DefaultSelector):
@@ -191,29 +178,6 @@ class EngineLoop:
             self.loop.stop()
         else:
             self.loop.call_later(BEAT, self._beat)
-
-
-def run_apart(main: Callable[[], Coroutine[Any, Any, object]]) -> BaseException | None:
-    """Run ``main()`` to its end on a thread and a loop of its own, outside of the caller's context,
-    and return what it raised. It must not call user code: nothing interrupts it."""
-    raised: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            (run_alone if IN_BROWSER else asyncio.run)(main())
-        except BaseException as error:
-            raised.append(error)
-
-    if IN_BROWSER:
-        work()
-    else:
-        # An empty context: the caller may be a tool, whose grant and prints are not those of this
-        # work.
-        start = contextvars.Context().run
-        thread = threading.Thread(target=start, args=(work,), name="agf-apart", daemon=True)
-        thread.start()
-        thread.join()
-    return raised[0] if raised else None
 
 
 def on_an_engine_loop() -> bool:

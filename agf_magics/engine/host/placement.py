@@ -11,12 +11,14 @@ from .host import Host
 
 
 def runs_on_workers(callee: object) -> bool:
-    """Whether concurrent calls go to the workers of a run that has some: a plain tool without a
-    place of its own, and without a secret, which stays in the kernel; and whatever has
-    ``where="worker"``."""
-    where = getattr(callee, "where", None)
-    if where is not None:
-        return bool(where == "worker")
+    """True if the run's workers make the concurrent calls of ``callee``.
+
+    They make those of a plain tool without a ``where`` of its own and without a secret, which stays
+    in the kernel, and those of everything with ``where="worker"``.
+    """
+    wished = getattr(callee, "where", None)
+    if wished is not None:
+        return bool(wished == "worker")
     return type(callee) is Tool and not (callee.is_async or callee.secret or callee.kernel_only)
 
 
@@ -25,7 +27,7 @@ def has_effect(callee: object) -> bool:
     return isinstance(callee, Tool) and not callee.reuse
 
 
-def where(callee: Any, concurrent: bool, host: Host) -> Place:
+def choose_place(callee: Any, concurrent: bool, host: Host) -> Place:
     """Where a call runs. ``concurrent``: other steps may run at the same time. The table in
     docs/design.md, "Engine and host"."""
     if IN_BROWSER:

@@ -22,7 +22,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, ClassVar
 
-from ..threads.call_threads import Call, running
+from ..threads.call_threads import ThreadCall, running
 from ..threads.user_code import Result
 from .deadline import time_limits
 from .host import Host
@@ -41,7 +41,7 @@ NOBODY = (
 )
 
 
-class Prompt(Call):
+class Prompt(ThreadCall):
     """A call of `input`, for another thread that waits for its result."""
 
     __slots__ = ("answers", "asker")
@@ -53,7 +53,7 @@ class Prompt(Call):
 
     def perform(self) -> Result:
         # A person who has pressed ■ is not asked the next question.
-        is_stopped = bool(waiters.stack) and waiters.stack[0].hits > 0
+        is_stopped = bool(waiters.stack) and waiters.stack[0].user_interrupts > 0
         if is_stopped or self.asker.is_interrupted:
             return False, KeyboardInterrupt()
         return super().perform()
@@ -116,7 +116,7 @@ class Prompts:
             return value
         raise value
 
-    def _wait(self, prompt: Prompt, call: Call | None) -> Result:
+    def _wait(self, prompt: Prompt, call: ThreadCall | None) -> Result:
         while True:
             with contextlib.suppress(Empty):
                 return prompt.answers.get(timeout=POLL)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..threads.call_threads import Call
+from ..threads.call_threads import ThreadCall
 
-C = TypeVar("C", bound=Call)
-C_contra = TypeVar("C_contra", bound=Call, contravariant=True)
+C = TypeVar("C", bound=ThreadCall)
+C_contra = TypeVar("C_contra", bound=ThreadCall, contravariant=True)
 
 
 class Terms(NamedTuple):
@@ -21,7 +21,7 @@ class Terms(NamedTuple):
     limit: int | None = None
     """The number of concurrent calls that the author allows; None: one for each lane."""
     resources: tuple[tuple[str, float], ...] = ()
-    """What a call needs of its worker."""
+    """The resources that a call needs of its worker."""
     name: str | None = None
     """The name of the tool, for messages; None: that of the function."""
 
@@ -33,7 +33,7 @@ class Placement(NamedTuple):
     where: str
     """The name of the workers."""
     starting: int = 0
-    """How many workers are being started, before the first one is there."""
+    """The number of workers that are being started, before the first one is there."""
 
 
 class CallPool(Protocol[C_contra]):
@@ -67,7 +67,7 @@ class RemoteCalls(Protocol):
     def wanted(self) -> int:
         """As `CallPool.wanted`, for the calls of all functions."""
 
-    def hand(self, call: Call, terms: Terms) -> None:
+    def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker, under the rights of the present context. Its result is set on
         the present loop."""
 

@@ -21,9 +21,9 @@ from queue import Empty, SimpleQueue
 from types import FrameType
 from typing import Any
 
-from ..threads.call_threads import NEVER_BEGAN, Call
+from ..threads.call_threads import NEVER_BEGAN, ThreadCall
 from ..threads.user_code import cross
-from .held_interrupt import INTERRUPT, Held
+from .held_interrupt import INTERRUPT, DeferredInterrupt
 from .signals import on_main_thread, sigint_handler, signal_main_thread
 
 POLL = 0.1
@@ -46,14 +46,16 @@ class Waiter:
     kills = False
     """Whether `interrupt` by force always ends a call."""
     where = ", on the thread that waits for the run"
-    """For the message about a call that is left running."""
+    """The words for the thread, in the message about a call that is left running."""
 
-    def __init__(self, calls: SimpleQueue[Call | None], cancel: Callable[[str], None]) -> None:
+    def __init__(
+        self, calls: SimpleQueue[ThreadCall | None], cancel: Callable[[str], None]
+    ) -> None:
         self.cancel = cancel
-        self.hits = 0
+        self.user_interrupts = 0
         """The interrupts of the person, counted on the outermost waiter of the thread."""
-        self.inside: Call | None = None
-        self.owed: Call | None = None
+        self.inside: ThreadCall | None = None
+        self.awaited_signal: ThreadCall | None = None
         """The call for which we have sent a signal that has not arrived."""
         self.forced = False
         """Whether that signal must end a call that catches interrupts."""
@@ -64,23 +66,25 @@ class Waiter:
         self._lock = threading.Lock()
         self._reachable = False
 
-    def interrupt(self, call: Call, force: bool = False) -> None:
+    def interrupt(self, call: ThreadCall, force: bool = False) -> None:
         """Raise KeyboardInterrupt in ``call``, from another thread, if it still runs and a signal
         can reach it.
 
         Must be repeated until the call ends: a signal just before the call goes to sleep does not
-        wake it. ``force``: also if the call has caught one before: see `_get_out`.
+        wake it. ``force``: also if the call has caught one before: see `_raise_in_all_frames`.
         """
         with self._lock:
             # A call that waits for a run of its own is stopped through that run, which would else
             # go on without a thread that waits for it.
-            runs = self.inside is call and call.inner is None and (force or not call.struck)
+            runs = (
+                self.inside is call and call.inner is None and (force or not call.interrupted_once)
+            )
             # One signal at a time: the system makes one of two that arrive together, and a signal
-            # that is owed to nobody would count as the person's.
-            if runs and self._reachable and self.owed in (None, call):
-                if self.owed is call:
+            # that is awaited by nobody would count as the person's.
+            if runs and self._reachable and self.awaited_signal in (None, call):
+                if self.awaited_signal is call:
                     self.repeated = time.monotonic()
-                self.owed, self.forced = call, force
+                self.awaited_signal, self.forced = call, force
                 signal_main_thread()
 
     def serve(self, ended: Callable[[], bool], watch: Callable[[], object]) -> None:
@@ -101,7 +105,7 @@ class Waiter:
                 if call is not None:
                     self._perform(call)
                     del call  # while waiting, there are no references to its arguments
-                if outermost.hits > 1:
+                if outermost.user_interrupts > 1:
                     raise KeyboardInterrupt
 
     def serve_inside(self, ended: Callable[[], bool]) -> None:
@@ -120,7 +124,7 @@ class Waiter:
     def wake(self) -> None:
         self._calls.put(None)
 
-    def _perform(self, call: Call) -> None:
+    def _perform(self, call: ThreadCall) -> None:
         if not call.take():
             call.tell(NEVER_BEGAN)
             return
@@ -143,7 +147,7 @@ class Waiter:
             result = False, late
         finally:
             self.inside = None
-            if call.struck:  # perhaps by `_get_out`
+            if call.interrupted_once:  # perhaps by `_raise_in_all_frames`
                 sys.setprofile(profiled)
                 sys.settrace(traced)
             if running is not None:
@@ -172,12 +176,12 @@ class Waiter:
         sent after this."""
         with self._lock:
             self._reachable = False
-        # `interrupt` sends under the same lock, so a signal that it has sent is owed by now.
+        # `interrupt` sends under the same lock, so a signal that it has sent is awaited by now.
         until = time.monotonic() + IN_FLIGHT
         # It was sent before, so it arrives now at the latest: a sleep runs the handlers that wait.
-        if self.owed is None and self.repeated is not None:
+        if self.awaited_signal is None and self.repeated is not None:
             time.sleep(0.001)
-        while self.owed is not None and time.monotonic() < until:
+        while self.awaited_signal is not None and time.monotonic() < until:
             time.sleep(0.001)
 
 
@@ -186,8 +190,8 @@ class _Waiters(threading.local):
         self.stack: list[Waiter] = []
         """The waiters of this thread, the outermost first: a tool may start a run and wait for
         it."""
-        self.held: Held | None = None
-        """What delays interrupts on this thread."""
+        self.held: DeferredInterrupt | None = None
+        """The handler that delays interrupts on this thread."""
 
 
 waiters = _Waiters()
@@ -212,12 +216,16 @@ class OnSigint:
             return
         top = stack[-1]
         for waiter in stack:
-            if waiter.owed is not None:
-                call, waiter.owed = waiter.owed, None
+            if waiter.awaited_signal is not None:
+                call, waiter.awaited_signal = waiter.awaited_signal, None
                 if self._cancels:
                     return
-                if waiter is top and waiter.inside is call and (waiter.forced or not call.struck):
-                    _strike(call, frame if call.struck else None)
+                if (
+                    waiter is top
+                    and waiter.inside is call
+                    and (waiter.forced or not call.interrupted_once)
+                ):
+                    _interrupt_call(call, frame if call.interrupted_once else None)
                 return
             if waiter.repeated is not None:
                 repeated, waiter.repeated = waiter.repeated, None
@@ -227,7 +235,7 @@ class OnSigint:
         if self.before is signal.SIG_IGN:
             return
         # Counted before anything that the next interrupt could end.
-        stack[0].hits += 1
+        stack[0].user_interrupts += 1
         if self._cancels:
             return
         self._cancels = True
@@ -240,21 +248,21 @@ class OnSigint:
             # Python continues a `get` in C after a handler that raises nothing: the entry lets
             # `serve` count the interrupts at once.
             top.wake()
-        elif not top.inside.struck or stack[0].hits > 1:
+        elif not top.inside.interrupted_once or stack[0].user_interrupts > 1:
             top.inside.interrupted = True
-            _strike(top.inside, frame if top.inside.struck else None)
+            _interrupt_call(top.inside, frame if top.inside.interrupted_once else None)
 
 
-def _strike(call: Call, deaf: FrameType | None) -> None:
+def _interrupt_call(call: ThreadCall, deaf: FrameType | None) -> None:
     """Raise KeyboardInterrupt in ``call``. ``deaf``: the running frame, if the call has caught one
     before."""
     if deaf is not None:
-        _get_out(deaf)
-    call.struck = True
+        _raise_in_all_frames(deaf)
+    call.interrupted_once = True
     raise KeyboardInterrupt
 
 
-def _get_out(frame: FrameType) -> None:
+def _raise_in_all_frames(frame: FrameType) -> None:
     """Make the KeyboardInterrupt that will be raised in ``frame`` end the call, even if the call
     catches it.
 

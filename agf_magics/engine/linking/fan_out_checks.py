@@ -10,7 +10,7 @@ from typing import Any
 from ...catalog import Tool
 from ...flow.steps import WIDTH, Branches, Each, Flow, calls, every
 from ...text.diagnostics import Diagnostic
-from .sessions import sessions
+from .session_count import sessions
 
 
 def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:

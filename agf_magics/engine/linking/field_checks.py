@@ -48,7 +48,7 @@ def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
 def unknown_gifts(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the callees do not take."""
     for step in calls(flow.body):
-        if not step.exchange.wants or step.pick is not None:
+        if not step.exchange.with_schema or step.pick is not None:
             continue
         callee = callees.get(step.id)
         names = [name for name, _ in step.args.names or ()]
@@ -86,13 +86,13 @@ def foreign_names(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic
         return
     for step in calls(flow.body):
         code = getattr(getattr(callees.get(step.id), "function", None), "__code__", None)
-        if step.exchange.wants and code is not None:
+        if step.exchange.with_schema and code is not None:
             problem = foreign(words_in(code))
             if problem is not None:
                 yield replace(problem, span=step.name.span)
 
 
-def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
+def check_arguments(step: Invoke, tool: Tool, problems: Diagnostics) -> None:
     """Report arguments that ``tool`` does not take, lacks, or must not be written in a
     definition."""
     names, takes = step.args.names, tool.arguments
@@ -103,7 +103,7 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
     for name in wrapped:
         message, hint = f"tool {tool.name!r} has no argument {name!r}", f"it takes {takes.takes}"
         hint = f"write the arguments themselves, without {name}:; {hint}"
-        findings.error("flow.unknown-argument", message, spans[name], hint)
+        problems.error("flow.unknown-argument", message, spans[name], hint)
     if wrapped:
         return
     for name, span in spans.items():
@@ -112,7 +112,7 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
             near = suggest(name, takes.parameters, given=spans) or elsewhere(name)
             hints = join_hints(near, f"it takes {takes.takes or 'none'}")
             message = f"tool {tool.name!r} has no argument {name!r}"
-            findings.error("flow.unknown-argument", message, span, hints)
+            problems.error("flow.unknown-argument", message, span, hints)
     is_literal = getattr(step.args, "written_out", lambda name: False)
     for name in tool.secret & spans.keys():
         if is_literal(name):
@@ -124,21 +124,21 @@ def check_arguments(step: Invoke, tool: Tool, findings: Diagnostics) -> None:
                 f"pass it as an input (--set {name}=${name}) or read it in the tool; then "
                 f"replace the secret"
             )
-            findings.warn("flow.literal-secret", message, spans[name], hint)
+            problems.warn("flow.literal-secret", message, spans[name], hint)
     meant = misspelled_names(spans.keys() - takes.parameters.keys(), takes.parameters)
     for name, parameter in takes.parameters.items():
         if (
             name not in spans
             and name not in meant
             and parameter.default is parameter.empty
-            and name not in step.exchange.offers
+            and name not in step.exchange.extra_arguments
         ):
             message = f"tool {tool.name!r} needs {name!r}"
             hint = f"it takes {takes.takes}"
-            findings.error("flow.missing-argument", message, step.name.span, hint)
+            problems.error("flow.missing-argument", message, step.name.span, hint)
 
 
-def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
+def check_passed(step: Invoke, flow: Flow, problems: Diagnostics) -> None:
     """Check that a call passes what its callee certainly reads."""
     if step.args.names is None:
         return
@@ -156,26 +156,26 @@ def check_passed(step: Invoke, flow: Flow, findings: Diagnostics) -> None:
             message = f"{flow.name!r} reads {name!r}, which this step does not pass"
             related = (("read here", ref.span),) if ref.span else ()
             at = span or step.name.span
-            findings.add(Diagnostic("flow.not-passed", message, at, hint, related=related))
+            problems.add(Diagnostic("flow.not-passed", message, at, hint, related=related))
 
 
-def check_schema(name: Name, schemas: Mapping[str, Schema], findings: Diagnostics) -> bool:
+def check_schema(name: Name, schemas: Mapping[str, Schema], problems: Diagnostics) -> bool:
     """Whether the schema ``name`` and all that it refers to exist; if not, they are reported."""
     if name.text not in schemas:
         hint = (
             suggest(name.text, schemas, "schemas")
             or f"declare it: a document with schema: {name.text}"
         )
-        findings.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
+        problems.error("flow.unknown-schema", f"no schema {name.text!r}", name.span, hint)
         return False
     used, missing = resolve([name.text], schemas)
     chain = cycle(used)
     if chain:
-        findings.error(
+        problems.error(
             "schema.cycle", f"schemas refer to each other: {' → '.join(chain)}", name.span
         )
     for ref in missing:
         hint = suggest(ref.schema, schemas) or f"declare it: a document with schema: {ref.schema}"
         message = f"no schema {ref.schema!r}, which schema {name.text!r} refers to"
-        findings.error("flow.unknown-schema", message, ref.span or name.span, hint)
+        problems.error("flow.unknown-schema", message, ref.span or name.span, hint)
     return not chain and not missing

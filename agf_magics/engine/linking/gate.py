@@ -21,15 +21,15 @@ DELEGATES = frozenset({"delegate_to_agent"})
 may not."""
 
 
-def gate(flow: Flow, findings_of_linker: Diagnostics, invoker: str) -> Diagnostics:
+def gate(flow: Flow, problems_of_linker: Diagnostics, invoker: str) -> Diagnostics:
     """Everything that prevents an inline run of ``flow``. ``findings_of_linker``: what the
     linker says of it."""
-    findings = Diagnostics()
-    findings.extend(findings_of_linker)
+    problems = Diagnostics()
+    problems.extend(problems_of_linker)
     for step in calls(flow.body):
-        findings.extend(_check_schemas(step, flow, findings))
-        findings.extend(_check_identity(step, invoker))
-    return findings
+        problems.extend(_check_schemas(step, flow, problems))
+        problems.extend(_check_identity(step, invoker))
+    return problems
 
 
 def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
@@ -47,7 +47,7 @@ def _check_identity(step: Invoke, invoker: str) -> Iterator[Diagnostic]:
         )
 
 
-def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[Diagnostic]:
+def _check_schemas(step: Invoke, flow: Flow, problems: Diagnostics) -> Iterator[Diagnostic]:
     if step.gives is None:
         return
     declared, name = flow.declared.schemas, step.gives.text
@@ -56,7 +56,7 @@ def _check_schemas(step: Invoke, flow: Flow, findings: Diagnostics) -> Iterator[
         for ref in sorted({field.schema for field in missing}):
             message = f"{name!r} refers to schema {ref!r}, which this definition does not declare"
             yield Diagnostic("gate.schema", message, step.gives.span, _declare(ref, declared))
-    elif not any(d.code == "flow.unknown-schema" and d.span == step.gives.span for d in findings):
+    elif not any(d.code == "flow.unknown-schema" and d.span == step.gives.span for d in problems):
         message = f"this definition does not declare the schema {name!r}"
         yield Diagnostic("gate.schema", message, step.gives.span, _declare(name, declared))
 

@@ -1,6 +1,6 @@
 """The linker: looks up all names before the first step, also in nested flows.
 
-Later changes of the registry affect the next run, not this one. The findings are warnings when a
+Later changes of the registry affect the next run, not this one. The problems are warnings when a
 flow is defined, because a notebook defines things in any order, and errors when it is run (decision
 A5).
 """
@@ -14,7 +14,7 @@ from typing import TypeVar
 from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ...catalog.shelf import Shelf
 from ...catalog.tools.arguments import Arguments
-from ...catalog.tools.tool import derive
+from ...catalog.tools.derived_tool import derive
 from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import Lookup
@@ -54,16 +54,18 @@ def link(
     """``flow`` with everything that it calls, and all errors and warnings about its names.
     ``passive``: no file is read and no builder of a policy is called, so that what they bring is
     not checked."""
-    findings = Diagnostics()
-    return _Linker(registry, findings, files, passive).flow(flow, ()), findings
+    problems = Diagnostics()
+    return _Linker(registry, problems, files, passive).flow(flow, ()), problems
 
 
 class _Linker:
     def __init__(
-        self, registry: Registry, findings: Diagnostics, files: Files | None, passive: bool
+        self, registry: Registry, problems: Diagnostics, files: Files | None, passive: bool
     ) -> None:
         self.registry = self.base = registry
-        self.findings, self.files, self.passive = findings, files, passive
+        self.problems = problems
+        self.files = files
+        self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
         self.done: dict[str, Linked] = {}
@@ -78,7 +80,7 @@ class _Linker:
         outer, self.registry = self.registry, registry or self.registry
         schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
-        self.findings.extend(flow.declared.refuses)
+        self.problems.extend(flow.declared.refuses)
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -99,7 +101,7 @@ class _Linker:
                 if (
                     gives
                     and gives.text not in sound
-                    and check_schema(gives, schemas, self.findings)
+                    and check_schema(gives, schemas, self.problems)
                 ):
                     sound.add(gives.text)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
@@ -107,7 +109,7 @@ class _Linker:
                 f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
                 f"{MOST_STEPS:,} are allowed"
             )
-            self.findings.error(
+            self.problems.error(
                 "flow.too-large",
                 message,
                 flow.origin.span,
@@ -116,11 +118,11 @@ class _Linker:
             steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
         self.linking.pop()
-        self.findings.extend(unknown_reads(flow, callees))
-        self.findings.extend(unknown_gifts(flow, callees))
-        self.findings.extend(foreign_names(flow, callees))
-        self.findings.extend(unlimited(flow, callees))
-        self.findings.extend(repeated_effects(flow, callees))
+        self.problems.extend(unknown_reads(flow, callees))
+        self.problems.extend(unknown_gifts(flow, callees))
+        self.problems.extend(foreign_names(flow, callees))
+        self.problems.extend(unlimited(flow, callees))
+        self.problems.extend(repeated_effects(flow, callees))
         tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
         self.registry = outer
         return Linked(flow, callees, schemas, tools, brought, uses, asked)
@@ -153,7 +155,7 @@ class _Linker:
         return Candidates(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:
-        return model_binding(step, self.registry, self.findings)
+        return model_binding(step, self.registry, self.problems)
 
     def session(self, step: Invoke, agent: ModelAgent, around: tuple[str, ...]) -> Linked:
         """The flow of a model's session, without launches, which a run cannot make."""
@@ -191,7 +193,7 @@ class _Linker:
         """What is registered under the name of the step; None, and an error, if nothing is."""
         registered = shelf.get(step.name.text)
         if registered is None:
-            self.findings.add(shelf.missing(step.name.text, step.name.span, code))
+            self.problems.add(shelf.missing(step.name.text, step.name.span, code))
         return registered
 
     def policy(self, step: Invoke, around: tuple[str, ...]) -> BoundPolicy | Linked | None:
@@ -221,7 +223,7 @@ class _Linker:
             built, why = None, describe_exception(error)
         if not isinstance(built, Step):
             message = f"policy {policy.name!r} could not be built: {why}"
-            self.findings.error(
+            self.problems.error(
                 "flow.policy-failed",
                 message,
                 step.name.span,
@@ -237,7 +239,7 @@ class _Linker:
             outer,
             name=f"{outer.name}/{policy.name}",
             body=body,
-            declared=outer.declared._replace(refuses=(), caps=None),
+            declared=outer.declared._replace(refuses=(), own_limits=None),
             origin=outer.origin._replace(is_built=True),
         )
         return self.flow(flow, around)
@@ -251,7 +253,7 @@ class _Linker:
         try:
             defined = self.files(step.lookup.file, self.linking[-1])
         except DefinitionError as error:
-            self.findings.extend(
+            self.problems.extend(
                 replace(d, span=d.span or step.lookup.file.span) for d in error.diagnostics
             )
             return None
@@ -268,22 +270,24 @@ class _Linker:
             hint = "nest with a call step" + (
                 f": call: {{pipeline: {called}}}" if called != name else ""
             )
-            self.findings.error(
+            self.problems.error(
                 "flow.launch", f"a step cannot launch a pipeline: {name!r}", step.name.span, hint
             )
             return None
         tool = self.registry.tools.get(name)
         if tool is None:
             return self.not_a_tool(step, around)
-        self.findings.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
+        self.problems.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
         self.patterns(step, tool.arguments)
-        check_arguments(step, tool, self.findings)
+        check_arguments(step, tool, self.problems)
         return tool
 
     def not_a_tool(self, step: Invoke, around: tuple[str, ...]) -> Tool | Agent | Linked | None:
         """What a tool step calls if no tool has its name: an agent, a flow, or what its file
         defines."""
-        name, flows, tools = step.name.text, self.registry.flows, self.registry.tools
+        name = step.name.text
+        flows = self.registry.flows
+        tools = self.registry.tools
         # Only a model calls agents as tools; an author has a step for them.
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
@@ -292,7 +296,7 @@ class _Linker:
         if step.lookup.file is not None:
             defined = self.file(step, around)
             if isinstance(defined, Tool):
-                check_arguments(step, defined, self.findings)
+                check_arguments(step, defined, self.problems)
             return defined
         near = join_hints(
             suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
@@ -300,7 +304,7 @@ class _Linker:
         )
         if name in flows:
             near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
-        self.findings.error(
+        self.problems.error(
             "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
         )
         return None
@@ -314,7 +318,7 @@ class _Linker:
         session = session_name(agent.name)
         if session in around:
             chain = " → ".join((*around[around.index(session) :], session))
-            self.findings.error(
+            self.problems.error(
                 "flow.call-cycle", f"agent {agent.name!r} calls itself: {chain}", step.name.span
             )
             return None
@@ -322,7 +326,7 @@ class _Linker:
 
     def patterns(self, step: Invoke, takes: Arguments) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
-        self.findings.extend(replace(fault, span=step.name.span) for fault in takes.refused)
+        self.problems.extend(replace(fault, span=step.name.span) for fault in takes.refused)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         if brought := self.brought_tools(step):
@@ -331,18 +335,21 @@ class _Linker:
         for tool in step.tools or ():
             if tool.text not in names and not self.launches(tool.text):
                 hint = suggest(tool.text, names, "registered tools")
-                self.findings.error(
+                self.problems.error(
                     "flow.unknown-capability",
                     f"no tool {tool.text!r} is registered",
                     tool.span,
                     hint,
                 )
         name = step.name.text
-        if name and (name != USER or step.exchange.wants):  # `user` is not an alias of a policy
+        if name and (
+            name != USER or step.exchange.with_schema
+        ):  # `user` is not an alias of a policy
             return self.named_agent(step, around)
         default = self.registry.agents.default
         needs_model = default is None or (
-            (step.asking.wins or step.asking.attach) and not isinstance(default, ModelAgent)
+            (step.asking.overrides_agent or step.asking.attach)
+            and not isinstance(default, ModelAgent)
         )
         if needs_model and (step.asking.model or self.registry.model is not None):
             # A model that is configured or named can answer any step that a function would have
@@ -353,7 +360,7 @@ class _Linker:
                 "@agent def answer(prompt: str) -> str: ... defines one; %config "
                 "AgfMagics.model lets a model answer"
             )
-            self.findings.error(
+            self.problems.error(
                 "flow.no-agent", "no agent is registered to answer this step", step.span, hint
             )
             return None
@@ -370,19 +377,19 @@ class _Linker:
             place = step.lookup.file.span
             # A note: a document of the seed names a file for each agent, and this is how a
             # notebook runs it (decision D181).
-            self.findings.add(
+            self.problems.add(
                 Diagnostic("flow.registered-instead", message, place, severity="note")
             )
         if name in self.registry.agents:
             return self.answers(step, self.registry.agents[name], around)
         if name in self.registry.flows:
-            if step.asking.wins or step.asking.attach:
+            if step.asking.overrides_agent or step.asking.attach:
                 self.no_model(step, f"{name!r} is a {self.registry.flows[name].language}")
             return self.called(step, around)
         if step.lookup.file is not None:
             return self.flow_in_file(step, around)
         hint = suggest(name, self.registry.agents, "registered agents")
-        self.findings.error(
+        self.problems.error(
             "flow.unknown-agent", f"no agent {name!r} is registered", step.name.span, hint
         )
         return None
@@ -390,7 +397,9 @@ class _Linker:
     def no_model(self, step: Invoke, what: str) -> None:
         message = f"{what} and has no model"
         key, span = (
-            ("model", step.asking.span) if step.asking.wins else ("attach", step.asking.attach[0])
+            ("model", step.asking.span)
+            if step.asking.overrides_agent
+            else ("attach", step.asking.attach[0])
         )
         hint = (
             f"remove {key}, or name an agent of agf.model_agent; without an identity the model "
@@ -401,7 +410,7 @@ class _Linker:
                 f"remove {key}; %config AgfMagics.model, or an agent of agf.model_agent, lets a "
                 f"model answer"
             )
-        self.findings.error("flow.agent-model", message, span, hint)
+        self.problems.error("flow.agent-model", message, span, hint)
 
     def brought_tools(self, step: Invoke) -> dict[str, Tool]:
         """The tools that the definition brings for an agent; a registered tool with that name is
@@ -424,12 +433,12 @@ class _Linker:
     ) -> Agent | Linked:
         if isinstance(agent, ModelAgent):
             return self.session(step, agent, around)
-        if step.asking.wins or step.asking.attach:
+        if step.asking.overrides_agent or step.asking.attach:
             self.no_model(step, f"agent {agent.name!r} is a function")
         elif step.asking.model:
             message = f"{step.asking.model!r} is not asked: the function {agent.name!r} answers"
             hint = "register no default agent, or name a model with agf.model_agent and identity"
-            self.findings.warn("flow.model-ignored", message, step.asking.span, hint)
+            self.problems.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
             self.patterns(step, agent.takes)
         return agent
@@ -439,14 +448,14 @@ class _Linker:
         flow = self.registry.flows.get(name)
         if flow is None and step.lookup.file is not None:
             return self.flow_in_file(step, around)
-        # Found, so that the cycle is told and not a name that is missing.
+        # Found, so that the error is about the cycle and not about a missing name.
         if flow is None and name == self.linking[-1].name and name in around:
             flow = self.linking[-1]  # it calls itself and is not registered yet
         if flow is None:
             hint = join_hints(
                 suggest(name, self.registry.flows, "registered flows"), "define it before you run"
             )
-            self.findings.error(
+            self.problems.error(
                 "flow.unknown-flow", f"no flow {name!r} is registered", step.name.span, hint
             )
             return None
@@ -456,22 +465,22 @@ class _Linker:
         name = key_of(flow)
         if name in around:
             chain = " → ".join((*around[around.index(name) :], name))
-            self.findings.error(
+            self.problems.error(
                 "flow.call-cycle", f"{flow.name!r} calls itself: {chain}", step.name.span
             )
             return None
         # Python's stack would end first, in the middle of a run.
         if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
-            self.findings.error(
+            self.problems.error(
                 "flow.too-large", message, step.name.span, "call it from an outer flow"
             )
             return None
-        # Once, wherever it is called from: its size and its findings do not depend on the caller.
+        # Once, wherever it is called from: its size and its problems do not depend on the caller.
         if name not in self.done:
             # Not in the session's registry: it does not give its tools to its callees.
             self.done[name] = self.flow(flow, around, self.base)
-        check_passed(step, flow, self.findings)
+        check_passed(step, flow, self.problems)
         return self.done[name]
 
 

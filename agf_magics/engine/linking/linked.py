@@ -19,7 +19,7 @@ from ...values.value import Value
 class ModelBinding:
     model: Model
     tools: Mapping[str, Tool | Flow | Agent | ModelAgent]
-    """By the names that the model uses."""
+    """The tools by the names that the model uses."""
 
     @property
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Linked:
 
     flow: Flow
     callees: Mapping[str, Callee] = field(default_factory=dict)
-    """By the id of the Invoke step."""
+    """The callees by the id of the Invoke step."""
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
@@ -156,7 +156,7 @@ def interface_of(callee: object) -> object:
 
 def schema_of(step: Invoke, linked: Linked) -> Mapping[str, Any] | None:
     """The JSON Schema of the callee's input, for arguments that need it."""
-    if not step.exchange.wants:
+    if not step.exchange.with_schema:
         return None
     if step.id not in linked.accepted:  # once: plans are cached by this object
         linked.accepted[step.id] = accepts_of(linked.callees.get(step.id))

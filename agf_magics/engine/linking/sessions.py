@@ -11,19 +11,12 @@ from ...flow.expressions import Computed
 from ...flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from ...flow.sessions.react import react
 from ...flow.sessions.session import Offer, RequestOptions, Session, format_for_model, format_prompt
-from ...flow.step import Step
 from ...flow.steps import (
-    Branches,
-    Choose,
     Dialect,
-    Each,
     Flow,
     Invoke,
     Origin,
-    Repeat,
     Sequence,
-    calls,
-    children,
 )
 from ...schemas.json_schema import judge
 from ...schemas.schema import Schema, json_schema
@@ -31,10 +24,10 @@ from ...schemas.violations import describe_all
 from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source, Span
 from ...values.value import Value
-from .linked import Linked, ModelBinding
+from .linked import ModelBinding
 
 
-def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> ModelBinding:
+def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
     held, configured = step.asking.config.get("made"), registry.model
@@ -42,10 +35,10 @@ def model_binding(step: Invoke, registry: Registry, findings: Diagnostics) -> Mo
     model = configured if configured is not None and held is None else named
     span = step.place
     if problem := model.problem():
-        findings.add(replace(problem, span=span))
+        problems.add(replace(problem, span=span))
     if model is not named and step.name.text and model.name != named.name:
         message = f"the configured model {model.name} answers instead of {step.name.text!r}"
-        findings.add(Diagnostic("model.configured", message, span, severity="note"))
+        problems.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     names = {name.text: registered_name(step, name, registry).text for name in step.tools}
@@ -75,7 +68,7 @@ def session_flow(
     span = step.place or around.source.span(0, 0)
     wanted = schemas.get(step.gives.text) if step.gives is not None else None
     asking = step.asking
-    model = None if asking.wins else agent.model
+    model = None if asking.overrides_agent else agent.model
     session = Session(
         model=Name(model.name if model is not None else asking.model, asking.span or span),
         prompt=Computed(span, _prompt),
@@ -122,11 +115,6 @@ def recorded_session(agent: str, model: str, language: str, span: Span) -> Flow:
     prompt, over = Computed(span, _prompt), Diagnostic("model.max-steps", "", span)
     session = Session(model=Name(model, span), prompt=prompt, over=lambda steps: over)
     return _session(agent, session, language, span.source, span)
-
-
-def asked_model(flow: Flow) -> str:
-    """The name of the model that a session asks; empty: the configured one."""
-    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")
 
 
 def session_name(agent: str) -> str:
@@ -190,43 +178,6 @@ class _Answer:
         return ()
 
 
-def describe_tool(
-    binding: ModelBinding, name: str, descriptions: Mapping[str, str]
-) -> tuple[str, str, Mapping[str, Any]]:
-    """The name, description and JSON Schema of a tool, as a model gets them."""
-    callee = binding.tools[name]
-    if isinstance(callee, Tool):
-        return name, descriptions.get(name) or callee.description, callee.accepts
-    if isinstance(callee, Flow):
-        description, accepts = callee.declared.description, callee.declared.accepts
-    else:
-        description, accepts = callee.description, _agent_input(callee)
-    return name, descriptions.get(name) or description, accepts or {"type": "object"}
-
-
-PROMPT: Mapping[str, Any] = {
-    "type": "string",
-    "description": "What the agent is asked, with all that it must know.",
-}
-
-
-def _agent_input(agent: Agent | ModelAgent) -> Mapping[str, Any] | None:
-    """JSON Schema of the arguments with which a model calls an agent: its fields, and a prompt
-    where it reads one."""
-    fields, handed = (agent.accepts, agent.handed) if isinstance(agent, Agent) else (None, ())
-    if fields is None and "input" in handed:
-        return None
-    if fields is not None and "prompt" not in handed:
-        return fields
-    schema = fields or {"type": "object", "additionalProperties": False}
-    properties, required = schema.get("properties", {}), schema.get("required", ())
-    return {
-        **schema,
-        "properties": {"prompt": PROMPT, **properties},
-        "required": ["prompt", *required],
-    }
-
-
 def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
     """A function that returns the value of an answer, the JSON in a text. It raises StepError
     ``agent.reply-schema``.
@@ -248,25 +199,3 @@ def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
         return value
 
     return conforming
-
-
-def sessions(step: Step, callees: Mapping[str, Any]) -> int:
-    """The number of agent sessions that ``step`` opens at least, if it completes. ``callees``: by the
-    id of the step."""
-    match step:
-        case Invoke():
-            callee = callees.get(step.id)
-            if isinstance(callee, Linked):
-                inside = sessions(callee.flow.body, callee.callees)
-                return max(inside, int(step.kind == "agent" and step.asking.spawns))
-            return int(isinstance(callee, Agent) and step.asking.spawns)
-        case Branches() | Sequence():
-            return sum(sessions(inner, callees) for inner in children(step))
-        case Repeat():
-            return max(sessions(step.body, callees), int(step.session))
-        case Each():  # its list may be empty
-            return sessions(step.collect, callees) if step.collect else 0
-        case Choose():
-            # The least: a budget refuses only what it certainly exceeds.
-            return min(sessions(target, callees) for target in children(step))
-    return 0

@@ -18,7 +18,7 @@ from ...flow.protocols import Frame, Outcome, Scheduler, Skip, finished
 from ...flow.steps import Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
-from ..calls.streams import separate_prints
+from ..calls.step_prints import separate_prints
 from ..runner import CallSite, ShapeResult, clock, is_rescuable
 
 
@@ -31,7 +31,9 @@ async def run_dag(site: CallSite[Dag]) -> ShapeResult:
 
 class _Run:
     def __init__(self, site: CallSite[Dag]) -> None:
-        self.site, self.runner, self.frame = site, site.run, site.frame
+        self.site = site
+        self.runner = site.run
+        self.frame = site.frame
         self.scheduler: Scheduler = site.step.open(self.frame)
         self.nodes = self.scheduler.nodes
         steps = {inner.id: inner for inner in site.step.steps}
@@ -46,7 +48,7 @@ class _Run:
         self.ready: OrderedDict[int, Frame] = OrderedDict()
         """Ready and not started, with the frames that they see."""
         self.running = 0
-        """How many have a task."""
+        """The number of nodes that have a task."""
         self.held: dict[int, Outcome] = {}
         """Ended and not stored, in the order of their ends."""
 
@@ -76,7 +78,7 @@ class _Run:
             frame = self.ready.pop(number, None)
             if frame is not None:
                 self.end(number, await self.start(number, frame))
-                self.check(self.scheduler.feeds(number))
+                self.check(self.scheduler.successors(number))
 
     def start_ready(self, group: asyncio.TaskGroup) -> None:
         """Start the ready nodes, each in a task of its own."""
@@ -91,20 +93,20 @@ class _Run:
         self.held[number] = await self.start(number, frame)
         self.running -= 1
         # Before `store_ended`: the scheduler chooses among those that have come.
-        self.scheduler.come(number)
+        self.scheduler.ended(number)
         self.store_ended()
         self.start_ready(group)
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""
         while self.held:
-            number = self.scheduler.next()
+            number = self.scheduler.next_to_store()
             if number is None and not self.running and not self.ready:
                 number = next(iter(self.held))  # no other node can end before it
             if number is None:
                 return
             self.end(number, self.held.pop(number))
-            self.check(self.scheduler.feeds(number))
+            self.check(self.scheduler.successors(number))
 
     def check(self, numbers: Iterable[int]) -> None:
         """Move the ready ones of these nodes to `ready`, skip those that never will be, and check
@@ -120,15 +122,13 @@ class _Run:
                 self.ready[number] = self.scheduler.enter(number, self.frame)
             elif verdict != "wait":
                 self.skip(number, verdict)
-                queue += self.scheduler.feeds(number)
+                queue += self.scheduler.successors(number)
 
     async def start(self, number: int, frame: Frame) -> Outcome:
-        step, scope, index, instance = (
-            self.steps[number],
-            self.inside,
-            self.site.index,
-            self.nodes[number].instance,
-        )
+        step = self.steps[number]
+        scope = self.inside
+        index = self.site.index
+        instance = self.nodes[number].instance
         if instance is not None:
             scope, index = self.instanced, (*index, instance)
         try:

@@ -15,9 +15,9 @@ from ...flow.steps import WIDTH, Branches, Each, Invoke
 from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..calls.table_rows import ask_to_go_on
+from ..calls.going_on import ask_to_go_on
 from ..linking.linked import schema_of
-from ..linking.sessions import sessions
+from ..linking.session_count import sessions
 from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
 from .elements import Elements, first_of, read_elements
 from .fan_out_parts import FanOutParts, retry_scope
@@ -44,7 +44,9 @@ async def each(site: CallSite[Each]) -> Value:
     # By number, so that the results are in the order of the elements, whatever ends first.
     values: list[Value] = [DROPPED] * len(items)
     bind, body = step.element.bind, step.body
-    path, frame, index = site.path_of(body), site.frame, site.index
+    path = site.path_of(body)
+    frame = site.frame
+    index = site.index
 
     async def start(i: int, attempt: int) -> StepResult:
         where = retry_scope(inside, (*path, i), attempt)
@@ -85,7 +87,7 @@ async def _elements_of(site: CallSite[Each]) -> Elements:
     step, items = site.step, await read_elements(site)
     cut = step.cut
     if cut is not None and len(items) > cut.most:
-        report(site.run, cut.finding(len(items) - cut.most))
+        report(site.run, cut.problem(len(items) - cut.most))
         items = first_of(items, cut.most)
     if step.ahead:
         await _build_ahead(site, items)
@@ -179,7 +181,9 @@ def _several(results: FanOutResult) -> StepError:
             for problem in failures[i].diagnostics
         ]
         whole = type(first)(*diagnostics)
-        whole.path, whole.where, whole.__cause__ = first.path, first.where, first.__cause__
+        whole.path = first.path
+        whole.where = first.where
+        whole.__cause__ = first.__cause__
         first = whole
     first.partial = _kept(results)
     return first

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from ...flow.graph_steps import Walk
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Denied
+from ...flow.progress.question import Denied
 from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...journal.codec.encoding import preview
@@ -39,7 +39,10 @@ class FanOutParts(ABC):
         items: Elements | None = None,
     ) -> None:
         """``keep(i, value)`` receives the value of part ``i``; ``at(i)`` is its path."""
-        self.site, self.keep, self.at, self.items = site, keep, at, items
+        self.site = site
+        self.keep = keep
+        self.at = at
+        self.items = items
         self.failures: dict[int, StepError] = {}
         """Failures that do not end the fan-out, if the step needs them."""
         self.failure: BaseException | None = None
@@ -58,7 +61,9 @@ class FanOutParts(ABC):
 
     def give_up(self, i: int, error: StepError) -> None:
         """The last attempt of a part has failed. Raises the error if it ends the fan-out."""
-        step, run, tries = self.site.step, self.site.run, self.site.scope.tries
+        step = self.site.step
+        run = self.site.run
+        tries = self.site.scope.tries
         on_error = step.failing.on_error
         if on_error == "abort":
             self.failure = self.failure or error

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...catalog import Tool, Transform
 from ...flow.step import Step
 from ...flow.steps import Each, Invoke, calls
-from ..host.placement import has_effect, runs_on_workers, where
+from ..host.placement import choose_place, has_effect, runs_on_workers
 from ..linking.linked import Linked
 from ..runner import CallSite, Scope
 
@@ -32,7 +32,7 @@ def one_call(site: CallSite[Each], inside: Scope) -> OneCall | None:
     if type(tool) is not Tool:
         return None
     if (
-        where(tool, inside.concurrent, run.host) != "worker"
+        choose_place(tool, inside.concurrent, run.host) != "worker"
         # The start of a call with an effect is durable before the call: each has its own turn.
         or (journal is not None and has_effect(tool))
         or site.step.failing.wait

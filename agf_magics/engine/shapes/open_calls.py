@@ -12,13 +12,13 @@ from typing import Any
 
 from ...journal.calls.call_rows import StartedCall
 from ...values.value import Value
-from ..calls.streams import StepPrints
+from ..calls.step_prints import StepPrints
 from ..runner import CallSite, Runner
-from ..threads.call_threads import Call
+from ..threads.call_threads import ThreadCall
 from ..threads.prints import printing
 
 
-class Element(Call):
+class Element(ThreadCall):
     """One attempt of an element: its call and where it belongs."""
 
     __slots__ = (

@@ -18,7 +18,7 @@ class StartOrder:
     ) -> None:
         self.count, self.width = count, min(width, count)
         self.done = done
-        """In order, in the order of their ends."""
+        """The elements that have ended, in the order of their ends."""
         ahead = {*done, *first}
         self.rest: Iterator[int] = chain(first, (i for i in range(count) if i not in ahead))
         """Concurrently."""

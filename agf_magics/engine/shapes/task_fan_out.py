@@ -14,7 +14,7 @@ from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..calls.streams import separate_prints
+from ..calls.step_prints import separate_prints
 from ..host.remote_calls import RemoteCalls
 from ..runner import CallSite, StepResult, is_rescuable
 from .elements import Elements

@@ -19,7 +19,7 @@ from .start_order import StartOrder
 from .task_fan_out import TaskFanOut
 
 Visits = dict[str, int]
-"""How often each node ran."""
+"""The number of runs of each node."""
 
 
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
@@ -95,7 +95,9 @@ def _allowed(run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Vi
 def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> list[str]:
     """The targets of a node's edges: the unconditional ones, the first whose condition is true,
     else ``otherwise``."""
-    edges, taken, chosen = step.leaving.get(name, ()), list[Edge](), False
+    edges = step.leaving.get(name, ())
+    taken = list[Edge]()
+    chosen = False
     for edge in edges:
         if edge.when is None:
             if not edge.otherwise:

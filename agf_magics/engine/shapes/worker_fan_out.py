@@ -22,7 +22,7 @@ from ...flow.protocols import finished
 from ...flow.steps import Each
 from ...journal.calls.call_rows import StartedCall
 from ...limits.grants import granted
-from ...limits.limits import shortest
+from ...limits.shortest import shortest
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_awaitable
 from ..calls.call import finish, permit, resources_of, start_record, value_of
@@ -53,14 +53,14 @@ class WorkerFanOut(FanOutParts):
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
         self.is_secret = one.is_secret
-        self.body, self.tool, self.inside, self.elements, self.each = (
-            body,
-            tool,
-            inside,
-            items,
-            site.step,
-        )
-        self.runner, self.host, self.journal = site.run, site.run.host, site.run.journal
+        self.body = body
+        self.tool = tool
+        self.inside = inside
+        self.elements = items
+        self.each = site.step
+        self.runner = site.run
+        self.host = site.run.host
+        self.journal = site.run.journal
         timeout = shortest(tool.timeout, body.timeout, site.run.budget.limits.step_timeout)
         self.terms = Terms(
             timeout, has_effect(tool), site.step.limit, resources_of(tool), tool.name
@@ -126,7 +126,9 @@ class WorkerFanOut(FanOutParts):
 
     def _start(self, i: int, attempt: int) -> Element | None:
         """Build the call of an element. None: it needs none, and has ended."""
-        site, at, index = self.site, (*self.path, i), (*self.site.index, i)
+        site = self.site
+        at = (*self.path, i)
+        index = (*self.site.index, i)
         scope = retry_scope(self.inside, at, attempt)
         self.runner.emit(ev.StepStarted(at, clock(), attempt))
         inner: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
@@ -145,7 +147,9 @@ class WorkerFanOut(FanOutParts):
             self._finish(i, attempt, inner, arguments, call[0])
             return None
         element = Element(inner, self.tool.function, arguments, self.loop, self.context.copy())
-        element.i, element.attempt, element.record = i, attempt, call
+        element.i = i
+        element.attempt = attempt
+        element.record = call
         return element
 
     def _hand(self, calls: list[Element], resumes: bool = True) -> None:

@@ -25,7 +25,7 @@ def name_of(function: Any) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-class Call:
+class ThreadCall:
     """A call of user code on another thread, for which a loop waits."""
 
     __slots__ = (
@@ -36,10 +36,10 @@ class Call:
         "given",
         "inner",
         "interrupted",
+        "interrupted_once",
         "loop",
         "result",
         "stopped",
-        "struck",
         "waiter",
     )
 
@@ -61,7 +61,7 @@ class Call:
         self.inner: Callable[[str], None] | None = None
         """Cancels the run that this call waits for."""
         self.stopped = False
-        self.struck = False
+        self.interrupted_once = False
         """Whether a KeyboardInterrupt was raised in it; another one would interrupt its
         clean-up."""
         self.interrupted = False
@@ -122,7 +122,7 @@ class Call:
 
 
 class _Running(threading.local):
-    call: Call | None = None
+    call: ThreadCall | None = None
 
 
 running = _Running()
@@ -136,27 +136,27 @@ Work = Callable[[], Callable[[], None]]
 """What a worker thread does; then, as an idle thread, it calls the function that this returned."""
 
 
-class Workers:
+class CallThreads:
     """The worker threads of this process."""
 
-    _shared: ClassVar[Workers | None] = None
+    _shared: ClassVar[CallThreads | None] = None
 
     def __init__(self) -> None:
-        self.away: set[Call] = set()
+        self.away: set[ThreadCall] = set()
         """Calls on worker threads, also those that were left running."""
         self._idle: list[SimpleQueue[Work]] = []
         self._lock = threading.Lock()
         self._pid = os.getpid()
 
     @classmethod
-    def shared(cls) -> Workers:
+    def shared(cls) -> CallThreads:
         workers = cls._shared
         # A fork has none of its parent's threads.
         if workers is None or workers._pid != os.getpid():
-            workers = cls._shared = Workers()
+            workers = cls._shared = CallThreads()
         return workers
 
-    def hand(self, call: Call) -> None:
+    def hand(self, call: ThreadCall) -> None:
         """Run ``call`` at once. Raises RuntimeError if there are no more threads."""
         self.away.add(call)
         try:
@@ -177,7 +177,7 @@ class Workers:
             ).start()
         queue.put(work)
 
-    def _make(self, call: Call) -> Callable[[], None]:
+    def _make(self, call: ThreadCall) -> Callable[[], None]:
         result = call.perform() if call.take() else NEVER_BEGAN
 
         def report() -> None:

@@ -36,12 +36,12 @@ Rule = Callable[[Facts], Iterator[Diagnostic]]
 
 
 def check(flow: Flow) -> tuple[Flow, list[Diagnostic]]:
-    """``flow`` with the names that its input must have (`Flow.inputs`), and the findings, rule by
+    """``flow`` with the names that its input must have (`Flow.inputs`), and the problems, rule by
     rule."""
     trace = follow(flow)
     facts = Facts(flow, tuple(every(flow.body)), trace, Outcomes(flow, trace))
-    findings = [diagnostic for rule in RULES for diagnostic in rule(facts)]
-    return replace(flow, inputs=inputs(facts)), findings
+    problems = [diagnostic for rule in RULES for diagnostic in rule(facts)]
+    return replace(flow, inputs=inputs(facts)), problems
 
 
 def inputs(facts: Facts) -> tuple[Ref, ...]:

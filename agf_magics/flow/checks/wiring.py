@@ -90,7 +90,7 @@ class Accesses(NamedTuple):
     """All reads and writes, in the order of the text."""
 
     reads: list[Read]
-    """Of stores, the pipe and items."""
+    """The names of stores, the pipe and items that it reads."""
     writes: list[Write]
     """Of stores."""
     order: list[Read | Write]
@@ -123,7 +123,9 @@ def wires(flow: Flow) -> tuple[Wire, ...]:
 def _name(read: Read, name: str) -> str:
     """The label of a wire: the name of the path, and the field of a mapping that it fills."""
     field, into = read.ref.path[-1], read.ref.into
-    return name if not into else field if field == into else f"{field} → {into}"
+    if not into:
+        return name
+    return field if field == into else f"{field} → {into}"
 
 
 def follow(flow: Flow, pipes: bool = False) -> Accesses:

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..step_path import StepPath
-from .questions import Question
+from .question import Question
 
 
 class RunStarted(NamedTuple):
@@ -39,7 +39,7 @@ class CallStarted(NamedTuple):
     kind: str
     """``agent``, ``model`` or ``tool``."""
     name: str
-    """Of the callee; of a model ``provider:model``."""
+    """The name of the callee; ``provider:model`` for a model."""
     given: Mapping[str, Value] = {}
     """The arguments, without secrets."""
 
@@ -95,7 +95,7 @@ class Progressed(NamedTuple):
     when: float
     done: float | None = None
     total: float | None = None
-    """None: not known."""
+    """The number of elements; None: not known."""
     text: str = ""
     """``page 3``, ``again in 0.3 s (HTTP 429)``, without secrets. Without a text and a number: what
     was reported before is over."""
@@ -131,11 +131,11 @@ class Placed(NamedTuple):
     at: StepPath
     when: float
     elements: int
-    """How many are with workers now."""
+    """The number of elements that are with workers now."""
     where: str
     """``2 processes``."""
     starting: int = 0
-    """How many workers are being started; 0: they are there."""
+    """The number of workers that are being started; 0: they are there."""
 
 
 class EdgeTaken(NamedTuple):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from decimal import Decimal
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,35 +12,13 @@ from ...values.value import Value
 from ..step_path import StepPath, seconds_between
 from ..steps import Flow
 from . import events as ev
-from .questions import Question, Unanswered
+from .question import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 
 FAILURES_KEPT = 100_000
 """Failed elements that are listed, so that memory has a bound; the others are counted."""
 
 EDGES_KEPT = 1_000
-
-
-class RunLine(NamedTuple):
-    """A run in a list."""
-
-    run_id: str
-    name: str
-    status: str
-    started: float
-    """Seconds since 1970."""
-    seconds: float | None
-    """None: it has not ended."""
-    note: str
-    tokens: int | None = None
-    """None: it asked no model."""
-    cost: Decimal | None = None
-    """US dollars; None: it is not known."""
-    open: Callable[[], Any] | None = None
-    """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
-    shows; None elsewhere."""
-    place: str = ""
-    """The cell that shows it."""
 
 
 class Failure(NamedTuple):
@@ -76,7 +53,7 @@ class Progress:
         """pending, running, ok, error, cancelled, waiting."""
         tree = Tree(flow, callees or {})
         self.rows = tree.rows
-        """In the order of the tree."""
+        """The rows in the order of the tree."""
         self._unseen = tree.unseen
         self.failures = Failures()
         """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
@@ -192,7 +169,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.width = (row.width or 0) + width
         case ev.Placed(at, _, count, where, starting):
-            p.row(at).placed = (count, where, starting) if count else None
+            p.row(at).on_workers = (count, where, starting) if count else None
         case _:
             _fold_run(p, event)
 

@@ -41,7 +41,7 @@ class Usage(NamedTuple):
     unpriced: int = 0
     """The number of replies whose price is not known."""
     by_model: Mapping[str, Usage] = {}
-    """The same for each model, by its name."""
+    """The usage of each model, by its name."""
 
     @property
     def tokens(self) -> int:
@@ -129,7 +129,7 @@ class Row:
     """The rows that count the elements of a fan-out."""
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
-    """How often an outcome of an earlier session replaced a call."""
+    """The number of calls that an outcome of an earlier session replaced."""
     excused = False
     """Whether all its failures and cancellations so far are in elements that were dropped or
     retried, or in a step whose failure did not end the run."""
@@ -140,19 +140,19 @@ class Row:
     has asked a person and got no answer yet."""
     width: int | None = None
     """The number of elements of its fan-outs so far; None before the first one."""
-    placed: tuple[int, str, int] | None = None
-    """Of a fan-out: how many elements are with workers, and which workers, and how many workers are
-    being started; None: none are."""
+    on_workers: tuple[int, str, int] | None = None
+    """The number of a fan-out's elements that are with workers, the name of these workers, and the
+    number of workers that are being started; None: no element is with workers."""
     error: BaseException | None = None
     why = ""
     """Why it was skipped, the last time it was."""
     arriving: Arriving | None = None
-    """Of a request to a model: the reply that arrives, or that ended in the middle. A row of
-    several concurrent requests has one of them."""
+    """The reply of a model that arrives, or that ended in the middle. A row of several concurrent
+    requests has one of them."""
     usage: Usage | None = None
     """The use of models by it, and by the flow that it calls; None: it asked none."""
     asked = ""
-    """Of a step that asks an agent or a model: who answers, and with which tools."""
+    """Who answers a step that asks an agent or a model, and with which tools."""
     printed = ""
     """The end of what its user code printed, if the run was watched."""
     rescues = False
@@ -180,7 +180,7 @@ class Row:
         if step.rescue is not None:
             self.rescues = True
         self.reports: dict[StepPath, ev.Progressed] = {}
-        """What its running calls have reported last, the longest running one first."""
+        """The last reports of its running calls, the longest running call first."""
         self.started = self.finished = 0
         self.value: Value = None
         self.when: float | None = None
@@ -227,7 +227,7 @@ class Row:
         if self.started:
             return "ok" if self.finished else "failed" if self.failed else "cancelled"
         # Workers have not yet reported any of its elements.
-        if self.around is not None and self.around.placed:
+        if self.around is not None and self.around.on_workers:
             return "running"
         return "skipped" if self.skipped else "pending"
 
@@ -307,9 +307,9 @@ class Tree:
         below = depth + (not hidden)
         fans_out = isinstance(step, (Each, Fold))
         loops_inside = loops or isinstance(step, (Repeat, Dag, Walk))
-        inner = (
-            row if fans_out else around if isinstance(step, (Sequence, Branches, Invoke)) else None
-        )
+        inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
+        if fans_out:
+            inner = row
         parts = []
         for child in children(step):
             if isinstance(step, (Each, Branches)) and child is step.collect:
@@ -336,13 +336,12 @@ def _asked(step: Step, callee: Any, in_session: bool) -> str:
         return ""
     who, tools = answers
     allowed = None if step.tools is None else [name.text for name in step.tools]
-    named = (
-        allowed
-        if tools is None
-        else tools
-        if allowed is None
-        else [name for name in tools if name in allowed]
-    )
+    if tools is None:
+        named = allowed
+    elif allowed is None:
+        named = list(tools)
+    else:
+        named = [name for name in tools if name in allowed]
     parts = [] if who == step.label else [f"asks {who}"]
     if named is not None and not in_session:
         more = f" and {len(named) - MOST_TOOLS} more" if len(named) > MOST_TOOLS else ""

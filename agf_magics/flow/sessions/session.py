@@ -33,7 +33,8 @@ STEPS = 10
 """Default number of requests of a session."""
 
 ASKED_AGAIN = 2
-"""How often a model is asked again after an answer that is not valid (decision P10)."""
+"""The number of times that a model is asked again after an answer that is not valid (decision
+P10)."""
 
 LONGEST = 100_000
 """Characters of a tool's result that a model gets."""
@@ -136,7 +137,7 @@ class Session:
     """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
     it."""
     permits: Mapping[str, Permit] = field(default_factory=dict)
-    """By the name of a tool: the question to a person before a call of it."""
+    """The questions to a person before a call, by the name of the tool."""
 
     @property
     def offered(self) -> tuple[Name, ...] | None:
@@ -158,7 +159,7 @@ class Conversation:
     steps: int = 0
     """Replies so far."""
     asked: int = 0
-    """How often the model was asked again."""
+    """The number of times that the model was asked again."""
     calls: Sequence[Value] = ()
     """The tool calls of the last reply."""
     verdict: Verdict | None = None

@@ -165,7 +165,9 @@ class CallRows:
         self.digests = CallDigest(most)
         self.identities = Identities()
         self.large = LargeValues()
-        self._next_line, self._not_stored, self._keep = next_line, not_stored, keep
+        self._next_line = next_line
+        self._not_stored = not_stored
+        self._keep = keep
         self._kept: set[str] = set()
         self._key: bytes | None = None
 
@@ -244,7 +246,10 @@ class CallRows:
             whole = self.secret.to_show(stores, self.most)
             if whole.whole:
                 return whole.text
-        pieces, before, previews, room = [""], "{", list[str](), self.most
+        pieces = [""]
+        before = "{"
+        previews = list[str]()
+        room = self.most
         for name, value in stores.items():
             pieces[-1] += f"{before}{encode(name)}:"
             before = ","

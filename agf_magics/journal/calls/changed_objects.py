@@ -199,7 +199,9 @@ class Objects:
         digest = seen.digest.state(seen.place)
         state = bytes.fromhex(digest)[:_STATE] if digest is not None else None
         was_changed = is_same and (seen.skipped or seen.open) and state != seen.state
-        ended, seen.skipped, seen.state = time.monotonic(), False, state
+        ended = time.monotonic()
+        seen.skipped = False
+        seen.state = state
         seen.rests_until = ended + RESTS * (ended - begun) if ended - begun > QUICK else 0.0
         self._stamp += 1
         seen.stamp, seen.value = self._stamp, value

@@ -59,7 +59,7 @@ class Reuse:
         identities: Identities | None = None,
     ) -> None:
         """``source``: what the run says of them; ``runs``: the records of each run, the
-        newest run first. The n-th result of a digest is that of the newest run that has so many.
+        newest run first. The n-th result of a digest is that of the newest run that has at least n.
         ``read``: given a record and its run's id, the record with its value; raises DecodeError if
         that cannot be used. ``identities``: the objects of this run in the results that were read."""
         self.run_id = source
@@ -76,8 +76,8 @@ class Reuse:
         return len(self._left.get(digest[:CALL], ()))
 
     def add(self, run: EarlierRun, records: Iterable[Record]) -> None:
-        """Add results of a run, of which each is the n-th of its digest in that run and no newer
-        run has so many."""
+        """Add results of a run: a result that is the n-th of its digest is added if every newer run has
+        fewer than n."""
         for record in filter(_is_reusable, records):
             form, data, *_ = record.result
             assert record.digest, "it is reusable"

@@ -125,7 +125,9 @@ class _Node:
     __slots__ = ("has_order", "name", "parts")
 
     def __init__(self, name: str, parts: list[Any], has_order: bool = True) -> None:
-        self.name, self.parts, self.has_order = name, parts, has_order
+        self.name = name
+        self.parts = parts
+        self.has_order = has_order
 
 
 _MARK = object()
@@ -187,7 +189,9 @@ def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[
         second, first = stack.pop(), stack.pop()
         stack.append(_Node(_TAKES_TWO[name], [first, second]))
     elif name == "NEWOBJ_EX":
-        third, second, first = stack.pop(), stack.pop(), stack.pop()
+        third = stack.pop()
+        second = stack.pop()
+        first = stack.pop()
         stack.append(_Node("new", [first, second, third]))
     elif name == "GLOBAL":
         stack.append(_Node("global", list(str(argument).split(" ", 1))))

@@ -14,7 +14,7 @@ class PendingWrite(NamedTuple):
     statement: str
     rows: Sequence[Sequence[Any]]
     done: asyncio.Future[None] | None
-    """For the task that waits."""
+    """Wakes the task that waits."""
     loop: asyncio.AbstractEventLoop | None
     """That of ``done``."""
     failed: Callable[[JournalError], None] | None

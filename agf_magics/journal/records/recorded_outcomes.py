@@ -64,7 +64,9 @@ class ReplayLog:
         self.failures = [key.at for key in self.failed]
 
     def _add(self, record: Record) -> None:
-        self.line, what, key = max(self.line, record.line), record.what, record.key
+        self.line = max(self.line, record.line)
+        what = record.what
+        key = record.key
         if what == "asked":
             self.open[key] = str(decoded(record.result.shown))
             return

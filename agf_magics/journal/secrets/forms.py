@@ -77,7 +77,9 @@ class Forms(NamedTuple):
 def parts_of(secret: Any) -> SecretParts:
     """The texts, bytes and numbers in ``secret``; None, booleans and empty texts cannot be
     secret."""
-    texts, raws, found_numbers = set[str](), set[bytes](), set[int | float]()
+    texts = set[str]()
+    raws = set[bytes]()
+    found_numbers = set[int | float]()
     short = opaque = False
     # The objects are kept with their ids: an object that is freed gives its id to the next one.
     seen, left = {id(secret): secret}, [secret]

@@ -16,6 +16,26 @@ from ...values.value import Value
 from .masking import Secrets
 
 
+def substitute_secrets(
+    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
+) -> dict[str, Value]:
+    """``given`` with the values of its placeholders."""
+    secrets = {}
+    for name in tool.secret & given.keys():
+        value = given[name]
+        if isinstance(value, str) and value in values:
+            secrets[name] = values[value]
+        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
+            message = (
+                f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
+                f"not stored"
+            )
+            error = StepError(Diagnostic("tool.arguments", message))
+            error.arguments = frozenset({name})
+            raise error
+    return {**given, **secrets}
+
+
 def replace_secrets(
     reply: Reply, tools: Mapping[str, Any], values: dict[str, Value], secrets: Secrets
 ) -> None:
@@ -39,26 +59,6 @@ def replace_secrets(
         for part in reply.get("kept", {}).get("parts", ()):
             if part.get("tool_call_id") == call["id"]:
                 part["args"] = call["arguments"]
-
-
-def substitute_secrets(
-    tool: Tool, given: dict[str, Value], values: Mapping[str, Value]
-) -> dict[str, Value]:
-    """``given`` with the values of its placeholders."""
-    secrets = {}
-    for name in tool.secret & given.keys():
-        value = given[name]
-        if isinstance(value, str) and value in values:
-            secrets[name] = values[value]
-        elif isinstance(value, str) and value.startswith(f"{MASK} #"):
-            message = (
-                f"tool {tool.name!r} needs {name!r} again: it is a secret, and secrets are "
-                f"not stored"
-            )
-            error = StepError(Diagnostic("tool.arguments", message))
-            error.arguments = frozenset({name})
-            raise error
-    return {**given, **secrets}
 
 
 def _placeholder(value: Value, values: dict[str, Value]) -> str:

@@ -10,7 +10,7 @@ from ...flow.graph_steps import END, START, Edge
 from ...flow.protocols import Expr, Frame, Ref
 from ...text.characters import QUOTES, character_hint
 from ...text.diagnostics import DefinitionError
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, shown
 from ...values.value import Value

@@ -13,14 +13,14 @@ from typing import Any
 
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
-from ...flow.step_options import Caps, Export
+from ...flow.step_options import Export, OwnLimits
 from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
-from ..documents import Finding, Kind, named, one_document, said
+from ..documents import DocumentProblem, Kind, named, one_document, said
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -39,8 +39,8 @@ ROUNDS, CONCURRENT = 50, 8
 
 _BOUNDS = Bounds()
 
-_NO_GRAPH = Finding("graph.no-graph", "the text is empty", "a graph has nodes: and edges:")
-_TWO_GRAPHS = Finding(
+_NO_GRAPH = DocumentProblem("graph.no-graph", "the text is empty", "a graph has nodes: and edges:")
+_TWO_GRAPHS = DocumentProblem(
     "graph.two-graphs",
     "a cell or file holds one graph",
     "put it into a cell or file of its own; a subgraph node runs another graph",
@@ -111,7 +111,7 @@ class _Loader:
             dialect=Dialect(stores=ROOT, foreign=_peer_key),
             declared=Declarations(
                 said(given, "description"),
-                caps=_caps(config),
+                own_limits=_caps(config),
                 refuses=tuple(self.reader.refuses),
                 exports=exports,
             ),
@@ -373,10 +373,10 @@ def _reads_counts(built: Mapping[str, Built], edges: Iterable[Edge]) -> bool:
     return any(ref.path[:2] == (*ROOT, COUNTS) for ref in refs)
 
 
-def _caps(config: Mapping[str, Any]) -> Caps | None:
+def _caps(config: Mapping[str, Any]) -> OwnLimits | None:
     keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
     found = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
-    return Caps(**found) if found else None
+    return OwnLimits(**found) if found else None
 
 
 ENDINGS: Mapping[str, tuple[str, ...]] = {

@@ -163,7 +163,10 @@ class Joining:
     ) -> None:
         """``notes``: of some nodes, the warning about their value; ``counts``: whether an
         expression reads `COUNTS`."""
-        self.keys, self.writes, self.notes, self.counts = keys, writes, notes, counts
+        self.keys = keys
+        self.writes = writes
+        self.notes = notes
+        self.counts = counts
 
     def written(self, name: str, state: State, value: Value) -> Mapping[str, Value]:
         try:

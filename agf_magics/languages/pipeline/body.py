@@ -12,11 +12,11 @@ from typing import Any, ClassVar, NamedTuple
 
 from ...flow.expressions import Constant, NamedArguments
 from ...flow.protocols import Expr, Name
-from ...flow.step import Failing, Step
+from ...flow.step import FailurePolicy, Step
 from ...flow.steps import part
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ...text.excerpt import shorten
 from ...text.names import same_name
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import (
@@ -52,7 +52,7 @@ TITLE = Key("title", documents.NAME, "What its box and its row show; an extensio
 """May stand beside the kind of every step."""
 
 
-_ON_ERROR = {"abort": Failing("abort"), "continue": Failing("continue")}
+_ON_ERROR = {"abort": FailurePolicy("abort"), "continue": FailurePolicy("continue")}
 _ON_ERROR_ELSEWHERE = {
     "ignore": "continue",
     "skip": "continue",
@@ -101,7 +101,7 @@ class Grammar(NamedTuple):
     is_broken: bool
     """Whether the YAML has errors: then a text may be the rest of something else."""
     doubts: list[tuple[str, Diagnostic]]
-    """Findings that hold if no expression of the pipeline reads the store."""
+    """Problems that hold if no expression of the pipeline reads the store."""
 
 
 class Reader(documents.Reader):
@@ -146,7 +146,10 @@ class Reader(documents.Reader):
         self, problems: Diagnostics, grammar: Grammar, id: str, span: Span, scope: Scope
     ) -> None:
         super().__init__(problems)
-        self.grammar, self.id, self.span, self.scope = grammar, id, span, scope
+        self.grammar = grammar
+        self.id = id
+        self.span = span
+        self.scope = scope
         self.given: dict[str, Any] = {}
         """The values of its keys so far."""
 
@@ -338,11 +341,11 @@ class Reader(documents.Reader):
     def literal_path(self, message: str, span: Span, hint: str, store: str) -> None:
         """Warn of a text that is meant as an expression; with ``store``, once it is known that
         nothing reads that store."""
-        finding = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
+        problem = Diagnostic(lookalikes.CODE, message, span, hint, "warning")
         if store:
-            self.grammar.doubts.append((store, finding))
+            self.grammar.doubts.append((store, problem))
         else:
-            self.problems.add(finding)
+            self.problems.add(problem)
 
 
 def _named(steps: Items) -> str:
@@ -410,13 +413,13 @@ def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
     return None if reader.items(node, key) is None else reader.literal(node, key)
 
 
-def read_on_error(reader: Reader, node: Node, key: Key) -> Failing | None:
+def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     text = "" if node.is_expr else node.text
     if text in _ON_ERROR:
         return _ON_ERROR[text]
     if retry := _RETRY.fullmatch(text):
         wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
-        return Failing("continue" if retry[4] else "abort", int(retry[1]), wait)
+        return FailurePolicy("continue" if retry[4] else "abort", int(retry[1]), wait)
     known = _ON_ERROR_ELSEWHERE.get(text)
     if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
         known = f"retry({times[0]})"

@@ -19,7 +19,9 @@ def grammar() -> str:
 
 
 def _value_of(key: Key) -> str:
-    return "NAME" if key.takes is NAME else "EXPR" if key.takes is EXPRESSION else key.takes.example
+    if key.takes is NAME:
+        return "NAME"
+    return "EXPR" if key.takes is EXPRESSION else key.takes.example
 
 
 GRAMMAR = """

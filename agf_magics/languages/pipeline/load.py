@@ -69,7 +69,9 @@ def load_named(source: Source, problems: Diagnostics, bounds: Bounds, name: str)
 
 class _Loading:
     def __init__(self, source: Source, problems: Diagnostics, name: str) -> None:
-        self.source, self.problems, self.name = source, problems, name
+        self.source = source
+        self.problems = problems
+        self.name = name
         self.grammar = Grammar(STEPS, build_step, problems.error_count > 0, [])
         self.schemas: dict[str, Schema] = {}
         self.pipelines: list[Fields] = []
@@ -136,7 +138,7 @@ class _Loading:
         reads = [ref.path for top in steps for step in every(top) for ref in own_reads(step)]
         stores = {path[depth] for path in reads if path[:depth] == STORES and len(path) > depth}
         self.problems.extend(
-            finding for store, finding in self.grammar.doubts if store not in stores
+            problem for store, problem in self.grammar.doubts if store not in stores
         )
 
     def read(self, node: Fields) -> dict[str, Any]:

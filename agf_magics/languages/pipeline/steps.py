@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from ...flow.expressions import Constant, NamedArguments
 from ...flow.protocols import DROPPED, Expr, FanOutResult, Name
 from ...flow.protocols import Target as ResultTarget
-from ...flow.step import Failing, Step
+from ...flow.step import FailurePolicy, Step
 from ...flow.step_options import Asking, Exchange, Lookup
 from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, every, own_reads, part
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.yaml.nodes import Fields
 from ...values.value import Value
@@ -39,7 +39,7 @@ from .values import (
 Given = Mapping[str, Any]
 
 
-class At(NamedTuple):
+class StepFields(NamedTuple):
     """The fields that all shapes have."""
 
     id: str
@@ -53,7 +53,7 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
     given = reader.given
     title: Name = given.get("title") or Name("")
-    at = At(reader.id, word, reader.span, _target(given, reader.scope), title.text)
+    at = StepFields(reader.id, word, reader.span, _target(given, reader.scope), title.text)
     step, failing = BUILD[word](at, given, body), given.get("on_error")
     return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
 
@@ -64,7 +64,7 @@ def _only_value(ran: FanOutResult) -> Value:
     return None if value is DROPPED else value
 
 
-def _attempted(step: Invoke, failing: Failing) -> Step:
+def _attempted(step: Invoke, failing: FailurePolicy) -> Step:
     """A call with a policy for its failures: the only branch of a step that has them."""
     inner = replace(step, id=f"{step.id}.call", target=None, title="")
     return Branches(
@@ -87,11 +87,11 @@ def _target(given: Given, scope: Scope) -> ResultTarget | None:
     return PIPE if scope.top else None
 
 
-def _transform(at: At, given: Given, body: Fields) -> Step:
+def _transform(at: StepFields, given: Given, body: Fields) -> Step:
     return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
 
 
-def _tool(at: At, given: Given, body: Fields) -> Step:
+def _tool(at: StepFields, given: Given, body: Fields) -> Step:
     name: Name = given["name"]
     args = given.get("args") or NamedArguments(())
     label, gives = shorten(name.text), given.get("schema")
@@ -106,7 +106,7 @@ def _tool(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _shell(at: At, given: Given, body: Fields) -> Step:
+def _shell(at: StepFields, given: Given, body: Fields) -> Step:
     command: Expr = given["command"]
     label = (
         shorten(" ".join(command.value))
@@ -120,14 +120,16 @@ def _shell(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _agent(at: At, given: Given, body: Fields) -> Step:
+def _agent(at: StepFields, given: Given, body: Fields) -> Step:
     prompt: Expr = given["prompt"]
     model: Name | None = given.get("model")
     attach: Attached = given.get("attach") or Attached(at.span, ())
     args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
     if attach.exprs:
         args = (*args, (Name("attach", attach.span), attach))
-    asking = Asking() if model is None else Asking(model.text, span=model.span, wins=True)
+    asking = (
+        Asking() if model is None else Asking(model.text, span=model.span, overrides_agent=True)
+    )
     return Invoke(
         **at._asdict(),
         label=_label(body, "prompt"),
@@ -140,12 +142,12 @@ def _agent(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _call(at: At, given: Given, body: Fields) -> Step:
+def _call(at: StepFields, given: Given, body: Fields) -> Step:
     name: Name = given["pipeline"]
     return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
 
 
-def _runs(at: At, target: Target) -> Invoke:
+def _runs(at: StepFields, target: Target) -> Invoke:
     return Invoke(
         **at._asdict(),
         label=shorten(target.pipeline.text),
@@ -156,9 +158,9 @@ def _runs(at: At, target: Target) -> Invoke:
     )
 
 
-def _match(at: At, given: Given, body: Fields) -> Step:
+def _match(at: StepFields, given: Given, body: Fields) -> Step:
     def case(id: str, target: Target) -> Step:
-        return _runs(At(f"{at.id}.{id}", "call", target.span, None), target)
+        return _runs(StepFields(f"{at.id}.{id}", "call", target.span, None), target)
 
     cases: Mapping[str, Target] = given["cases"]
     default: Target | None = given.get("default")
@@ -172,7 +174,7 @@ def _match(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _fold(at: At, given: Given, body: Fields) -> Step:
+def _fold(at: StepFields, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
     return Fold(
         **at._asdict(),
@@ -186,9 +188,9 @@ def _fold(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _for_each(at: At, given: Given, body: Fields) -> Step:
+def _for_each(at: StepFields, given: Given, body: Fields) -> Step:
     over, label = _source(at, given, body)
-    failing: Failing = given["on_error"]
+    failing: FailurePolicy = given["on_error"]
     collect: Step = given["collect"]
     reads_errors = _reads(collect, ERRORS)
     return Each(
@@ -209,8 +211,8 @@ def _reads(collect: Step, name: str) -> bool:
     return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
 
 
-def _parallel(at: At, given: Given, body: Fields) -> Step:
-    failing: Failing = given.get("on_error") or Failing()
+def _parallel(at: StepFields, given: Given, body: Fields) -> Step:
+    failing: FailurePolicy = given.get("on_error") or FailurePolicy()
     branches: Mapping[str, Step] = given["branches"]
     reads_errors = _reads(given["collect"], BRANCH_ERRORS)
     return Branches(
@@ -223,7 +225,7 @@ def _parallel(at: At, given: Given, body: Fields) -> Step:
     )
 
 
-def _source(at: At, given: Given, body: Fields) -> tuple[Expr, str]:
+def _source(at: StepFields, given: Given, body: Fields) -> tuple[Expr, str]:
     """The source of the list of a for_each or a fold, and its label."""
     if "over" in given:
         return given["over"], _label(body, "over")
@@ -237,7 +239,7 @@ def _label(body: Fields, key: str) -> str:
     return shorten(" ".join(body.text_at(key)[:160].split()))
 
 
-BUILD: Mapping[str, Callable[[At, Given, Fields], Step]] = {
+BUILD: Mapping[str, Callable[[StepFields, Given, Fields], Step]] = {
     "transform": _transform,
     "tool": _tool,
     "shell": _shell,

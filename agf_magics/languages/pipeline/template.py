@@ -85,7 +85,10 @@ class _Inside(NamedTuple):
 
 def parse_template(text: Text, scope: Scope) -> Template:
     """The template of ``text``. Every text is a template."""
-    source, parts, warnings, end = text.text, list[str | _Hole](), list[Diagnostic](), 0
+    source = text.text
+    parts = list[str | _Hole]()
+    warnings = list[Diagnostic]()
+    end = 0
     choices: list[str] = []
     for found in _BRACES.finditer(source):
         path = _PATH.match(found[1])

@@ -157,7 +157,9 @@ class Arguments(NamedArguments):
         object.__setattr__(self, "call", call)  # its class is frozen
 
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        log, instance, given = frame["log"], frame["instance"], super().build(frame)
+        log = frame["log"]
+        instance = frame["instance"]
+        given = super().build(frame)
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
             if name in takes and name not in given:

@@ -14,7 +14,7 @@ from ...values.value import Value
 from ..documents import (
     ANYTHING,
     NAME,
-    Finding,
+    DocumentProblem,
     Key,
     Takes,
     kind,
@@ -55,12 +55,12 @@ HEADER_SCHEMA: Final[Mapping[str, Any]] = {**kind_schema(HEADER), "$defs": SCHEM
 """JSON Schema of a header."""
 
 
-_NO_HEADER = Finding(
+_NO_HEADER = DocumentProblem(
     "plan.document-shape",
     "the cell of a planner must be a mapping with 'task'",
     HEADER.keys["task"].example,
 )
-_TWO_HEADERS = Finding(
+_TWO_HEADERS = DocumentProblem(
     "plan.two-plans", "one planner per cell", "define the other one in its own cell"
 )
 

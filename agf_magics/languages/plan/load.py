@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from ...flow.graph_steps import Dag
-from ...flow.progress.questions import Denied
+from ...flow.progress.question import Denied
 from ...flow.protocols import FlowInput, FlowResult, Frame, Name
-from ...flow.questions import call_line
+from ...flow.question_text import call_line
 from ...flow.step import Step
-from ...flow.step_options import Exchange, Instead, Permit
+from ...flow.step_options import CallReplacement, Exchange, Permit
 from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin
 from ...flow.steps import Sequence as InOrder
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
@@ -24,7 +24,7 @@ from ...text.yaml.nodes import Fields, Items, shown
 from ...text.yaml.reader import Bounds
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate
-from ..documents import Finding, one_document
+from ..documents import DocumentProblem, one_document
 from .calls import ASKED, Arguments, Call
 from .document import Document, DocumentReader
 from .lint import lint
@@ -37,10 +37,10 @@ from .scheduling.scheduler import Plan, PlanScheduler, TurnOutcome, cycle_error
 
 _BOUNDS = Bounds()
 
-_NO_PLAN = Finding(
+_NO_PLAN = DocumentProblem(
     "plan.no-plan", "there is no plan here", "begin with a list of calls: - _tool: …"
 )
-_TWO_PLANS = Finding(
+_TWO_PLANS = DocumentProblem(
     "plan.two-plans", "one plan per cell", "define the other plan in its own cell or file"
 )
 
@@ -176,9 +176,9 @@ def _step(call: Call, asks: bool) -> Step:
         kind="flow" if call.delegate else "tool",
         name=call.tool,
         args=Arguments(call),
-        exchange=Exchange(wants=True, offers=() if call.delegate else ASKED),
+        exchange=Exchange(with_schema=True, extra_arguments=() if call.delegate else ASKED),
         awaited=bool(call.output.alternatives),
-        permit=Permit(_permit(call), Instead("_output", _taken(call))) if asks else None,
+        permit=Permit(_permit(call), CallReplacement("_output", _taken(call))) if asks else None,
     )
 
 

@@ -15,9 +15,9 @@ from ...flow.step_options import Permit, Uses
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Scalar
+from .approval import approval
 from .output_from import STRATEGIES
 from .path import PARENT, source_problem
-from .safety import approval
 
 LISTS = ("local_tools", "mcp_servers", "local_agents", "remote_agents")
 

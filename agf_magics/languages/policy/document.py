@@ -2,7 +2,7 @@
 documents.
 
 ``agf.schema.json`` is the table for checks, hints and the reference. Each violation becomes a
-finding at its node. An unknown field is never an error (AGF-D2): it is ignored with a warning.
+problem at its node. An unknown field is never an error (AGF-D2): it is ignored with a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, every_node, expr_tags, node_at, plain, shown
 from ...text.yaml.reader import Bounds
-from ..documents import Finding, one_document
+from ..documents import DocumentProblem, one_document
 from .hints import (
     COMPARISON,
     CONDITIONS,
@@ -56,8 +56,8 @@ def schema() -> Mapping[str, Any]:
 
 
 _BEGIN = "begin with schema_version:, with execution_policy:, or with id: and config:"
-_NO_POLICY = Finding("policy.no-policy", "there is no policy here", _BEGIN)
-_TWO_DOCUMENTS = Finding(
+_NO_POLICY = DocumentProblem("policy.no-policy", "there is no policy here", _BEGIN)
+_TWO_DOCUMENTS = DocumentProblem(
     "policy.two-documents",
     "one document per cell",
     "define the other document in its own cell or file",
@@ -133,7 +133,7 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
 
 
 def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
-    """The findings at places without an earlier finding: a mistake is reported once."""
+    """The problems at places without an earlier problem: a mistake is reported once."""
     reported = {finding.span for finding in before}
     return (finding for finding in findings if finding.span not in reported)
 
@@ -202,13 +202,12 @@ def _missing(
     rule = known.get(name, {})
     about = rule.get("description") or referred(schema(), rule).get("description")
     value = node.text_at(slip)
-    hint = (
-        condition_hint(name, value)
-        if name in CONDITIONS and COMPARISON.fullmatch(value)
-        else f"did you mean {name}?"
-        if slip
-        else missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
-    )
+    if name in CONDITIONS and COMPARISON.fullmatch(value):
+        hint = condition_hint(name, value)
+    elif slip:
+        hint = f"did you mean {name}?"
+    else:
+        hint = missing_hint(name, unknown) or FORMS.get(name) or f"{name}: {about}"
     span = node.keys[slip].span if slip else key or (node.span if owner != WHOLE else node.head)
     return Diagnostic("policy.schema", f"{owner} has no {name!r}", span, hint)
 
@@ -234,7 +233,7 @@ def _unknown_matcher(node: Fields, violation: Violation, name: str) -> Diagnosti
 
 
 def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Diagnostic:
-    """The finding of an unknown field, which is ignored, or of an unknown matcher."""
+    """The problem of an unknown field, which is ignored, or of an unknown matcher."""
     value, fields = node.fields[name], violation.rule["properties"]
     if "args_match" in violation.path[-2:-1]:
         return _unknown_matcher(node, violation, name)
@@ -259,7 +258,7 @@ def _check_version(root: Fields, problems: Diagnostics) -> None:
 
 
 def _interface(root: Fields) -> Iterator[Diagnostic]:
-    """The findings of the JSON Schemas of the interface."""
+    """The problems of the JSON Schemas of the interface."""
     for node in map(root.inner("interface").inner, ("input", "output")):
         for violation in chain(*map(leaves, schema_violations(plain(node)))):
             message = f"invalid JSON Schema: {place(violation.path)} {describe(violation)}"

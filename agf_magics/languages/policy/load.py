@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...flow.step import Step
-from ...flow.step_options import Taken
+from ...flow.step_options import ResultRead
 from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, calls
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Text
@@ -75,7 +75,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             accepts=policy.takes.schema,
             gives=policy.gives.schema,
             taken=_taken(policy, steps),
-            caps=limits,
+            own_limits=limits,
             uses=None if is_bare(root) else policy.space.uses(),
             refuses=refuses,
         ),
@@ -106,7 +106,7 @@ def _policy_steps(policy: Policy) -> tuple[Step, ...]:
     return ()
 
 
-def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[Taken, ...]:
+def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, ...]:
     """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {call.name.text: call.id for step in steps for call in calls(step)}
     return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)

@@ -14,7 +14,7 @@ from ...flow.protocols import Frame, Ref
 from ...schemas.patterns import SYNTAX, BadPattern, searcher
 from ...schemas.schema import same, shown_value
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, plain

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from ...flow.protocols import Frame, Ref
 from ...schemas.schema import shown_value
 from ...text.diagnostics import Diagnostic, StepError
-from ...text.excerpt import shorten
+from ...text.shorten import shorten
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
 from ...values.sequences import is_sequence, why_no_sequence
@@ -243,7 +243,7 @@ def iteration_problem(paths: Mapping[str, Path], span: Span | None) -> Diagnosti
 
 
 def out_of_order(path: Path) -> Diagnostic:
-    """The finding that a path reads a value that does not exist yet."""
+    """The problem that a path reads a value that does not exist yet."""
     if path.source == PARENT:
         message, hint = (
             "the parent has no output while its policy runs",

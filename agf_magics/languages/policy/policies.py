@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from ...flow.expressions import Computed
 from ...flow.protocols import Frame, Name
-from ...flow.step import Cut, Failing, Step
+from ...flow.step import ElementLimit, FailurePolicy, Step
 from ...flow.step_options import Asking
 from ...flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence
 from ...text.diagnostics import Diagnostic, StepError
@@ -65,7 +65,7 @@ def parallel(policy: Policy) -> tuple[Step, ...]:
             branches=branches,
             join=JoinParallel(),
             collect=output_step(choice, aliases, lambda alias: (PARALLEL, alias)),
-            failing=Failing("finish"),
+            failing=FailurePolicy("finish"),
             leaves=True,
         ),
     )
@@ -137,8 +137,8 @@ def batch(policy: Policy) -> tuple[Step, ...]:
             over=Computed(over.span, over.over, over.reads()),
             element=EACH,
             body=call,
-            failing=Failing("finish"),
-            cut=Cut(most, skipped) if most else None,
+            failing=FailurePolicy("finish"),
+            cut=ElementLimit(most, skipped) if most else None,
             ahead=True,
             target=store_output(lambda frame: alias.text),
         ),
@@ -210,7 +210,7 @@ def vendor(policy: Policy) -> tuple[Step, ...]:
             name=Name(policy.id.text, policy.id.span),
             args=whole_input(policy.id.span),
             tools=agents,
-            asking=Asking(config=plain(policy.config), spawns=False),
+            asking=Asking(config=plain(policy.config), counts_as_session=False),
             target=RESULT,
         ),
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...flow.protocols import Name, Target
-from ...flow.step_options import Asking, Exchange, Lookup, Taken
+from ...flow.step_options import Asking, Exchange, Lookup, ResultRead
 from ...flow.steps import Invoke
 from ...schemas.violations import lacking
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
@@ -47,7 +47,7 @@ class Policy:
     takes: Interface
     gives: Interface
     problems: Diagnostics
-    taken: list[tuple[str, Taken]] = field(default_factory=list)
+    taken: list[tuple[str, ResultRead]] = field(default_factory=list)
     """The fields that paths read of each alias's output."""
     refuses: list[Diagnostic] = field(default_factory=list)
     """Requirements of the definition that cannot be met: a run is refused."""
@@ -109,8 +109,8 @@ class Policy:
             args=AgentInput(delivery, ran),
             lookup=Lookup(agent.file),
             permit=agent.permit,
-            exchange=Exchange(keeps=True, wants=True),
-            asking=Asking(spawns=False),
+            exchange=Exchange(keep_arguments=True, with_schema=True),
+            asking=Asking(counts_as_session=False),
             target=target,
         )
 
@@ -139,7 +139,7 @@ class Policy:
             if path.source == PARENT:
                 self.problems.extend(_lacking(self.takes.schema, path))
             elif path.direction == "output":
-                taken = Taken("", f"{path.source}.output", _fields(path), into)
+                taken = ResultRead("", f"{path.source}.output", _fields(path), into)
                 self.taken.append((path.source, taken))
         elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
@@ -179,7 +179,7 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
 
 
 def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Iterator[Diagnostic]:
-    """The finding that the interface lacks a field that a path reads (AGF-10)."""
+    """The problem that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
     if found := lacking(schema, [name for name, _ in fields]):
         name, span = fields[found[0]]

@@ -1,83 +1,12 @@
-"""Approvals, constraints, governance and memory. No safety field is ignored (AMB-35): one that this
+"""Constraints, governance and memory. No safety field is ignored (AMB-35): one that this
 runtime cannot implement refuses the run, with a warning when the definition is made.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-
-from ...flow.protocols import Frame
-from ...flow.questions import LONGEST, value_line, word_or_json
-from ...flow.step_options import Caps, Permit
+from ...flow.step_options import OwnLimits
 from ...text.diagnostics import Diagnostic, Diagnostics
-from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
-from ...values.value import Value
-from ..scan import MISSING, descend
-from .lookalikes import input_field, warn_of_braces
-from .matchers import Condition, Keys, condition
-
-_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
-
-
-def approval(
-    node: Node | None, who: str, keys: Keys, problems: Diagnostics
-) -> tuple[Permit | None, Condition | None]:
-    """The approval that a call of ``who`` needs, and its condition.
-
-    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition
-    if that matches. The condition reads the arguments of a tool, or paths for an agent.
-    """
-    if node is None or (isinstance(node, Scalar) and node.value is not True):
-        return None, None
-    fields = node if isinstance(node, Fields) else NOTHING
-    found = fields.fields.get("condition")
-    when = condition(found, keys, problems) if found is not None else None
-    text = fields.text_at("message_template")
-    if template := fields.scalar("message_template"):
-        warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
-
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
-        if (
-            when is not None
-            and when.evaluate(frame if keys == "condition" else dict(given)) is None
-        ):
-            return None
-        asked = f"{who} with {_shown(shown)}"
-        if not text:
-            return f"may {asked} run?"
-        told = shown if isinstance(shown, dict) else {"input": shown}
-        # What the call leaves out is not secret.
-        return f"{_filled(text, frame, {**given, **told})} ({asked})"
-
-    return Permit(ask), when
-
-
-def _placeholder(path: str) -> str | None:
-    return (
-        path
-        if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))
-        else None
-    )
-
-
-def _filled(template: str, frame: Frame, given: Value) -> str:
-    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
-    person sees other placeholders unchanged."""
-
-    def fill(found: re.Match[str]) -> str:
-        names, values = found[1].split("."), {"tool_args": given, **frame}
-        value = descend(values, names if names[0] in values else ["tool_args", *names])
-        if value is MISSING:
-            return found[0]
-        return word_or_json(value)
-
-    return _PLACEHOLDER.sub(fill, template)
-
-
-def _shown(value: Value) -> str:
-    return value_line(value, LONGEST)
-
+from ...text.yaml.nodes import Fields
 
 _CAPS = {
     ("budget", "max_token_usage"): "tokens",
@@ -88,7 +17,7 @@ _CAPS = {
 }
 
 
-def caps(root: Fields, problems: Diagnostics) -> Caps | None:
+def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
     """The limits of a run of the definition. An agent that it calls never gets more, whatever its
     own limits are."""
     constraints = root.inner("constraints")
@@ -106,7 +35,7 @@ def caps(root: Fields, problems: Diagnostics) -> Caps | None:
         for (group, key), name in _CAPS.items()
         if type(most := constraints.inner(group).value_at(key)) in (int, float)
     }
-    return Caps(**found, span=root.keys["constraints"].span) if found else None
+    return OwnLimits(**found, span=root.keys["constraints"].span) if found else None
 
 
 def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:

@@ -22,16 +22,16 @@ class Defined(NamedTuple):
     """A definition that was loaded."""
 
     flow: Flow | None
-    """None: the text declares only schemas."""
+    """The flow; None: the text declares only schemas."""
     schemas: Mapping[str, Schema]
-    findings: tuple[Diagnostic, ...]
+    problems: tuple[Diagnostic, ...]
     """Warnings and notes, sorted by place. A problem that linking found is a warning here, and an
     error of a run (decision A5)."""
 
     @property
     def replacements(self) -> tuple[Diagnostic, ...]:
         """The notes about what another cell or file had defined under its names."""
-        return tuple(found for found in self.findings if found.code.endswith(".replaced"))
+        return tuple(found for found in self.problems if found.code.endswith(".replaced"))
 
 
 class WrittenText(NamedTuple):
@@ -66,7 +66,7 @@ def problems_in(
     name: str | None,
     given: Collection[str] | None = (),
 ) -> list[Diagnostic]:
-    """The findings of `register` for a text that was read. Nothing is registered, no file is read
+    """The problems of `register` for a text that was read. Nothing is registered, no file is read
     and no code of a user is called. ``name``: that of the line or of the file. ``given``: as in
     `check_definition`; None if it is not known."""
     if text.is_refused:
@@ -125,7 +125,7 @@ UNLESS_GIVEN = "pipeline.template-name"
 
 
 def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterator[Diagnostic]:
-    """The findings that remain when the input has these names."""
+    """The problems that remain when the input has these names."""
     for finding in findings:
         if finding.code != UNLESS_GIVEN or finding.span is None:
             yield finding
@@ -133,11 +133,11 @@ def for_input(findings: Iterable[Diagnostic], given: Collection[str]) -> Iterato
             yield replace(finding, hint=suggest(finding.span.text, given) or finding.hint)
 
 
-def findings_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
-    """The findings of a definition that is run at once, without the errors of that run."""
+def problems_before_run(defined: Defined, registry: Registry) -> tuple[Diagnostic, ...]:
+    """The problems of a definition that is run at once, without the errors of that run."""
     if defined.flow is None:
-        return defined.findings
+        return defined.problems
     refusing = {(error.code, error.span) for error in link_flow(defined.flow, registry)[1].errors}
     return tuple(
-        finding for finding in defined.findings if (finding.code, finding.span) not in refusing
+        finding for finding in defined.problems if (finding.code, finding.span) not in refusing
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...catalog import Registry, default
 from ...flow.steps import Flow
-from ...languages import detect_language
+from ...languages.ours import detect_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from .checking import Defined, check_definition
@@ -101,7 +101,7 @@ def register(
     given: Collection[str] = (),
     known: Registry | None = None,
 ) -> Defined:
-    """`define` with its findings.
+    """`define` with its problems.
 
     ``on_line``: the name on the line of a cell, which must be that of the text if that has one
     (decision P28). ``origin``: the cell's id or the file; if another origin has defined the name,
@@ -133,4 +133,4 @@ def register(
         name_text(text, flow)
         if replaced := registry.flows.define(flow, origin):
             notes.append(Diagnostic("flow.replaced", replaced, flow.origin.span, severity="note"))
-    return Defined(flow, defined.schemas, (*defined.findings, *notes))
+    return Defined(flow, defined.schemas, (*defined.problems, *notes))

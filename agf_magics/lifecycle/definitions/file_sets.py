@@ -13,12 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...catalog import Registry
-from ...languages import recognized_language
+from ...languages.ours import recognized_language
 from ...text.diagnostics import AgfError, Diagnostic
 from ...text.files import open_file
 from ...text.source import UNUSABLE
 from .define import register
-from .files import DEFINITIONS
+
+DEFINITIONS = (".yaml", ".yml", ".json")
+"""Suffixes of files of definitions."""
+
 
 MOST_READ = 100_000
 """Bytes of a file that are looked at to see whether it is a definition."""

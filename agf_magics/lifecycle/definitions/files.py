@@ -23,13 +23,14 @@ from ...compat.imports import for_the_person
 from ...engine.linking.link import Files
 from ...flow.protocols import Name
 from ...flow.steps import Flow
+from ...languages.ours import OURS
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ...text.excerpt import shorten
 from ...text.file_names import PROTECTED, refusal
 from ...text.files import read_file
 from ...text.folder import notebook_folder, source_folder
 from ...text.raised import describe_exception
+from ...text.shorten import shorten
 from ...text.source import UNUSABLE, path_error_reason
 
 FUNCTION = re.compile(r"(?P<path>.+\.py):(?P<function>[A-Za-z_]\w*)")
@@ -40,19 +41,6 @@ MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<function>[
 
 LARGEST = 10_000_000
 """Bytes of a file that a definition names."""
-DEFINITIONS = (".yaml", ".yml", ".json")
-"""Suffixes of files of definitions."""
-
-MEANT = (
-    {"pipeline", "steps"},
-    {"nodes", "edges"},
-    {"schema_version", "execution_policy"},
-    {"id", "config"},
-    {"calls"},
-    {"_tool", "_outputPath"},
-)
-"""Keys of a definition: the text of a file that has one of these sets is meant as one, also if it
-cannot be read as YAML."""
 
 _KEY = re.compile(r"(?:^[ \t]*+(?:- *+)?|[{,\[][ \t]*+)\"?(\w++)\"?[ \t]*+:", re.MULTILINE)
 
@@ -82,8 +70,8 @@ def in_file(flow: Flow, path: str) -> Flow:
 
 
 def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
-    """The definition in a file. An error about a file that is none shows no line of it: it may be
-    any file of the folder, with a secret in it (decision D3)."""
+    """The definition in a file. If the file is not a definition, the error shows no line of it: it may
+    be any file of the folder, with a secret in it (decision D3)."""
     try:
         return define(path)
     except DefinitionError as error:
@@ -100,7 +88,7 @@ def is_meant_as_definition(path: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
-        return any(meant <= keys for meant in MEANT)
+        return any(meant <= keys for known in OURS.values() for meant in known.keys)
     return False
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...flow.steps import Flow
 from ...text.columns import safe
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ...text.excerpt import shorten
 from ...text.names import same_name
+from ...text.shorten import shorten
 from ...text.source import Source, Text
 
 TEXT = "<text>"

@@ -100,7 +100,9 @@ def find_secret_sources(linked: Linked) -> SecretSources:
         for name in (*tool.secret, ALL)
     }
     graph = Influence(linked, per_call=False)
-    names, steps, paths = set[str](), set[tuple[int, str]](), set[tuple[str, ...]]()
+    names = set[str]()
+    steps = set[tuple[int, str]]()
+    paths = set[tuple[str, ...]]()
     for scope, what, which, *_ in spread(secret, backwards(graph.carries), backwards(graph.stores)):
         if what == "value":
             steps.add((id(graph.flows[scope].flow), which))
@@ -166,7 +168,9 @@ class _Flow:
     """Adds the links inside of one flow."""
 
     def __init__(self, graph: Influence, scope: Scope, linked: Linked) -> None:
-        self.graph, self.scope, self.flow = graph, scope, linked.flow
+        self.graph = graph
+        self.scope = scope
+        self.flow = linked.flow
         self._read_stores: set[tuple[str, ...]] = set()
         self._arguments: dict[str, dict[tuple[str, ...], set[str]]] = {}
         """Of each call, by the paths that its arguments read: their names."""

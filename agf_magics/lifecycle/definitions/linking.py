@@ -10,7 +10,7 @@ from ...engine.linking.link import link
 from ...engine.linking.linked import Linked, Person
 from ...flow.protocols import Name
 from ...flow.steps import Flow
-from ...languages import detect_language
+from ...languages.ours import detect_language
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Source
 from ...text.suggestions import share_suggestion_budget

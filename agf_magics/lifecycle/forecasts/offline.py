@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from ...catalog.models.model import Model
+from ...engine.host.apart import run_apart
 from ...engine.host.host import Host, NoUser
-from ...engine.host.loop import run_apart
 from ...engine.linking.linked import Linked
 from ...engine.run import run
 from ...engine.run_options import RunOptions
@@ -21,7 +21,7 @@ from ...engine.runner import Shape
 from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.user_code import Result
 from ...flow.progress import events as ev
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.steps import Invoke
@@ -146,7 +146,7 @@ class Bounded:
     def __init__(self) -> None:
         self._calls, self._characters = MOST_RECORDS, MOST_CHARACTERS
         self.note = ""
-        """Why records are missing; empty if none are."""
+        """The reason for missing records; empty: all are there."""
 
     def read(self, records: Iterable[Record]) -> Iterator[Record]:
         """``records``, up to the bound."""

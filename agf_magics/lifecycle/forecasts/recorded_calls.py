@@ -45,7 +45,9 @@ class Forecast(OfflineJournal):
         self, most: int, run_id: str, linked: Linked, results: Reuse, recorded: RecordedCalls
     ) -> None:
         super().__init__(most, run_id)
-        self.linked, self._results, self._recorded = linked, results, recorded
+        self.linked = linked
+        self._results = results
+        self._recorded = recorded
         self.made, self.taken = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
         """Why the first call of a step is made again."""
@@ -156,7 +158,9 @@ class RecordedCalls:
         ``changed``: the keys of the objects that its calls changed.
         ``is_complete``: whether the run made all of its calls, so that a call without a result
         shows an edit."""
-        self._run_id, self._read, self.is_complete = run_id, read, is_complete
+        self._run_id = run_id
+        self._read = read
+        self.is_complete = is_complete
         self.changed = changed
         self._is_ok = is_complete  # so each failure was handled: a plan's has a second place
         self.functions = functions

@@ -13,8 +13,8 @@ from itertools import islice
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...flow.progress.questions import Question
-from ...flow.questions import long_arguments
+from ...flow.progress.question import Question
+from ...flow.question_text import long_arguments
 from ...pictures.plain import line, plain
 from ...values.value import Value
 

@@ -12,10 +12,10 @@ from typing import Any
 from ...compat.browser import IN_BROWSER
 from ...engine import run as engine
 from ...engine.host import host, job
-from ...engine.host import loop as loop_module
-from ...engine.host.held_interrupt import INTERRUPT, Held
+from ...engine.host.held_interrupt import INTERRUPT, DeferredInterrupt
 from ...engine.host.hold_interrupts import hold_for
 from ...engine.host.prompts import Prompts
+from ...engine.host.running_loop import here
 from ...engine.recording import replaying
 from ...engine.run import duration_exceeded
 from ...engine.runner import clock
@@ -37,7 +37,9 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
     to its queue and to its trace without secrets. A listener that raises is dropped with a
     warning."""
     state = state_of(run)
-    progress, secrets, queue = state.progress, state.secrets, state.queue
+    progress = state.progress
+    secrets = state.secrets
+    queue = state.queue
     spans = None
     if current.tracing is not None or current.settings.tracing:
         from .tracing import start_trace
@@ -67,7 +69,7 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
     return emit
 
 
-def wait_for(run: Run, held: Held, wait: Callable[[Run], object] = Run.wait) -> Run:
+def wait_for(run: Run, held: DeferredInterrupt, wait: Callable[[Run], object] = Run.wait) -> Run:
     """Wait for the end of a run that was started while interrupts are ``held``. An exception
     cancels the run. Raises RunInterrupted after its end if a person has interrupted it, so that no
     code goes on that only handles errors (decision D140)."""
@@ -139,7 +141,7 @@ async def run_here(run: Run) -> None:
 async def _outcome_of(state: RunState) -> tuple[engine.Done] | BaseException:
     """What came of it. As a value: a KeyboardInterrupt that leaves a task ends the loop, too."""
     try:
-        return (await loop_module.here(partial(_main, state)),)
+        return (await here(partial(_main, state)),)
     except BaseException as error:
         return error
 
@@ -227,7 +229,9 @@ def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
 
 def _limit(state: RunState) -> job.Limit | None:
     """The time after which the run is ended from outside if a tool prevents it from ending."""
-    timeout, caps, limits = state.limits.timeout, state.flow.declared.caps, list[job.Limit]()
+    timeout = state.limits.timeout
+    caps = state.flow.declared.own_limits
+    limits = list[job.Limit]()
     if timeout is not None:
         exceeded = partial(engine.timeout_exceeded, state.linked, state.limits)
         limits.append(job.Limit(timeout, exceeded))

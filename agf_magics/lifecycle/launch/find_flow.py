@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...catalog import Registry
 from ...flow.steps import Flow
-from ...languages import recognized_language
+from ...languages.ours import recognized_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.suggestions import suggest
 from ..definitions.define import load

@@ -292,7 +292,7 @@ def prepare_run(
     over: object = None,
 ) -> Run:
     """A run that is linked and whose input is checked, not yet started. ``over``: the table of a
-    run over data. Raises DefinitionError with all problems."""
+    run over a table. Raises DefinitionError with all problems."""
     notebook_folder.fix()
     if over is not None:
         from ..table_runs.over import over_rows  # here: most runs have one input
@@ -331,16 +331,17 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     recording = options.recording or replaying.get()
     if recording is not None:
         options = replace(options, recording=recording, notes=recording.notes)
-    for code in WHO_ANSWERS if options.dry else WHICH_MODEL if recording is not None else ():
+    moot: tuple[str, ...] = WHICH_MODEL if recording is not None else ()
+    for code in WHO_ANSWERS if options.dry else moot:
         problems = problems.without(code)
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
     findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
     seen = {
-        (finding.code, finding.span) for finding in options.shown if finding.severity == "warning"
+        (problem.code, problem.span) for problem in options.shown if problem.severity == "warning"
     }
-    warnings = (finding for finding in findings if (finding.code, finding.span) not in seen)
+    warnings = (problem for problem in findings if (problem.code, problem.span) not in seen)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
     state = RunState(linked, flow_input, options, warnings, workers=workers)

@@ -192,7 +192,11 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
 def _row(step: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
     pairs = [sames[path] for path in first.keys() & other.keys()]
     outputs = Counter(output for output, _ in pairs)
-    only = FIRST if not other else SECOND if not first else ""
+    only = ""
+    if not other:
+        only = FIRST
+    elif not first:
+        only = SECOND
     differs = "" if outputs[True] == len(first) == len(other) else "yes"
     if differs and outputs[True] + outputs[None] == len(first) == len(other):
         differs = NOT_COMPARED

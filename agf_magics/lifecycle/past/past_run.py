@@ -37,7 +37,7 @@ from ..runs.model_use import uses
 from ..runs.run import BaseRun, NamedValues, Run, fails_again
 from ..runs.trace import CallTable, Trace, trace_rows
 from ..storage.lookup import find_run, journal
-from ..storage.manifest import Manifest, Text, read_manifest
+from ..storage.manifest import DefinitionText, Manifest, read_manifest
 from ..storage.relink import load_texts
 from ..storage.run_notes import describe_lost, describe_resumed
 from ..storage.saved_progress import restore_calls, restore_rows
@@ -62,37 +62,39 @@ class PastRun(BaseRun):
 
     def __init__(self, store: Store, row: RunRow, imported: str = "") -> None:
         """``imported``: the name of the file that it is from; empty: it is in the journal."""
-        self._store, self._row, self._imported = store, row, imported
-        self.run_id = row.listed.run_id
-        self.name, self.language = row.listed.name, row.listed.language
-        self.status = row.listed.status
+        self._store = store
+        self._row = row
+        self._imported = imported
+        self.run_id = row.head.run_id
+        self.name, self.language = row.head.name, row.head.language
+        self.status = row.head.status
         """``ok``, ``error``, ``cancelled``, ``waiting``, ``running`` or ``interrupted``."""
         self.secrets = Secrets()  # the journal stores none
 
     @property
     def _in_journal(self) -> tuple[Store, int]:
         """Its journal, and its number there."""
-        return self._store, self._row.listed.num
+        return self._store, self._row.head.num
 
     @property
     def started(self) -> datetime:
-        return datetime.fromtimestamp(self._row.listed.started)
+        return datetime.fromtimestamp(self._row.head.started)
 
     @property
     def ended(self) -> datetime | None:
         """The time of the end; None if the run has not ended."""
-        ended = self._row.listed.ended
+        ended = self._row.head.ended
         return datetime.fromtimestamp(ended) if ended is not None else None
 
     @property
     def seconds(self) -> float | None:
-        return self._row.listed.seconds
+        return self._row.head.seconds
 
     @property
     def note(self) -> str:
         """Why the run is incomplete and how to resume it, how often it was resumed, and what the
         journal lacks. Usually empty."""
-        head, resume = self._row.listed, self.how_to_continue
+        head, resume = self._row.head, self.how_to_continue
         if self._imported:
             return "; ".join(filter(None, (f"from {self._imported}", describe_lost(head.lost))))
         why = {
@@ -158,10 +160,12 @@ class PastRun(BaseRun):
         progress = Progress(self.flow, self._linked.callees)
         everything = list(self.records())
         head, last = (
-            self._row.listed,
+            self._row.head,
             max((record.ended or 0 for record in everything), default=0),
         )
-        progress.status, progress.error, progress.stores = (self.status, self.error, self.stores)
+        progress.status = self.status
+        progress.error = self.error
+        progress.stores = self.stores
         progress.when, progress.ended = (head.started, head.ended or max(last, head.started))
         try:
             if (rows := self._decoded(self._row.tree)) is not None:
@@ -194,8 +198,8 @@ class PastRun(BaseRun):
 
     @cached_property
     def table(self) -> RowTable:
-        """The result of a run over data: a row for each row, with its outcome. Raises
-        DefinitionError for another run."""
+        """The result of a run over a table: each of its rows with its outcome. Raises DefinitionError
+        for another run."""
         from ..table_runs.table import RowTable
 
         return RowTable(self)
@@ -215,7 +219,7 @@ class PastRun(BaseRun):
 
     def records(self) -> Iterator[Record]:
         """The rows of the journal. Raises DefinitionError if they are damaged."""
-        return _readable(runs.records(self._store, self._row.listed.num))
+        return _readable(runs.records(self._store, self._row.head.num))
 
     def load(self, at: str | None = None, trust: bool = False) -> Value:
         """Return the value of the call ``at`` (``steps[0].do#3``; default None: the output). A
@@ -330,7 +334,7 @@ def find_past_run(run: object) -> PastRun:
         return PastRun(store, find_run(store, run))
 
 
-def _add_sessions(flows: list[Flow | None], texts: Sequence[Text]) -> None:
+def _add_sessions(flows: list[Flow | None], texts: Sequence[DefinitionText]) -> None:
     """Add the flows of model sessions, at the places of the steps that open them."""
     for number, text in enumerate(texts):
         flow = flows[number]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
@@ -105,7 +105,7 @@ def delete(run_ids: Sequence[str]) -> list[str]:
     store = journal()
     with as_definition_errors():
         listed = {head.run_id: head for head in queries.list_runs(store)}
-        heads = [listed.get(run_id) or find_run(store, run_id).listed for run_id in run_ids]
+        heads = [listed.get(run_id) or find_run(store, run_id).head for run_id in run_ids]
         for head in heads:
             if head.status == "running":
                 raise refused(

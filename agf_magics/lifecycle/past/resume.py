@@ -21,7 +21,7 @@ from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Warned
-from ...flow.progress.questions import Question, WrongAnswer
+from ...flow.progress.question import Question, WrongAnswer
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
 from ...journal.codec.encoding import DecodeError
@@ -157,7 +157,7 @@ def prepare_resumed(
     store = journal()
     with as_definition_errors():
         row = find_resumable(store, run_id, default(options.registry).flows)
-        resumed = _resumed(store, row, row.listed.run_id, input, options)
+        resumed = _resumed(store, row, row.head.run_id, input, options)
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
@@ -168,13 +168,13 @@ def prepare_resumed(
             answering = Answering(options.answer, otherwise, waits)
             state = state_of(resumed)
             state.options = replace(state.options, ask=answering.ask, notes=answering.notes)
-    return resumed, row.listed
+    return resumed, row.head
 
 
 def _resumed(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
-    head, registry = row.listed, default(options.registry)
+    head, registry = row.head, default(options.registry)
     with _unreadable(run_id):
         order = _order(row, run_id, options.trust)
     linked, problems = link_as_it_was(order, registry)
@@ -203,10 +203,10 @@ def _resumed(
 
 def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
     """The manifest of a run. Raises DefinitionError if it cannot be resumed."""
-    if row.listed.status == "ok":
+    if row.head.status == "ok":
         hint = current.words.show_run.format(run_id)
         raise refused("journal.finished", f"run {run_id!r} is complete", hint)
-    if row.listed.status == "running":
+    if row.head.status == "running":
         raise refused_running(run_id)
     return _manifest(row, trust)
 
@@ -240,7 +240,7 @@ def _unreadable(run_id: str) -> Iterator[None]:
 
 def _manifest(row: RunRow, trust: bool) -> Manifest:
     """The manifest of a run. Raises DecodeError if it is damaged or not signed by the user."""
-    run_id = row.listed.run_id
+    run_id = row.head.run_id
     if not trust and not is_signed(user_key(), row.work_sign, run_id, "work", row.work):
         raise SignatureError("its definitions are not signed with your key")
     return read_manifest(row, trust)
@@ -332,7 +332,9 @@ class Answering:
     others: a run that is resumed may come to another question first."""
 
     def __init__(self, answer: Value, otherwise: Asker | None, waits: Waiting | None) -> None:
-        self.left, self.otherwise, self.waits = [answer], otherwise, waits
+        self.left = [answer]
+        self.otherwise = otherwise
+        self.waits = waits
 
     def ask(self, question: Question) -> Any:
         if self.left and self.waits is not None and self.waits.is_of(question):

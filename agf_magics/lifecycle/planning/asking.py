@@ -39,7 +39,7 @@ class Assignment:
     """What a model plans, and what it gets for it."""
 
     model: Model | None
-    """None: the configured one."""
+    """``provider:model``; None: the configured one."""
     task: str
     offer: PlanOffer
     instructions: str = ""

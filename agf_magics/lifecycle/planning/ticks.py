@@ -101,7 +101,7 @@ class TickOptions:
     max_ticks: int
     registry: Registry
     limits: Limits
-    """Of all ticks together."""
+    """The limits of all ticks together."""
     secret: Mapping[str, Value] = field(default_factory=dict)
     """The secret fields of the input: each plan gets them as its input, and no message has them."""
     on_event: Callable[[Event], None] | None = None

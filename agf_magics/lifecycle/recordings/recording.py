@@ -1,8 +1,8 @@
 """The file of a recording: the calls of a run and their outcomes, one JSON object in a line.
 
 It is made to be read, changed by hand and committed beside a test. So it is text, it has no folder,
-no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read with
-bounds, and each problem is told with its line.
+no host and no user in it, and no pickle: a file of a stranger cannot run code. It is read within
+limits, and each problem names its line.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ Line = dict[str, Any]
 Redact = Callable[[Line], Line]
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A line of a recording."""
 
-    what: str
-    kind: str
+    outcome: str
+    step_kind: str
     name: str
-    given: Value
+    arguments: Value
     at: StepPath
     value: Value = None
     error: str | None = None
@@ -193,7 +193,7 @@ def write_lines(path: Path, lines: Iterable[Line]) -> None:
             part.unlink(missing_ok=True)
 
 
-def read_calls(path: Path) -> tuple[Line, list[Call]]:
+def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
     """The first line and the calls of a recording. Raises DefinitionError ``replay.file`` if it
     cannot be read, and ``replay.format`` for a line that is not one of a recording."""
     try:
@@ -275,7 +275,7 @@ class _CallLine(TypedDict):
 _is_call_line = checker(_CallLine)
 
 
-def _call(path: Path, number: int, line: Line) -> Call:
+def _call(path: Path, number: int, line: Line) -> RecordedCall:
     what, outcomes = line.get("what"), [key for key in ("value", "error", "opaque") if key in line]
     place = line.get("at", [""])
     problem = ""
@@ -296,7 +296,7 @@ def _call(path: Path, number: int, line: Line) -> Call:
         raise _wrong(path, number, encode(line), problem)
     opaque = "its result is not JSON" if outcomes == ["opaque"] else ""
     asked = (str(what), line["kind"], line["name"], line["given"])
-    return Call(*asked, tuple(place), line.get("value"), error, opaque)
+    return RecordedCall(*asked, tuple(place), line.get("value"), error, opaque)
 
 
 def _wrong(

@@ -36,7 +36,16 @@ from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.files import read_file
 from ...values.value import Value
-from .recording import Call, Line, Redact, header, outcome_line, read_calls, redacted, write_lines
+from .recording import (
+    Line,
+    RecordedCall,
+    Redact,
+    header,
+    outcome_line,
+    read_calls,
+    redacted,
+    write_lines,
+)
 
 
 def same(given: Value) -> str:
@@ -90,18 +99,20 @@ class Replay:
         self.path, self.name = path, path.name
         self.used = 0
         """The number of recorded calls that were taken."""
-        self._missing, self._only, self._match = missing, only, match
+        self._missing = missing
+        self._only = only
+        self._match = match
         self._redact, self._of_run = redact, of_run
         self._head: Line = {}
-        calls: list[Call] = []
+        calls: list[RecordedCall] = []
         if missing != "record" or path.exists():
             self._head, calls = read_calls(path)
         self._lines = [call.at for call in calls]
-        self._calls: dict[str, dict[StepPath, list[Call]]] = {}
+        self._calls: dict[str, dict[StepPath, list[RecordedCall]]] = {}
         """Those that are left, by their keys and their paths. The last one is the next one: a dict
         and a list are taken apart from their ends."""
         for call in reversed(calls):
-            key = self._key(call.kind, call.name, call.given, call.what == "answered")
+            key = self._key(call.step_kind, call.name, call.arguments, call.outcome == "answered")
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
         self.made: list[Line] = []
         """The lines of calls that were made, with ``missing="record"``."""
@@ -118,10 +129,10 @@ class Replay:
     def unused(self) -> list[str]:
         """The kinds and names of the recorded calls that no run has taken, in their order."""
         left = [call for held in self._calls.values() for each in held.values() for call in each]
-        return [f"{call.kind} {call.name}".strip() for call in reversed(left)]
+        return [f"{call.step_kind} {call.name}".strip() for call in reversed(left)]
 
     def problems(self) -> Sequence[Diagnostic]:
-        """What a person is told about the calls that were not used."""
+        """The warnings about calls that were not used."""
         unused = self.unused if self._only is None else []
         if not unused:
             return ()
@@ -232,17 +243,17 @@ class Replay:
     def absent(self, asked: AskedCall) -> StepError:
         asks, arguments = asked.what == "question", json.loads(asked.given)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
-        near: list[tuple[int, Call]] = []
+        near: list[tuple[int, RecordedCall]] = []
         for key, held in reversed(self._calls.items()):
             if key.startswith(begin) and len(near) < NEAREST_AMONG:
                 call = next(iter(held.values()))[-1]
-                near.append((len(list(find_differences(call.given, arguments))), call))
+                near.append((len(list(find_differences(call.arguments, arguments))), call))
         message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
         if near:
             _, call = min(near, key=lambda each: each[0])
             path, then, now = next(
-                find_differences(call.given, arguments), ("", call.given, arguments)
+                find_differences(call.arguments, arguments), ("", call.arguments, arguments)
             )
             before, after = shorten_pair(then, now)
             where = path.removeprefix(".") or "the arguments"
@@ -313,11 +324,11 @@ def replay_model(path: str | Path) -> Any:
     with installed_only():
         from ...catalog.models.recorded import recorded_model, said_in
     path = Path(path)
-    left: dict[str, list[Call]] = {}
+    left: dict[str, list[RecordedCall]] = {}
     for call in read_calls(path)[1]:
-        if call.kind == "model" and not call.opaque:
+        if call.step_kind == "model" and not call.opaque:
             try:
-                left.setdefault(encode(said_in(call.given)), []).append(call)
+                left.setdefault(encode(said_in(call.arguments)), []).append(call)
             except (LookupError, TypeError, AttributeError):
                 continue  # changed by hand into something that no request says
 
@@ -333,7 +344,7 @@ def replay_model(path: str | Path) -> Any:
     return recorded_model(path.name, ask)
 
 
-def _no_request(name: str, said: list[Value], left: Mapping[str, list[Call]]) -> StepError:
+def _no_request(name: str, said: list[Value], left: Mapping[str, list[RecordedCall]]) -> StepError:
     message, hint = f"{name} has no request of a model with these messages", "record the run again"
     if encode(said) in left:
         message = f"{name} has no more of these requests: each is answered as often as it was made"

@@ -51,7 +51,7 @@ class Live:
         self._running[run.run_id] = run
 
     def end(self, run: Run) -> None:
-        if (run.background or state_of(run).fired) and run.progress.ended is not None:
+        if (run.background or state_of(run).background_calls) and run.progress.ended is not None:
             is_kept = run.journal is not None and run.journal.broken is None
             self._ended[run.run_id] = weakref.ref(run) if is_kept else lambda: run
             for old in list(self._ended)[: -self.MAX_ENDED]:

@@ -21,6 +21,7 @@ from ...journal.database.store import Store
 from ...journal.records.recorded_outcomes import ReplayLog
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
+from ...languages.ours import OURS
 from ...limits.limits import Limits
 from ...pictures.amounts import counted
 from ...pictures.plain import untypeset
@@ -254,7 +255,7 @@ class Run(BaseRun):
         """The warnings of the run and of its definition, without those that the notebook has
         already shown."""
         return (
-            *(finding for finding in self._state.warnings if finding.severity == "warning"),
+            *(problem for problem in self._state.warnings if problem.severity == "warning"),
             *self.progress.warnings,
         )
 
@@ -264,9 +265,9 @@ class Run(BaseRun):
         a named context it reads, and which model replaced the one that the definition names
         (decision B2). Usually empty."""
         others = (
-            finding.message
-            for finding in self._state.warnings
-            if finding.code == "model.configured"
+            problem.message
+            for problem in self._state.warnings
+            if problem.code == "model.configured"
         )
         return "; ".join(
             filter(
@@ -316,8 +317,8 @@ class Run(BaseRun):
 
     @property
     def table(self) -> RowTable:
-        """The result of a run over data: a row for each row, with its outcome. Raises
-        DefinitionError for another run."""
+        """The result of a run over a table: each of its rows with its outcome. Raises DefinitionError
+        for another run."""
         from ..table_runs.table import RowTable
 
         if self._table is None or not self.done:  # of a run that goes on, as it is now
@@ -400,7 +401,7 @@ def state_of(run: Run) -> RunState:
     return run._state
 
 
-DETERMINED = frozenset({"pipeline", "policy", "plan", "graph", "r1", "flow"})
+DETERMINED = {"flow", *OURS, *(layer for known in OURS.values() for layer in known.layers)}
 """The first words of the codes of errors that follow from a definition and its input."""
 
 

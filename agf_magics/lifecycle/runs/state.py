@@ -63,20 +63,20 @@ class RunState:
         self.limits = options.limits or current.settings.limits
         self.options = replace(options, limits=self.limits)
         self.warnings = tuple(sort_by_place([*warnings]))
-        """What is wrong with its definition or its input."""
+        """The problems of its definition and its input."""
         self.run_id = run_id or _new_id(linked.flow)
         self.grant = grant
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.workers = workers
-        """What makes its concurrent calls; None: threads."""
+        """The workers that make its concurrent calls; None: threads."""
         self.continues = _about_context(given)
-        """What it reads of its named context."""
+        """The part of its named context that it reads."""
         self.progress = Progress(linked.flow, linked.callees)
         self.emit: Callable[[Event], None] = self.progress.apply
         self.queue = EventQueue() if options.queue else None
         """The events that nobody has read yet."""
         self.journal: Journal | None = None
-        """None: the run is not journaled."""
+        """The journal; None: the run is not journaled."""
         self.job: job.Job[engine.Done] | None = None
         """The work on the engine's loop; None: the run is awaited, or was not started."""
         self.stop: Callable[[], object] | None = None
@@ -128,7 +128,7 @@ class RunState:
         return isinstance(self.cancel_reason, PersonsInterrupt)
 
     @property
-    def fired(self) -> int:
+    def background_calls(self) -> int:
         """The number of its fire-and-forget calls that are still running."""
         return count_background_calls(self.place) if self.place is not None else 0
 

@@ -85,6 +85,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
+    output = None if row.many else shown(row.value)
     return {
         "step": row.id,
         "kind": row.word,
@@ -97,5 +98,5 @@ def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict
         "error": str(row.error.diagnostic.message) if isinstance(row.error, AgfError) else None,
         "attempts": row.started or None,
         "input": call.given_shown if call is not None else None,
-        "output": call.value_shown if call is not None else None if row.many else shown(row.value),
+        "output": call.value_shown if call is not None else output,
     }

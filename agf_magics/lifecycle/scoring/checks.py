@@ -20,7 +20,7 @@ from ...pictures.values import cell_text, table_html
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.source import UNUSABLE, path_error_reason
 from ...text.suggestions import suggest
-from ...values.json_text import as_json
+from ...values.as_json import as_json
 from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.scores import Scores

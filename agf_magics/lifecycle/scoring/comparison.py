@@ -51,7 +51,7 @@ class ChangedRow(NamedTuple):
 
 
 class TableComparison:
-    """What differs in another run over data."""
+    """What differs in another run over a table."""
 
     def __init__(
         self, first: RowTable, other: RowTable, key: str | None = None, seed: int | None = None
@@ -281,12 +281,12 @@ def compare_over(
     key: str | None = None,
     seed: int | None = None,
 ) -> TableComparison | list[TableComparison]:
-    """Compare runs over data: changed rows, scores with paired differences, time, cost, tools and
+    """Compare runs over tables: changed rows, scores with paired differences, time, cost, tools and
     definitions. For several others the result is a list.
 
     Parameters:
 
-    - ``run``: a run over data, its id, or its table. Required.
+    - ``run``: a run over a table, its id, or its table. Required.
     - ``others``: the runs that are compared with it. Required.
     - ``key``: the column by which rows are matched. Default None: the number of the row.
     - ``seed``: the seed of the intervals. Default None: a new one, which is shown.

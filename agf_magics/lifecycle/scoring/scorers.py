@@ -27,7 +27,7 @@ from ..past.named_run import find_named
 from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..table_runs.over import Over
-from ..table_runs.scores import Known, Outcome, Scores, summarize
+from ..table_runs.scores import Outcome, ScoredRow, Scores, summarize
 from ..table_runs.table import RowTable
 from ..table_runs.table_row import TableRow
 
@@ -43,12 +43,12 @@ def score_over(
     registry: Registry | None = None,
     yes: bool = False,
 ) -> Scores:
-    """Score the rows of a run over data: add a column for each score to ``run.table``, and return
+    """Score the rows of a run over a table: add a column for each score to ``run.table``, and return
     what they are over all rows.
 
     Parameters:
 
-    - ``run``: a run over data, its id, or its table. Required.
+    - ``run``: a run over a table, its id, or its table. Required.
     - ``scores``: functions of the output and the row (or of the output alone); flows, or their
       names, that get ``output``, ``row`` and the columns; evaluators of pydantic-evals. A score is
       a number, a boolean, a text (a label), None, or a mapping of such values. Required.
@@ -68,7 +68,7 @@ def score_over(
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
     right = table.column(against) if against is not None else [None] * len(rows)
     known = [
-        Known(row.number, None if label is None else str(label))
+        ScoredRow(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
     named = named_scorers(scores, registry, yes)
@@ -232,6 +232,6 @@ def _plain(result: Any) -> Value:
 
 
 def table_of(run: Run | PastRun | RowTable | str) -> RowTable:
-    """The table of a run over data. Raises DefinitionError."""
+    """The table of a run over a table. Raises DefinitionError."""
     run = run if isinstance(run, RowTable) else find_named(run)
     return run if isinstance(run, RowTable) else run.table

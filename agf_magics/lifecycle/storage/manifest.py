@@ -20,7 +20,7 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
-from ...engine.linking.sessions import asked_model
+from ...flow.steps import Flow, calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
@@ -44,7 +44,7 @@ MAX_OPENED = 100_000
 """The number of definitions that a run may open, counted at each call."""
 
 
-class Text(NamedTuple):
+class DefinitionText(NamedTuple):
     """The text of a definition at the time of the run, and the definitions that it called."""
 
     name: str
@@ -52,7 +52,7 @@ class Text(NamedTuple):
     source: Source
     file: str | None
     calls: Mapping[str, tuple[int, ...]]
-    """By step id: the numbers of the definitions that the step may run."""
+    """The numbers of the definitions that a step may run, by step id."""
     made: bool
     """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Text(NamedTuple):
 class Manifest(NamedTuple):
     """A manifest that was read."""
 
-    flows: tuple[Text, ...]
+    flows: tuple[DefinitionText, ...]
     """The first one is the flow of the run."""
     schemas: tuple[tuple[str, Source], ...]
     """The texts of schemas that are declared outside of the definitions, each with its language."""
@@ -87,7 +87,7 @@ class Manifest(NamedTuple):
     notebook: str
     """The path of the notebook that started the run; empty if unknown."""
     functions: Mapping[str, Mapping[str, str]]
-    """By the name of a callee: the digests of the parts of its function."""
+    """The digests of the parts of a callee's function, by its name."""
 
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
@@ -140,7 +140,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
 
     Raises DecodeError.
     """
-    run_id = row.listed.run_id
+    run_id = row.head.run_id
     try:
         found = json.loads(row.work)
         if found["format"] != FORMAT:
@@ -154,7 +154,7 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             return sources.setdefault((name, body), Source(name, body, first))
 
         flows = tuple(
-            Text(
+            DefinitionText(
                 one["name"],
                 one["language"],
                 source(one["source"]),
@@ -238,7 +238,7 @@ class _Stored(TypedDict):
 
 def _require(holds: object) -> None:
     if not holds:
-        raise ValueError("it is none that this package writes")
+        raise ValueError("this package does not write such a manifest")
 
 
 def _check_calls(calls: list[list[int]]) -> None:
@@ -337,3 +337,8 @@ def _version() -> str:
         return version("agf-magics")
     except PackageNotFoundError:
         return "?"
+
+
+def asked_model(flow: Flow) -> str:
+    """The name of the model that a session asks; empty: the configured one."""
+    return next((step.name.text for step in calls(flow.body) if step.kind == "model"), "")

@@ -16,7 +16,7 @@ from ...text.diagnostics import Diagnostics, refused
 from ..definitions.define import load
 from ..definitions.files import file_opener, in_file
 from ..definitions.loading import load_definition
-from .manifest import Manifest, Text
+from .manifest import DefinitionText, Manifest
 
 
 def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnostics]:
@@ -24,7 +24,7 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
     else of ``registry``; and the problems that were found. Raises DefinitionError."""
     then = registry.without("flows", "schemas")
     for language, source in order.schemas:
-        for schema in _loaded(Text("", language, source, None, {}, False))[1].values():
+        for schema in _loaded(DefinitionText("", language, source, None, {}, False))[1].values():
             then.schemas.define(schema, None)
     main, flows = load_texts(order.flows)
     files: dict[Path, Flow] = {}
@@ -36,7 +36,7 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
     return link(main, then, file_opener(lambda path: load(path, registry=then), files))
 
 
-def load_texts(texts: Sequence[Text]) -> tuple[Flow, list[Flow | None]]:
+def load_texts(texts: Sequence[DefinitionText]) -> tuple[Flow, list[Flow | None]]:
     """The flow of the run and those of all definitions at the time of the run; None for one that a
     builder made. Raises DefinitionError."""
     flows = [None if text.made else _loaded(text)[0] for text in texts]
@@ -45,7 +45,7 @@ def load_texts(texts: Sequence[Text]) -> tuple[Flow, list[Flow | None]]:
     return flows[0], flows
 
 
-def _loaded(text: Text) -> tuple[Flow | None, Mapping[str, Any]]:
+def _loaded(text: DefinitionText) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
     definition = load_definition(text.source, text.language, problems, text.latent, text.name)
     flow = definition.flow

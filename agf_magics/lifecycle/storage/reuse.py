@@ -59,7 +59,7 @@ def _named(store: Store, run: Run, earlier: object) -> RunHead:
     flow. Raises DefinitionError, JournalError."""
     word = word_of(earlier)
     others = [each for each in named_runs(store) if each.run_id != run.run_id]
-    return find_run(store, identify(word, others)).listed
+    return find_run(store, identify(word, others)).head
 
 
 def latest_runs(store: Store, run: Run) -> list[RunHead]:

@@ -31,7 +31,7 @@ class NamedRun(NamedTuple):
 
     run_id: str
     name: str
-    """Of its flow."""
+    """The name of its flow."""
     status: str
     started: float
     """Seconds since 1970."""

@@ -133,7 +133,9 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
     open_rows = {*around(last)}
     for key in containers & rows.keys():
         row, is_open = rows[key], key in open_rows
-        row.started, row.finished, row.cancelled = 1, int(not is_open), int(is_open)
+        row.started = 1
+        row.finished = int(not is_open)
+        row.cancelled = int(is_open)
     for key, (first, end) in times.items():
         rows[key].when, rows[key].ended = first, end
 

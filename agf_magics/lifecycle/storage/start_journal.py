@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets as random
+import secrets
 from pathlib import Path
 
 from ...engine.runner import clock
@@ -26,7 +26,7 @@ def start_journal(state: RunState, path: Path) -> None:
         store = Store.at(path)
         forget_old_runs(store)
         most = current.settings.journal_value
-        journal = Journal(store, random.randbits(36) * ROOM, state.run_id, most)
+        journal = Journal(store, secrets.randbits(36) * ROOM, state.run_id, most)
         watch(state, journal)
         journal.manifest = write_manifest(state, journal, rights().grant)
     except JournalError as error:

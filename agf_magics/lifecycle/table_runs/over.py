@@ -43,8 +43,8 @@ class Over:
     - ``table``: a DataFrame of pandas or polars, an Arrow table, a list of mappings, or the path of
       a ``.csv``, ``.jsonl`` or ``.parquet`` file, which is read in parts. Required.
     - ``map``: the columns of inputs that have another name, ``{"text": "body"}``. Default: none.
-    - ``limit``: only the first rows, so many. Default None: all.
-    - ``sample``: only so many rows, chosen at random. Default None: all.
+    - ``limit``: the number of rows that run, from the first one on. Default None: all.
+    - ``sample``: the number of rows that run, chosen at random. Default None: all.
     - ``seed``: the seed of the sample. Default None: a new one, which ``run.note`` names.
     - ``repeat``: how often each row runs, for models that vary. Default 1.
     - ``width``: how many rows run at the same time. Default None: 8, or as the workers want.
@@ -151,19 +151,10 @@ def _check_columns(
     that do not exist."""
     problems = Diagnostics()
     if not len(rows):
-        hint = "a run over data needs at least one row"
+        hint = "a run over a table needs at least one row"
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
-    for name, column in renamed.items():
-        if column not in names:
-            near = suggest(column, names, "the columns")
-            problems.add(
-                Diagnostic(
-                    "over.column",
-                    f"{name!r} is mapped to {column!r}, and the table has no such column",
-                    hint=near,
-                )
-            )
+    problems.extend(_mapped_to_nothing(renamed, names))
     given = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
@@ -189,6 +180,15 @@ def _check_columns(
         problems.add(Diagnostic("over.column", message, span, cure, severity))
     problems.refuse()
     return tuple(problems)
+
+
+def _mapped_to_nothing(renamed: Mapping[str, str], columns: Sequence[str]) -> Iterator[Diagnostic]:
+    """The names that a person has mapped to columns that do not exist."""
+    for name, column in renamed.items():
+        if column not in columns:
+            message = f"{name!r} is mapped to {column!r}, and the table has no such column"
+            near = suggest(column, columns, "the columns")
+            yield Diagnostic("over.column", message, hint=near)
 
 
 def _missing(

@@ -34,7 +34,7 @@ _NUMBER = re.compile(r"[-+]?[0-9][0-9.,]*(?:[eE][-+]?[0-9]+)?%?")
 
 
 class CellsOfRun(Protocol):
-    """What is saved: the cells of a run over data."""
+    """What is saved: the cells of a run over a table."""
 
     def number_of(self, place: int) -> int:
         """The number by which a person knows a row."""

@@ -20,14 +20,14 @@ from ...text.diagnostics import Diagnostic
 from ...values.value import Value, type_name
 
 RESAMPLES = 1_000
-"""How often the rows are drawn anew for an interval."""
+"""The number of times that the rows are drawn anew for an interval."""
 
 MOST_DRAWN = 2_000_000
 """The most draws for an interval; for more rows it follows from their deviation, which is then as
 exact."""
 
 FAULTS = 100
-"""Rows whose score could not be computed that are listed."""
+"""The number of listed rows whose score failed."""
 
 
 class Interval(NamedTuple):
@@ -42,7 +42,7 @@ class Interval(NamedTuple):
 
 
 class ScoreSummary(NamedTuple):
-    """What the values of one score are over all rows."""
+    """The summary of one score over all rows."""
 
     name: str
     rows: int
@@ -50,16 +50,16 @@ class ScoreSummary(NamedTuple):
     missing: int
     """The number of rows without one: they failed, or their score could not be computed."""
     mean: Interval | None = None
-    """Of numbers; a boolean is 0 or 1."""
+    """The mean of numbers; a boolean is 0 or 1."""
     median: float | None = None
     labels: Mapping[str, int] = {}
-    """How often each label was given."""
+    """The number of rows with each label."""
     against: Mapping[tuple[str, str], int] = {}
-    """How often each label was given where a column has a value."""
+    """The number of rows with each pair of a label and a value of the column that is compared."""
     faults: tuple[tuple[int, Diagnostic], ...] = ()
     """The first rows whose score could not be computed, each with its number."""
     seed: int = 0
-    """Of the interval."""
+    """The seed of the interval."""
 
     @property
     def equal(self) -> int:
@@ -112,7 +112,7 @@ class Scores(dict[str, ScoreSummary]):
         return "\n".join(filter(None, [*table_text(*self._rows()), self._about()]))
 
 
-class Known(NamedTuple):
+class ScoredRow(NamedTuple):
     """What a summary needs of a row."""
 
     number: int
@@ -126,7 +126,7 @@ Outcome = tuple[Value, Diagnostic | None]
 
 def summarize(
     name: str,
-    rows: Sequence[Known],
+    rows: Sequence[ScoredRow],
     outcomes: Sequence[Outcome],
     seed: int | None,
 ) -> tuple[list[Value], ScoreSummary]:

@@ -1,4 +1,4 @@
-"""The result of a run over a table: a row for each row, also for those that failed.
+"""The result of a run over a table: each of its rows with its outcome, also the failed ones.
 
 It is read page by page from the journal, so that a table of a million rows needs no memory. Only
 `RowTable.to_arrow`, `to_pandas` and `to_polars` make all of it.
@@ -98,7 +98,7 @@ class RunOfRows(Protocol):
 
 
 class RowTable:
-    """The rows of a run over data with their outcomes. ``table[3]`` and ``table[:10]`` are rows as
+    """The rows of a run over a table with their outcomes. ``table[3]`` and ``table[:10]`` are rows as
     mappings, ``len(table)`` is their number, and a loop reads page by page.
 
     The columns are ``row``, those of the input, those of the output (``output`` if it is no
@@ -107,10 +107,10 @@ class RowTable:
     """
 
     def __init__(self, run: RunOfRows) -> None:
-        """``run``: a run over data. Raises DefinitionError for any other."""
+        """``run``: a run over a table. Raises DefinitionError for any other."""
         self.run, self.terms = run, terms_of(run)
         self.scores = Scores()
-        """What its scores are over all rows, by name."""
+        """The summaries of its scores over all rows, by name."""
         self.added: dict[str, dict[int, Value]] = {}
         """The columns that were added, the scores and the labels: their values by place. The
         journal has them, too."""
@@ -467,11 +467,11 @@ class RowTable:
 
 
 def terms_of(run: RunOfRows) -> OverTerms:
-    """What the definition of a run over data says. Raises DefinitionError for another run."""
+    """What the definition of a run over a table says. Raises DefinitionError for another run."""
     language, source = run._definition
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
-        message = f"run {run.run_id!r} is not a run over data"
+        message = f"run {run.run_id!r} is not a run over a table"
         raise DefinitionError(Diagnostic("over.no-rows", message, hint=hint))
     try:
         return OverTerms(**json.loads(source.text))

@@ -58,7 +58,7 @@ class TableRow:
     find_input: Callable[[bool], Mapping[str, Value] | LostInput]
     """The row as it was given; with True its preview is enough."""
     record: Record | None = None
-    """What the journal has of it."""
+    """The journal's record of it."""
     held: Value = None
     """Its output, where there is no journal."""
     run_id: str = ""

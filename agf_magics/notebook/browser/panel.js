@@ -188,7 +188,7 @@ function definitionElement({ start, first, last, lines }) {
   }));
 }
 
-// The table of a run over data, whose script comes when it is shown.
+// The table of a run over a table, whose script comes when it is shown.
 class RowsPart {
   constructor(view) {
     this.view = view;

@@ -1,4 +1,4 @@
-// The table of a run over data: sorted, filtered, page by page. A row opens its calls, a label is written at once.
+// The table of a run over a table: sorted, filtered, page by page. A row opens its calls, a label is written at once.
 
 function rowTable({ named, element, button, hint, number, ends }) {
   return class RowTable {

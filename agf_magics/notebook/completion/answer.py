@@ -10,7 +10,7 @@ import re
 from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
 
 from ...editor.body import Choice
-from ...editor.complete import Known, complete
+from ...editor.complete import Surroundings, complete
 from ...pictures.plain import line as one_line
 
 MOST_DOC = 64
@@ -25,7 +25,7 @@ class Silence(list[SimpleCompletion]):
         return super().__len__() or 1
 
 
-def answer(context: CompletionContext, known: Known) -> SimpleMatcherResult:
+def answer(context: CompletionContext, known: Surroundings) -> SimpleMatcherResult:
     """The completions for IPython."""
     found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
     if found is None:

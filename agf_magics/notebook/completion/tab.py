@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
 
 if TYPE_CHECKING:
-    from ...editor.complete import Known
+    from ...editor.complete import Surroundings
     from ..notebook import Notebook
 
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
 
-def matcher(known: Callable[[], Known]) -> Matcher:
+def matcher(known: Callable[[], Surroundings]) -> Matcher:
     """The matcher for ``shell.Completer.custom_matchers``."""
 
     def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
@@ -26,10 +26,10 @@ def matcher(known: Callable[[], Known]) -> Matcher:
     return marked
 
 
-def known(notebook: Notebook, shell: Any) -> Known:
+def known(notebook: Notebook, shell: Any) -> Surroundings:
     """The present state of the notebook."""
-    from ...editor.complete import Known
+    from ...editor.complete import Surroundings
     from ..magics.history import kept_ids
     from ..magics.lessons import lessons
 
-    return Known(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons)
+    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons)

@@ -14,7 +14,7 @@ from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
 from ...engine.host.host import NoUser
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...lifecycle.input.prompt import ask_at_prompt, format_question
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.run import Run

@@ -31,7 +31,7 @@ from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
 from . import registry_page
-from .findings import MOST, print_findings
+from .print_problems import MOST, print_problems
 from .view import show_ended
 
 HOOK = "_render_traceback_"
@@ -79,7 +79,7 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
                 print(near, file=sys.stderr)  # where IPython prints the error
         waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
         if waiting - told:
-            print_findings([_NOT_AWAITED])
+            print_problems([_NOT_AWAITED])
         told.clear()  # a later coroutine may have the id of one that is gone
         told.update(waiting)
 
@@ -158,14 +158,14 @@ def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     name = type(error).__name__
     if isinstance(error, RunInterrupted):
         error = error.error
-    findings = merge_equal(error.diagnostics)
-    for finding in findings[:MOST]:
-        head = name if finding.severity == "error" else finding.severity
-        first, *rest = plain(str(finding), 20_000).split("\n")
+    problems = merge_equal(error.diagnostics)
+    for problem in problems[:MOST]:
+        head = name if problem.severity == "error" else problem.severity
+        first, *rest = plain(str(problem), 20_000).split("\n")
         message = wrapped(f"{head}: {first}").removeprefix(head)
         lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
-    if len(findings) > MOST:
-        lines.append(f"... and {len(findings) - MOST} more")
+    if len(problems) > MOST:
+        lines.append(f"... and {len(problems) - MOST} more")
     if isinstance(error, StepError) and error.path_text:
         lines.append(f"  {error.path_text}")
     cause = error.__cause__

@@ -14,14 +14,14 @@ from ...commands.line import ParsedLine, check_known
 from ...commands.options import STATUSES
 from ...commands.values import count
 from ...commands.words import Token, line_error
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...lifecycle.past import past_runs
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.runs import live
 from ...lifecycle.runs import run as launch
 from ...pictures.amounts import counted
 from ...pictures.pages.parts import status
-from ...pictures.pages.run_list import Listed, runs_page, runs_table
+from ...pictures.pages.run_list import PageOfRuns, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
 from ..explorer.calls import natural
@@ -124,7 +124,7 @@ def moment(word: Token, now: float | None = None) -> float:
         raise line_error("time", f"{word.text!r} is not a time", word, hint) from None
 
 
-def _page(parsed: ParsedLine, found: int) -> Listed:
+def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
     """The page that the line asks for, of ``found`` runs."""
     most, number = count(parsed, "--limit", MOST_LISTED), count(parsed, "--page", 1)
     pages = max(1, -(-found // max(1, most)))
@@ -134,7 +134,7 @@ def _page(parsed: ParsedLine, found: int) -> Listed:
         raise line_error("page", message, word, f"write --page {pages}")
     typed = re.sub(r"(?<!\s)\s++--page[\s=]++\S++", "", parsed.source.text).rstrip()
     more = f"{typed} --page {number + 1}" if number < pages else ""
-    return Listed((number - 1) * most, most, line(more, 300))
+    return PageOfRuns((number - 1) * most, most, line(more, 300))
 
 
 def placed(listed: RunLine, live: launch.Run | None) -> RunLine:

@@ -26,7 +26,7 @@ from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
-from ...pictures.row_words import activity, reports, share_of, words
+from ...pictures.row_words import activity, reports, share_of, state_words
 from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
@@ -35,7 +35,7 @@ from ..output.drawing import Drawing
 from ..output.front_end import hears_while_busy, in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
 from ..output.pending_questions import PendingQuestion
-from .findings import print_findings
+from .print_problems import print_problems
 
 if TYPE_CHECKING:
     from ..explorer.run_channel import Channel
@@ -276,14 +276,14 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     return slot.reserve(page)
 
 
-class Text(View):
+class TextView(View):
     """For a terminal: a line for each step that ended, and below them one that says how far the
     run is; the result is the value of the cell."""
 
     def __init__(self) -> None:
         self._live = LiveLine(sys.stderr)
         self._printed: dict[str, int] = {}
-        """How often each step had run when its last line was printed."""
+        """The number of runs of each step when its last line was printed."""
         self._reported: dict[str, float] = {}
         """When a line about the progress of a step was printed last."""
 
@@ -311,7 +311,7 @@ class Text(View):
         self.tick(run)
         print(headline(run.progress, "" if run.status == "ok" else run.run_id, now=clock()))
         if run.error is None:  # else the error counts, which the cell raises
-            print_findings(run.progress.warnings)
+            print_problems(run.progress.warnings)
         for text in filter(None, (run.note, run.how_to_continue)):
             print(text)
 
@@ -340,7 +340,9 @@ class Pictured(View):
 
     def __init__(self, lines: View, flow: Flow) -> None:
         self.shows_page = lines.shows_page
-        self._lines, self._drawing, self._slot = lines, Drawing(flow), OutputSlot()
+        self._lines = lines
+        self._drawing = Drawing(flow)
+        self._slot = OutputSlot()
 
     def reserve(self, run: Run) -> None:
         self._slot.reserve(EMPTY)
@@ -381,9 +383,9 @@ def choose_view(
 
         show({"text/plain": Diagram(drawn).outline()})
         drawn = None
-    lines: View = (
-        View() if mode != "text" else EndLine(shell, config.notices) if background else Text()
-    )
+    lines = View()
+    if mode == "text":
+        lines = EndLine(shell, config.notices) if background else TextView()
     return lines if drawn is None else Pictured(lines, drawn)
 
 
@@ -413,5 +415,5 @@ def _line(row: Row) -> str:
     )
     share = share_of(row)
     bar = f"{'▰' * int(share * 10):▱<10}" if share is not None else ""
-    parts = (words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
+    parts = (state_words(row), what, line(row.id, 100), duration(row.seconds), bar, activity(row))
     return "  ".join(filter(None, parts))

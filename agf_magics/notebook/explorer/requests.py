@@ -29,7 +29,7 @@ from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, spent, tally_of, times, words
+from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame
 from ...pictures.values import value_json, value_text
@@ -189,7 +189,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "word": line(row.word, 24),
         "label": line(row.label, 400),
         "state": row.state,
-        "words": words(row),
+        "words": state_words(row),
         "took": duration(row.seconds),
         "counted": _counted(run, row),
         "why": line(row.why, 300),
@@ -226,7 +226,7 @@ def _session_of(run: AnyRun, row: Row) -> str:
 
 def _counted(run: AnyRun, row: Row) -> str:
     tally = tally_of(row)
-    numbers = str(tally) if tally is not None else times(row)
+    numbers = str(tally) if tally is not None else count_words(row)
     return " · ".join(filter(None, (numbers, activity(row), *spent(row))))
 
 

@@ -21,7 +21,7 @@ from IPython import get_ipython
 from ...catalog import default
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
-from ...flow.questions import question_mark
+from ...flow.question_text import question_mark
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run

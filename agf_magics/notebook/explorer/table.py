@@ -92,7 +92,7 @@ def label_row(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 
 def has_table(run: AnyRun) -> bool:
-    """Whether the run is one over data."""
+    """Whether it is a run over a table."""
     return run._definition[0] == OVER
 
 
@@ -150,7 +150,7 @@ def _sort_key(value: Value) -> tuple[int, float, str] | None:
 
 
 def _earlier(run: AnyRun) -> str:
-    """The id of the run over data of the same flow before this one; empty: there is none."""
+    """The id of the run over a table of the same flow before this one; empty: there is none."""
     if run._in_journal is None:
         return ""
     ids = [one.run_id for one in runs() if one.name == run.name and one.status != "running"]
@@ -161,7 +161,7 @@ def _changed(table: RowTable) -> list[int]:
     """The places of the rows whose outcome differs from that of the run before."""
     earlier = _earlier(table.run)  # type: ignore[arg-type]
     if not earlier:
-        raise Refused("there is no earlier run over data of this flow")
+        raise Refused("there is no earlier run over a table of this flow")
     other = runs(earlier)
     from ...lifecycle.scoring.comparison import TableComparison
 

@@ -15,7 +15,15 @@ from IPython.core.magic import line_magic, magics_class, needs_local_scope
 from ...commands import magics
 from ...commands.line import ParsedLine
 from ...commands.output_files import write_by
-from ...commands.values import amount, at, inputs, new_name, value, warn_about_names, workers_of
+from ...commands.values import (
+    amount,
+    inputs,
+    new_name,
+    value,
+    warn_about_names,
+    with_place_of,
+    workers_of,
+)
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...flow.steps import Flow
@@ -31,7 +39,7 @@ from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...settings import settings
 from ...text.diagnostics import DefinitionError, Diagnostic
-from ..display.findings import print_findings
+from ..display.print_problems import print_problems
 from ..display.run_list import list_runs
 from ..explorer.open_call import ARGUMENTS, open_call
 from .base import NotebookMagics, takes
@@ -69,9 +77,11 @@ class HistoryMagics(NotebookMagics):
     @needs_local_scope
     @takes(magics.RESUME)
     def resume(self, parsed: ParsedLine) -> Any:
-        notebook, word, answer = self.notebook, parsed.word("RUN"), parsed.word("--answer")
+        notebook = self.notebook
+        word = parsed.word("RUN")
+        answer = parsed.word("--answer")
         names = notebook.names
-        print_findings(warn_about_names(parsed, names))
+        print_problems(warn_about_names(parsed, names))
 
         def resumed(options: RunOptions) -> run_module.Run:
             options = replace(
@@ -112,7 +122,7 @@ class HistoryMagics(NotebookMagics):
         errors are about."""
         notebook, out = self.notebook, new_name(parsed.word("--out"))
         run, _ = notebook.start(
-            lambda options: at(place, lambda: begin(options)),
+            lambda options: with_place_of(place, lambda: begin(options)),
             RunOptions(
                 registry=notebook.registry, on=workers_of(parsed.word("--on"), notebook.names)
             ),
@@ -129,7 +139,7 @@ class HistoryMagics(NotebookMagics):
         (word,), (place,) = parsed.words("RUN"), parsed.words("STEP")
         name = new_name(parsed.word("--out")) or ARGUMENTS
         notebook, run_id = self.notebook, _past(word).run_id
-        opened = at(
+        opened = with_place_of(
             place, lambda: open_call(notebook.ipython, notebook.registry, run_id, place.text, name)
         )
         if opened.note:
@@ -142,7 +152,7 @@ def delete_runs(parsed: ParsedLine) -> None:
     """``--delete`` and ``--prune``."""
     unwanted, pruned = parsed.word("--delete"), parsed.word("--prune")
     if unwanted is not None:
-        (deleted,) = at(unwanted, lambda: past_runs.delete([unwanted.text]))
+        (deleted,) = with_place_of(unwanted, lambda: past_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
         number, size = past_runs.prune(
@@ -176,13 +186,13 @@ OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 
 
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
-    """Two runs compared, row by row if both are runs over data."""
+    """Two runs compared, row by row if both are runs over tables."""
     if run.language == other.language == OVER:
         from ...lifecycle.scoring.comparison import compare_over
 
         return compare_over(run, other, key=key.text if key is not None else None)
     if key is not None:
-        raise line_error("needs-over", "--key is for runs over data", key, "remove it")
+        raise line_error("needs-over", "--key is for runs over tables", key, "remove it")
     return run.compare(other)
 
 
@@ -219,22 +229,22 @@ def describe_on_load() -> str:
 
 
 def _past(word: Token) -> PastRun:
-    found: PastRun = at(word, lambda: past_run.find_past_run(word.text))
+    found: PastRun = with_place_of(word, lambda: past_run.find_past_run(word.text))
     return found
 
 
 def cancel_run(run: run_module.Run) -> None:
     if not run.done:
         print(f"cancelling {run.run_id}")
-    elif fired := run_module.state_of(run).fired:
-        print(f"cancelling {counted(fired, 'fired call')} of {run.run_id}")
+    elif fired := run_module.state_of(run).background_calls:
+        print(f"cancelling {counted(fired, 'background call')} of {run.run_id}")
     else:
         print(f"{run.run_id} has ended: {run.status}")
     run.cancel("%runs --cancel")
 
 
 def _named(word: Token) -> run_module.Run | PastRun:
-    named: run_module.Run | PastRun = at(word, lambda: named_run.find_named(word.text))
+    named: run_module.Run | PastRun = with_place_of(word, lambda: named_run.find_named(word.text))
     return named
 
 
@@ -242,7 +252,7 @@ def live_run(word: Token) -> run_module.Run:
     """The run of this process that a word names."""
     here, runs = {run.run_id: run for run in live.live}, named_runs(None)
     try:
-        run_id = at(
+        run_id = with_place_of(
             word,
             lambda: identify(
                 word.text, runs, where="", code="magic.unknown-run", empty="%runs lists the runs"

@@ -29,7 +29,7 @@ from .base import NotebookMagics, takes
 from .explain import nearest_hint
 
 MOST_TOLD = 5
-"""Differences of an answer that are told."""
+"""The number of differences of an answer that are shown."""
 
 
 class Lesson(NamedTuple):

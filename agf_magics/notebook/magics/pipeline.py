@@ -43,11 +43,9 @@ class PipelineMagics(NotebookMagics):
     @line_magic
     @takes(magics.FLOWS)
     def flows(self, parsed: ParsedLine) -> None:
-        unwanted, name, target = (
-            parsed.word("--delete"),
-            parsed.word("NAME"),
-            parsed.word("--export"),
-        )
+        unwanted = parsed.word("--delete")
+        name = parsed.word("NAME")
+        target = parsed.word("--export")
         if target is not None and name is None:
             hint = f"write %flows NAME --export {target.text}"
             raise line_error("missing", "--export needs the NAME of a flow", target, hint)

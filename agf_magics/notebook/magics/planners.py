@@ -12,7 +12,7 @@ from typing import Any
 
 from ...commands.line import ParsedLine
 from ...commands.output_files import write_file
-from ...commands.values import at, count, value
+from ...commands.values import count, value, with_place_of
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
@@ -34,7 +34,7 @@ from ...text.source import Source
 from ...text.suggestions import suggest
 from ...values.value import Value
 from ..display import view
-from ..display.findings import print_findings
+from ..display.print_problems import print_problems
 from ..notebook import Notebook, RunRequest
 from ..output.output import Bundle
 
@@ -85,7 +85,7 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
         found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
     ]
     if not request.quiet:
-        print_findings(warnings)
+        print_problems(warnings)
     return None if request.out else result
 
 
@@ -143,7 +143,7 @@ def _header(source: Source) -> Header:
 def _model(notebook: Notebook, word: Token) -> Any:
     found = value(word, notebook.names) if word.text.startswith("$") else word.text
     try:
-        return at(word, lambda: named_model(found, notebook.registry))
+        return with_place_of(word, lambda: named_model(found, notebook.registry))
     except TypeError as error:
         raise line_error(
             "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"

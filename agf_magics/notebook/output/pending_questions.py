@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ...engine.calls.answers import parse_answer
 from ...engine.host.host import NoUser
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...values.value import Value
 
 
@@ -18,7 +18,9 @@ class PendingQuestion:
     _open: ClassVar[list[PendingQuestion]] = []
 
     def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
-        self.question, self._answer, self._loop = question, answer, answer.get_loop()
+        self.question = question
+        self._answer = answer
+        self._loop = answer.get_loop()
         PendingQuestion._open.append(self)
 
     @classmethod

@@ -37,7 +37,7 @@ class Place(NamedTuple):
     is_captured: bool = False
     """Whether `%%capture` keeps it, with each update as one more output."""
     clears: int = 0
-    """How often outputs of this place had been cleared when it was shown."""
+    """The number of times that outputs of this place had been cleared when it was shown."""
 
     @classmethod
     def now(cls) -> Place:

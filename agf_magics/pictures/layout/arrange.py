@@ -92,7 +92,8 @@ def _is_chain(scene: Scene) -> bool:
 def _best_lines(
     scene: Scene, plain: dict[bool, Arranged], room: tuple[float, float]
 ) -> tuple[int, Arranged]:
-    """A chain in so many lines that it is shrunk least, estimated from the sizes of its parts."""
+    """The number of lines for which a chain is shrunk least, estimated from the sizes of its parts, and
+    its layout."""
     numbers = range(2, min(20, len(scene.parts)))
     estimates = [
         (min(READABLE, _estimated_fit(scene, one.layout, number, room)), -number, is_down)

@@ -23,7 +23,7 @@ WEIGHT = {"then": 8, "hold": 8, "flow": 8, "value": 2, "back": 0, "limit": 1}
 BESIDE = frozenset({"parallel", "match", "conditional"})
 """Frames whose boxes stand side by side in the order of the text."""
 MARGIN = 12
-"""Of a frame, around its parts."""
+"""Points around the parts of a frame."""
 
 
 class Rectangle(NamedTuple):
@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     width: float
     height: float
     boxes: Mapping[str, Rectangle]
-    """By the ids of boxes and frames."""
+    """The places of boxes and frames, by their ids."""
     lines: tuple[Line, ...]
     is_down: bool
     """Whether it goes from top to bottom; else from left to right."""

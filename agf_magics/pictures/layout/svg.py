@@ -41,7 +41,7 @@ DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
 States = Mapping[str, Corner]
-"""By the ids of the boxes, and by the keys of a graph's edges."""
+"""The states of boxes and edges, by the ids of the boxes and the keys of a graph's edges."""
 
 
 def paint(drawn: Scene, arranged: Arranged, states: States) -> str:
@@ -72,12 +72,14 @@ def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]
 def dark_style(drawn: Scene) -> str:
     """The style sheet that makes the picture a dark one."""
     words = {box.word for box in drawn.every} | {"match"}
-    return look.dark_rules(map(look.number, words))
+    return look.dark_rules(map(look.look_number, words))
 
 
 class _Painter:
     def __init__(self, drawn: Scene, arranged: Arranged, states: States) -> None:
-        self.drawn, self.layout, self.states = drawn, arranged.layout, states
+        self.drawn = drawn
+        self.layout = arranged.layout
+        self.states = states
         self.tags = arranged.tags
         self.names = {box.id: box.name for box in drawn.every}
 
@@ -109,7 +111,7 @@ class _Painter:
         yield "</svg>"
 
     def frame(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
         colours = look.colours(look.kind(frame.word))
         corner = self.states.get(frame.id)
         border = _border(corner, colours.border, "")
@@ -120,7 +122,7 @@ class _Painter:
         )
 
     def title(self, frame: Frame) -> Iterator[str]:
-        place, number = self.layout.boxes[frame.id], look.number(frame.word)
+        place, number = self.layout.boxes[frame.id], look.look_number(frame.word)
         size, colours = self.size(frame), look.colours(look.kind(frame.word))
         halo = f' paint-order="stroke" stroke="{colours.frame}" stroke-width="4"'
         yield self.opened("title", frame)
@@ -137,9 +139,13 @@ class _Painter:
         yield "</g>"
 
     def box(self, box: Box) -> Iterator[str]:
-        place, number, size = self.layout.boxes[box.id], look.number(box.word), self.size(box)
+        place = self.layout.boxes[box.id]
+        number = look.look_number(box.word)
+        size = self.size(box)
         colours, corner = look.colours(look.kind(box.word)), self.states.get(box.id)
-        round_ = place.height / 2 if box.word == "end" else 14 if box.word == INPUT else 6
+        round_: float = 14 if box.word == INPUT else 6
+        if box.word == "end":
+            round_ = place.height / 2
         yield self.opened("box", box)
         fill = f'fill="{colours.box}"'
         role = f"b{number} s{number}"
@@ -161,10 +167,12 @@ class _Painter:
     def terminal(self, box: Box, place: Rectangle) -> Iterator[str]:
         kind, more = look.kind(box.word), f'{BOLD} text-anchor="middle"'
         middle = place.left + place.width / 2
-        yield _text(middle, place.top + 16, box.name, kind.ink, f"i{look.number(box.word)}", more)
+        yield _text(
+            middle, place.top + 16, box.name, kind.ink, f"i{look.look_number(box.word)}", more
+        )
 
     def texts(self, box: Box, place: Rectangle, size: Size) -> Iterator[str]:
-        kind, ink = look.kind(box.word), f"i{look.number(box.word)}"
+        kind, ink = look.kind(box.word), f"i{look.look_number(box.word)}"
         x, y = place.left + PADDING, place.top + 20
         yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
         for row, name in enumerate(size.names):
@@ -289,7 +297,7 @@ def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
 
 
 def _case(case: str, place: Rectangle) -> Iterator[str]:
-    kind, number = look.kind("match"), look.number("match")
+    kind, number = look.kind("match"), look.look_number("match")
     colours = look.colours(kind)
     pill = Rectangle(place.left + 8, place.top - 9, look.width(case, SMALL) + 12, 16)
     shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...flow.progress.rows import Row
 from ..amounts import counted, duration
 from ..plain import details, html, line
-from ..row_words import times, words
+from ..row_words import count_words, state_words
 from ..theme import kind, state
 
 GROUP = 100
@@ -53,11 +53,11 @@ def _fold(rows: Sequence[Row]) -> str:
 def _lines(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         parts = (
-            words(row),
+            state_words(row),
             kind(row.word).glyph,
             line(row.word, 24),
             line(row.label, 40),
-            times(row),
+            count_words(row),
         )
         yield " " * row.depth + " ".join(
             filter(None, (*parts, duration(row.seconds), line(row.id, 60)))

@@ -17,16 +17,26 @@ from json import dumps
 from typing import NamedTuple, TextIO
 
 from ...flow.progress.progress import Failure, Progress
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, Usage, key_of
-from ...flow.questions import long_arguments
+from ...flow.question_text import long_arguments
 from ...flow.step_path import format_path
 from ...text.columns import cells
 from .. import theme as look
 from ..amounts import counted, duration, money
 from ..plain import details, html, line, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
-from ..row_words import Tally, activity, pace, share_of, spent, tails, tallies, times, words
+from ..row_words import (
+    Tally,
+    activity,
+    count_words,
+    pace,
+    share_of,
+    spent,
+    state_words,
+    tails,
+    tallies,
+)
 from ..values import WRAP, bounded
 from .collapsed_rows import folds_html
 
@@ -97,7 +107,9 @@ class LiveLine:
     SECONDS = 0.25
 
     def __init__(self, file: TextIO) -> None:
-        self._file, self._is_terminal, self._shown = file, file.isatty(), ""
+        self._file = file
+        self._is_terminal = file.isatty()
+        self._shown = ""
 
     def show(self, progress: Progress, now: float) -> None:
         if not self._is_terminal or progress.ended is not None or progress.asked:
@@ -328,40 +340,32 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
             )
             continue
         for row in found:
-            tally = counts.get(row.key)
-            is_asked = row.key in asking and row.running and progress.ended is None
-            shown = look.state("waiting" if is_asked else state)
-            bar = share_of(row)
-            if tally is not None and row.running and tally.total:
-                bar = tally.ended / tally.total
-            seconds = now - row.when if row.running and row.when is not None else row.seconds
-            lines.append(
-                _Line(
-                    shown,
-                    f"{shown.mark} {shown.word}" if is_asked else words(row),
-                    row.depth,
-                    line(row.label, 60),
-                    look.kind(row.word).glyph,
-                    line(row.word, 24),
-                    " · ".join(
-                        filter(
-                            None,
-                            (
-                                line(row.asked, 120),
-                                str(tally or times(row)),
-                                pace(row, tally, now),
-                                activity(row),
-                                *spent(row),
-                            ),
-                        )
-                    ),
-                    duration(seconds),
-                    line(row.id, 100),
-                    bar,
-                    tails(row),
-                )
-            )
+            is_asked = row.key in asking and row.running > 0 and progress.ended is None
+            lines.append(_line_of(row, counts.get(row.key), is_asked, now))
     return lines
+
+
+def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line:
+    """The line of one row. ``is_asked``: it waits for the answer of a person."""
+    shown = look.state("waiting" if is_asked else row.state)
+    bar = share_of(row)
+    if tally is not None and row.running and tally.total:
+        bar = tally.ended / tally.total
+    counted_words = str(tally or count_words(row))
+    told = (line(row.asked, 120), counted_words, pace(row, tally, now), activity(row), *spent(row))
+    return _Line(
+        shown,
+        f"{shown.mark} {shown.word}" if is_asked else state_words(row),
+        row.depth,
+        line(row.label, 60),
+        look.kind(row.word).glyph,
+        line(row.word, 24),
+        " · ".join(filter(None, told)),
+        duration(now - row.when if row.running and row.when is not None else row.seconds),
+        line(row.id, 100),
+        bar,
+        tails(row),
+    )
 
 
 def _line_html(one: _Line) -> str:

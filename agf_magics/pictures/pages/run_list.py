@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from ...flow.progress.progress import RunLine
+from ...flow.progress.run_line import RunLine
 from ...text.diagnostics import DefinitionError
 from .. import theme as look
 from ..amounts import counted, duration, moment, money
@@ -21,7 +21,7 @@ _NO_RUNS = (
 )
 
 
-class Listed(NamedTuple):
+class PageOfRuns(NamedTuple):
     """The part of a list of runs that is displayed."""
 
     first: int = 0
@@ -33,10 +33,10 @@ class Listed(NamedTuple):
     """What to display if there are no runs."""
 
 
-ALL = Listed()
+ALL = PageOfRuns()
 
 
-def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
+def runs_page(runs: Sequence[RunLine], listed: PageOfRuns = ALL) -> dict[str, str]:
     """A part of the runs as a table, by MIME type."""
     shown = list_rows(*_all_columns(runs, listed), counted(len(runs), "run"), listed.empty)
     parts, after = [_which(runs, listed)], listed.more
@@ -46,12 +46,12 @@ def runs_page(runs: Sequence[RunLine], listed: Listed = ALL) -> dict[str, str]:
     return shown | {"text/plain": "\n".join(filter(None, lines))}
 
 
-def runs_table(runs: Sequence[RunLine], listed: Listed) -> Table:
+def runs_table(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
     """The columns that are not empty, and their texts; the first one is the id of the run."""
     return drop_empty_columns(*_all_columns(runs, listed))
 
 
-def _all_columns(runs: Sequence[RunLine], listed: Listed) -> Table:
+def _all_columns(runs: Sequence[RunLine], listed: PageOfRuns) -> Table:
     part = runs[listed.first : listed.first + listed.most]
     return tuple(RUN_COLUMNS), tuple(
         tuple(_cell(name, run) for name in RUN_COLUMNS) for run in part
@@ -91,7 +91,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
 """The columns of a list of runs: here only. One that is empty for all runs is not shown."""
 
 
-def _which(runs: Sequence[RunLine], listed: Listed) -> str:
+def _which(runs: Sequence[RunLine], listed: PageOfRuns) -> str:
     """Which runs are displayed; empty if all are."""
     last = min(listed.first + listed.most, len(runs))
     which = f"{listed.first + 1:,}–{last:,}" if last > listed.first + 1 else f"{last:,}"

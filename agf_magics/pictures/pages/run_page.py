@@ -1,4 +1,4 @@
-"""The page of a run: its status, output, stores, steps and findings, as HTML and as text."""
+"""The page of a run: its status, output, stores, steps and problems, as HTML and as text."""
 
 from __future__ import annotations
 

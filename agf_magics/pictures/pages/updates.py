@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...flow.progress.progress import Progress
-from ...flow.progress.questions import Question
+from ...flow.progress.question import Question
 from ...flow.progress.rows import Row
-from ...flow.questions import long_arguments, question_mark
+from ...flow.question_text import long_arguments, question_mark
 from .. import row_words, theme
 from ..plain import line
 from ..row_words import (
@@ -19,15 +19,15 @@ from ..row_words import (
     activity,
     brief_times,
     corner_of,
+    count_words,
     numbers_of,
     pace,
-    paths,
     share_of,
     spent,
+    state_words,
     tails,
+    taken_edges,
     tallies,
-    times,
-    words,
 )
 from .parts import LONGEST_ARGUMENT, count_elements, counts, status
 from .wire import StateRow, StepRow, UpdateRow
@@ -78,7 +78,7 @@ class Updates:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._counters: dict[int, tuple[Any, ...]] = {}
-        """Of each row, the counters at its last update: a row with the same ones is not looked
+        """The counters of each row at its last update: a row with the same ones is not looked
         at."""
         self._sent: dict[int, UpdateRow] = {}
         self._head: tuple[Any, ...] = ()
@@ -96,11 +96,9 @@ class Updates:
         nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
         a later update."""
         progress = self._progress
-        rows, edges, head = (
-            self._rows(counters, now),
-            self._paths() if counters else None,
-            self._state(counters),
-        )
+        rows = self._rows(counters, now)
+        edges = self._paths() if counters else None
+        head = self._state(counters)
         if not rows and edges is None and head == self._head[: len(head)]:
             return None
         self._head = self._state(True)
@@ -151,7 +149,9 @@ class Updates:
         elif not parts and row.many and row.failed:
             parts = (row.finished / row.started, row.failed / row.started)
         ok, failed = (round(share, 3) for share in parts) if parts else (None, None)
-        numbers = (times(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
+        numbers = (
+            (count_words(row), brief_times(row)) if tally is None else (str(tally), tally.brief)
+        )
         others = (pace(row, tally, now), activity(row), *spent(row))
         counted, brief = (" · ".join(filter(None, (first, *others))) for first in numbers)
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
@@ -159,7 +159,7 @@ class Updates:
             number=number,
             state=STATE_NAMES.index(row.state),
             corner=shown.words,
-            words=words(row),
+            words=state_words(row),
             counted=counted,
             start=start,
             end=end,
@@ -180,7 +180,7 @@ class Updates:
         self._edges, self._last = size, progress.taken[-1] if size else None
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
-            for (walk, source, target), numbers in paths(progress).items()
+            for (walk, source, target), numbers in taken_edges(progress).items()
         }
 
     _last: object = None
@@ -213,7 +213,7 @@ def _counters(row: Row) -> tuple[Any, ...]:
         tails(row),
         row.usage,
         row.width,
-        row.placed,
+        row.on_workers,
         tuple(row_words.reports(row)),
         row.total,
         row.why,

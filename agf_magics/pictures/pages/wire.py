@@ -156,7 +156,7 @@ class DifferenceRow(NamedTuple):
 
 
 class ColumnRow(NamedTuple):
-    """A column of the table of a run over data."""
+    """A column of the table of a run over a table."""
 
     name: str
     text: str
@@ -164,7 +164,7 @@ class ColumnRow(NamedTuple):
 
 
 class TableRow(NamedTuple):
-    """A row of the table of a run over data."""
+    """A row of the table of a run over a table."""
 
     place: int
     is_failed: bool

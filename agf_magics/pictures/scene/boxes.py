@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...flow.protocols import Expr
-from ...flow.step import Cut, Step
+from ...flow.step import ElementLimit, Step
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from .. import theme as look
 from ..plain import line
@@ -37,14 +37,14 @@ GLYPH = 19.0
 GAP = 5.0
 """Between two tags."""
 CHIPS = 180.0
-"""The width from which the tags of a box go on in a new row."""
+"""The width of a row of tags; a longer row is broken."""
 NARROWEST = 76.0
 STATE = 92.0
 """The room of the longest state on the border of a box, beside a case."""
 STACK = 6.0
-"""What a box inside a fan-out is larger by: two more borders behind it."""
+"""Pixels by which a box inside a fan-out is larger: two more borders behind it."""
 PILL = 8.0
-"""What the case of a choice stands above the border of its box."""
+"""Pixels between the border of a choice's box and its case above."""
 
 
 class Measured(NamedTuple):
@@ -70,11 +70,9 @@ def measured(box: Box, tags: Tags) -> Measured:
         below = max((look.width(text, SMALL) for text in does), default=0.0)
         return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
     names = folded(box.name, 2)
-    does = (
-        (folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),))
-        if box.does
-        else ()
-    )
+    does = ()
+    if box.does:
+        does = folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),)
     sign = GLYPH + (14 if box.opens else 0)
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),
@@ -173,8 +171,8 @@ def how(step: Step) -> str:
     return " · ".join(bits)
 
 
-def _bound(cut: Cut) -> str:
-    refuses = cut.finding(1).severity == "error"
+def _bound(cut: ElementLimit) -> str:
+    refuses = cut.problem(1).severity == "error"
     return f"{'at most' if refuses else 'the first'} {cut.most:,}"
 
 

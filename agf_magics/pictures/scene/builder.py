@@ -52,14 +52,17 @@ def scene(flow: Flow, folded: Collection[str] = (), called: Collection[str] = ()
 
 class _Builder:
     def __init__(self, flow: Flow, folded: Collection[str], called: Collection[str]) -> None:
-        self.flow, self.folded, self.called, self.data = flow, folded, called, DataFlow(flow)
+        self.flow = flow
+        self.folded = folded
+        self.called = called
+        self.data = DataFlow(flow)
         self.links: list[Link] = []
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""
         self.prefix = ""
-        """What all paths of a plan begin with; it is not shown."""
+        """The beginning of all paths of a plan; it is not shown."""
         self.leaving: dict[str, list[str]] = {}
-        """Of nodes of a graph: their edges that are tags, as they are shown."""
+        """The edges of a graph's nodes that are tags, as they are shown."""
 
     def scene(self) -> Scene:
         body: Step = self.flow.body

@@ -35,7 +35,7 @@ class Box:
     opens: bool = False
     """Whether it is a called flow or a folded frame."""
     leaves: tuple[str, ...] = ()
-    """Of a node of a graph: its limit, and edges that are not drawn as lines, ``x > 0 ▸ END``."""
+    """The limit of a graph's node, and its edges that are not drawn as lines, ``x > 0 ▸ END``."""
     tooltip: str = ""
     step: Step | None = None
 

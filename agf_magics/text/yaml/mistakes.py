@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..diagnostics import Diagnostic
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 
 LONGEST_KEY = 1024
-"""Of a key without '? ' before it; a rule of YAML's."""
+"""The longest key without '? ' before it; a rule of YAML's."""
 
 _BLANKS = " \t\r"
 _SLASHES = re.compile(r"(?<![^\s,{\[])//(?=\s|$)", re.MULTILINE)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeGuard
 
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 from .places import PIECES, Place, letters
 
@@ -163,13 +163,10 @@ def every_node(node: Node) -> Iterator[Node]:
     waiting = [node]
     for one in waiting:  # grows
         yield one
-        waiting += (
-            one.fields.values()
-            if isinstance(one, Fields)
-            else one.items
-            if isinstance(one, Items)
-            else ()
-        )
+        if isinstance(one, Fields):
+            waiting += one.fields.values()
+        elif isinstance(one, Items):
+            waiting += one.items
 
 
 def expr_tags(root: Node) -> Iterator[Scalar]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from ..diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ..excerpt import shorten
+from ..shorten import shorten
 from ..source import Source, Span
 from ..suggestions import suggest
 from .nodes import EXPR, Fields, Items, Node, Scalar, shown
@@ -118,7 +118,9 @@ class _Reading:
     """One reading of one source."""
 
     def __init__(self, source: Source, problems: Diagnostics, bounds: Bounds) -> None:
-        self.source, self.problems, self.bounds = source, problems, bounds
+        self.source = source
+        self.problems = problems
+        self.bounds = bounds
         self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
         self.open = [_Open(0, True, 0)]  # around the documents
@@ -261,7 +263,9 @@ class _Reading:
         opened.tag = event.tag
         if event.anchor is not None:
             self.anchors[event.anchor] = None  # open: an alias to it would contain itself
-            opened.anchor, opened.room, opened.aliases = event.anchor, self.room, self.aliases
+            opened.anchor = event.anchor
+            opened.room = self.room
+            opened.aliases = self.aliases
         self.open.append(opened)
 
     def _end(self, event: Any) -> None:

@@ -30,7 +30,9 @@ class FrameRows(Rows):
         """``records(frame, start, stop)``: these rows as mappings. ``about``: `pandas_form`."""
         super().__init__()
         self.about = about
-        self.frame, self.records, self.length = frame, records, len(frame)
+        self.frame = frame
+        self.records = records
+        self.length = len(frame)
         self.columns, self.names = tuple(map(str, columns)), list(columns)
 
     def read(self, page: int) -> list[Cells | StepError]:

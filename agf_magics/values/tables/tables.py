@@ -44,7 +44,9 @@ class Picked(Sequence[Cells]):
     """Some rows of a table, each perhaps several times: the element of each number is a row."""
 
     def __init__(self, rows: Sequence[Cells], numbers: Sequence[int], repeat: int = 1) -> None:
-        self.source, self.numbers, self.repeat = rows, numbers, repeat
+        self.source = rows
+        self.numbers = numbers
+        self.repeat = repeat
 
     def __len__(self) -> int:
         return len(self.numbers) * self.repeat

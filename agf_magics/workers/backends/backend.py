@@ -27,7 +27,10 @@ class Lost(Exception):
         purpose, so that no call is to blame. ``gone``: the backend runs nothing any more. ``late``:
         the time limit of its calls, in seconds, for which the worker has given no sign of life."""
         super().__init__(why)
-        self.last, self.cancelled, self.gone, self.late = last, cancelled, gone, late
+        self.last = last
+        self.cancelled = cancelled
+        self.gone = gone
+        self.late = late
 
 
 Cancel = Callable[[], None]

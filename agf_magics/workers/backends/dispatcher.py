@@ -19,7 +19,7 @@ from .backend import Cancel, Lost, WorkerBackend, nothing
 from .chunk_size import ChunkSize
 
 LOSSES = 3
-"""How often a call is sent again after the loss of its worker."""
+"""The number of times that a call is sent again after the loss of its worker."""
 
 
 AHEAD = 2

@@ -14,7 +14,7 @@ from ..sending.functions import applied
 from .backend import Cancel, Lost, nothing
 
 
-class Pool:
+class ExecutorBackend:
     """Sends chunks through ``submit`` of an executor."""
 
     identifies_lost_chunk = False

@@ -19,7 +19,7 @@ class WorkerStatus(NamedTuple):
     """Bytes; None: not known."""
     memory_limit: int | None = None
     versions: Mapping[str, str] = {}
-    """Of Python and of packages; empty: not known."""
+    """The versions of Python and of packages; empty: not known."""
     resources: Mapping[str, float] = {}
 
 
@@ -36,7 +36,7 @@ class BackendStatus(NamedTuple):
     restarts: bool = False
     """Whether its workers can be restarted."""
     starting: int = 0
-    """How many workers are being started."""
+    """The number of workers that are being started."""
 
 
 def describe(backend: WorkerBackend) -> BackendStatus:

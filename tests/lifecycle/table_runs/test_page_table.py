@@ -1,4 +1,4 @@
-"""The table of a run over data as the page asks for it: order, filters, bad wishes, labels."""
+"""The table of a run over a table as the page asks for it: order, filters, bad wishes, labels."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import ClassVar, NoReturn
 from ....flow.expressions import Constant
 from ....flow.protocols import Expr
 from ....text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ....text.excerpt import shorten
+from ....text.shorten import shorten
 from ....text.source import Span, Text
 from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain
 from ... import documents

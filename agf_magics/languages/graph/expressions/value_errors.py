@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....text.diagnostics import Diagnostic, StepError
-from ....text.excerpt import shorten
 from ....text.raised import args_of, is_a, text_of
+from ....text.shorten import shorten
 from ....text.source import Span
 from ....values.value import Value, type_name
 

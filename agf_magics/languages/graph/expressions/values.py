@@ -203,7 +203,9 @@ def _closing_brace(source: str, at: int) -> int:
 
 
 def _parse_sentence(source: str) -> Sentence:
-    parts, unfilled, end = list[str | Placeholder](), list[Unfilled](), 0
+    parts = list[str | Placeholder]()
+    unfilled = list[Unfilled]()
+    end = 0
     last_close, last_double = source.rfind("}"), source.rfind("}}")
     for begin in _OPENING.finditer(source):
         start = begin.end()

@@ -119,7 +119,10 @@ class _Words:
     the command."""
 
     def __init__(self, command: Scalar) -> None:
-        self.command, self.whole, self.text, self.reached = command, command.text, "", 0
+        self.command = command
+        self.whole = command.text
+        self.text = ""
+        self.reached = 0
 
     def locate(self, start: int, end: int) -> Span:
         # From the last place on: a command may have thousands of slots.

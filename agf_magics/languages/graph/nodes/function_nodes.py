@@ -60,7 +60,7 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         name=name,
         args=WithState(complete(given.get("variables") or ()), given.get("requires") or ()),
         lookup=Lookup(here.tools.files.get(name.text)),
-        exchange=Exchange(wants=True),
+        exchange=Exchange(with_schema=True),
     )
     declares = reader.declared is None or key.name in reader.declared or "state_key" in given
 

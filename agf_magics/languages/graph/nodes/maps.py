@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ....flow.expressions import Computed, Stored
 from ....flow.protocols import DROPPED, FanOutResult, Frame, Name, Ref
-from ....flow.step import Cut, Failing, Step
+from ....flow.step import ElementLimit, FailurePolicy, Step
 from ....flow.steps import Compute, Each, Invoke, Sequence
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
@@ -156,7 +156,7 @@ def build_map(build_node: BuildNode, reader: Reader, given: Given, here: Here) -
         body=_collected(inner, here.span),
         gather=gather,
         limit=here.limits.get("max_concurrency"),
-        failing=Failing("continue"),
+        failing=FailurePolicy("continue"),
         cut=_cut(most, overflow == "truncate", over.span),
     )
     keys = (
@@ -194,8 +194,8 @@ def _collected(inner: Built, span: Span) -> Step:
     return Sequence(id=step.id, word=step.word, label=step.label, span=span, steps=(call, result))
 
 
-def _cut(most: int, truncate: bool, span: Span) -> Cut:
-    def finding(left_out: int) -> Diagnostic:
+def _cut(most: int, truncate: bool, span: Span) -> ElementLimit:
+    def problem(left_out: int) -> Diagnostic:
         if truncate:
             message = f"the map uses the first {most} items and drops {left_out}"
             return Diagnostic(
@@ -212,7 +212,7 @@ def _cut(most: int, truncate: bool, span: Span) -> Cut:
         )
         return Diagnostic("graph.too-many-items", message, span, hint)
 
-    return Cut(most, finding)
+    return ElementLimit(most, problem)
 
 
 _BRACES = re.compile(r"\{(.+)\}", re.DOTALL)

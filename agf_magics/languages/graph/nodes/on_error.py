@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ....flow.step import Failing
+from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
-from ..state import Failed
+from ....values.value import Value
+from ..state import Failed, State, Write
 from .builder_contract import Built, Given, Here
-from .writes import write_or_note_failure
 
 
 def on_error(given: Given, here: Here, built: Built) -> Built:
@@ -33,6 +34,23 @@ def repeated(given: Given, built: Built) -> Built:
         span=step.span,
         branches={"call": inner},
         gather=lambda ran: ran.values[0],
-        failing=Failing(retries=given.get("max_retries") or 3),
+        failing=FailurePolicy(retries=given.get("max_retries") or 3),
     )
     return built._replace(step=again)
+
+
+def write_or_note_failure(name: str, key: str | None, write: Write) -> Write:
+    """``on_error: skip``: a failure is added to ``errors``, and the key of the node is null."""
+
+    def write_or_note(state: State, value: Value) -> Mapping[str, Value]:
+        if not isinstance(value, Failed):
+            return write(state, value)
+        note = {
+            "node": name,
+            "error_type": value.error.kind,
+            "message": value.error.text,
+            "tolerated": True,
+        }
+        return {**({} if key is None else {key: None}), "errors": [note]}
+
+    return write_or_note

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....flow.expressions import Computed, NamedArguments
 from ....flow.protocols import Frame
 from ....flow.steps import Compute
-from ....text.excerpt import shorten
+from ....text.shorten import shorten
 from ....text.source import Span
 from ....values.value import Value
 from ..expressions.reading import Reader

@@ -17,7 +17,7 @@ from ....flow.step import Step
 from ....flow.step_options import Asking, Lookup
 from ....flow.steps import Choose, Compute, Invoke, Sequence
 from ....text.diagnostics import Diagnostic
-from ....text.excerpt import shorten
+from ....text.shorten import shorten
 from ....text.source import Span
 from ....text.yaml.nodes import Fields
 from ....values.value import Value

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ....flow.protocols import Name
-from ....text.excerpt import shorten
+from ....text.shorten import shorten
 from ...documents import named
 from ..state import Write
 from .builder_contract import Given, Here, Written

@@ -37,7 +37,8 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         args=passed(here.span, None if into == "auto" else into or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
-            wants=True, while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ())
+            with_schema=True,
+            while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ()),
         ),
     )
     if out == "auto":

@@ -1,6 +1,4 @@
-"""How the result of a node is written into the state: to one key, key by key, as a note about a
-failure.
-"""
+"""How the result of a node is written into the state: to one key, or key by key."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from collections.abc import Mapping
 
 from ....text.length import TEXT
 from ....values.value import Value, equal
-from ..state import Failed, State, SubgraphState, Write
+from ..state import State, SubgraphState, Write
 from .declared_tools import ShellTool
 
 
@@ -28,23 +26,6 @@ def write_object(key: str) -> Write:
         return {name: inner for name, inner in value.items() if name != "current_step"}
 
     return write
-
-
-def write_or_note_failure(name: str, key: str | None, write: Write) -> Write:
-    """``on_error: skip``: a failure is added to ``errors``, and the key of the node is null."""
-
-    def write_or_note(state: State, value: Value) -> Mapping[str, Value]:
-        if not isinstance(value, Failed):
-            return write(state, value)
-        note = {
-            "node": name,
-            "error_type": value.error.kind,
-            "message": value.error.text,
-            "tolerated": True,
-        }
-        return {**({} if key is None else {key: None}), "errors": [note]}
-
-    return write_or_note
 
 
 def write_output(write: Write, command: ShellTool) -> Write:

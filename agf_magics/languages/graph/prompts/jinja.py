@@ -37,7 +37,7 @@ MOST_CHARACTERS = 200_000
 NEAR = 200
 """Characters before the last word in which the next one is searched."""
 DEEPEST = 10
-"""Keys of a path that are told apart; what is read below them does not matter."""
+"""The keys of a path that are distinguished; what is read below them does not matter."""
 _LINES = re.compile(r"\r\n|\r|\n")
 _BRACES = "{{ name }} is a variable; {% raw %}{{ }}{% endraw %} writes the braces themselves"
 

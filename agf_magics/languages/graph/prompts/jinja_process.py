@@ -134,8 +134,12 @@ class _Watch:
     on."""
 
     def __init__(self, process: subprocess.Popen[bytes], seconds: float, memory: int) -> None:
-        self.process, self.memory, self.until = process, memory, time.monotonic() + seconds
-        self.limit, self.reason, self.done = seconds, "", threading.Event()
+        self.process = process
+        self.memory = memory
+        self.until = time.monotonic() + seconds
+        self.limit = seconds
+        self.reason = ""
+        self.done = threading.Event()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def _watch(self) -> None:

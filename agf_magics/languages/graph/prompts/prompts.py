@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....text.diagnostics import Diagnostics
-from ....text.excerpt import shorten
 from ....text.file_names import PROTECTED, fold, is_protected, refusal
 from ....text.files import read_file
 from ....text.folder import notebook_folder, source_folder
+from ....text.shorten import shorten
 from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
 from ....text.suggestions import join_hints, suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, is_text

@@ -37,13 +37,13 @@ from .nodes import (
     Path,
 )
 from .operands import two_needed, unreadable
-from .row import Env, Run
+from .row import Closure, Env
 
 LARGEST = 10**1_000
 """The maximum product of two numbers; all else makes a number only a little longer."""
 SMALL = 10**15
 """A product below it is not checked."""
-Step = Callable[[Value, Value, Env], Value]
+BinaryOperation = Callable[[Value, Value, Env], Value]
 """An operator with its place: the value for two operands."""
 
 NOTHING: dict[Any, Value] = {}
@@ -83,17 +83,17 @@ def _at_its_token(error: Failure | RecursionError, text: Text) -> StepError:
     return StepError(Diagnostic("r1.too-deep", message, text.locate(0, len(text.text))))
 
 
-def closure(node: Node) -> Run:
+def closure(node: Node) -> Closure:
     """What finds the value of ``node`` over a frame, or raises Failure."""
     return _CLOSURES[type(node)](node)
 
 
-def _literal(node: Lit) -> Run:
+def _literal(node: Lit) -> Closure:
     value = node.value
     return lambda env: value
 
 
-def _path(node: Path) -> Run:
+def _path(node: Path) -> Closure:
     read = node.read
 
     def path(env: Env) -> Value:
@@ -121,29 +121,31 @@ def _path(node: Path) -> Run:
     return field
 
 
-def _truth(node: Node, run: Run) -> Run:
+def _truth(node: Node, run: Closure) -> Closure:
     """Whether the value of ``node`` is true. ``run``: its closure."""
     # A comparison and `not` give nothing but true and false.
     return run if type(node) in (Compare, Not) else lambda env: is_true(run(env))
 
 
-def _items(node: Items) -> Run:
+def _items(node: Items) -> Closure:
     items = tuple(map(closure, node.items))
     return lambda env: [item(env) for item in items]
 
 
-def _fields(node: Fields) -> Run:
+def _fields(node: Fields) -> Closure:
     fields = tuple((key, closure(value)) for key, value in node.fields)
     return lambda env: {key: value(env) for key, value in fields}
 
 
-def _not(node: Not) -> Run:
+def _not(node: Not) -> Closure:
     test = _truth(node.operand, closure(node.operand))
     return lambda env: not test(env)
 
 
-def _minus(node: Minus) -> Run:
-    operand, at, operand_name = closure(node.operand), node.at, _named(node.operand)
+def _minus(node: Minus) -> Closure:
+    operand = closure(node.operand)
+    at = node.at
+    operand_name = _named(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
@@ -156,7 +158,7 @@ def _minus(node: Minus) -> Run:
     return minus
 
 
-def _logic(node: Logic) -> Run:
+def _logic(node: Logic) -> Closure:
     *before, last = map(closure, node.parts)
     both = node.op == "and"
     decides = not both
@@ -175,7 +177,7 @@ def _logic(node: Logic) -> Run:
 # ---- operators ---------------------------------------------------------------------------------
 
 
-def _arithmetic(node: Arithmetic) -> Run:
+def _arithmetic(node: Arithmetic) -> Closure:
     first, (second, *rest) = node.first, node.rest
     run = _operation(second.op, second.at, first, second.operand)
     steps = [(_step(op, at, "", _named(operand)), closure(operand)) for at, op, operand in rest]
@@ -189,14 +191,12 @@ def _arithmetic(node: Arithmetic) -> Run:
     return chain if steps else run
 
 
-def _operation(op: str, at: int, first: Node, second: Node) -> Run:
+def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
     says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
-    step, compute, left = (
-        _step(op, at, _named(first), _named(second)),
-        _COMPUTE[op],
-        closure(first),
-    )
+    step = _step(op, at, _named(first), _named(second))
+    compute = _COMPUTE[op]
+    left = closure(first)
     bounded, least, most = op == "*", -SMALL, SMALL
     if isinstance(second, Lit):
         literal = second.value
@@ -263,7 +263,7 @@ def _named(node: Node) -> str:
     return repr(".".join(node.parts)) if type(node) is Path else ""
 
 
-def _step(op: str, at: int, *names: str) -> Step:
+def _step(op: str, at: int, *names: str) -> BinaryOperation:
     """An operator of arithmetic or of an order. ``names``: those of its operands."""
     compute, (needs, types), most, numbers = _COMPUTE[op], _NEEDS[op], LARGEST, NUMBERS
     grows = op == "*"
@@ -296,8 +296,11 @@ def _step(op: str, at: int, *names: str) -> Step:
     return step
 
 
-def _compare(node: Compare) -> Run:
-    left, right, at, op = closure(node.left), closure(node.right), node.at, node.op
+def _compare(node: Compare) -> Closure:
+    left = closure(node.left)
+    right = closure(node.right)
+    at = node.at
+    op = node.op
     if op in _COMPUTE:
         return _operation(op, at, node.left, node.right)
     equal = op == "=="
@@ -324,7 +327,7 @@ _TYPES: dict[str, frozenset[type]] = {
 """By the kind of an argument or of its elements."""
 
 
-def _argument(node: Each | Call | Get, index: int, argument: Node) -> Run:
+def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
     """What finds an argument of a function, and refuses a value of another kind than its row says."""
     run, wanted = closure(argument), node.function.arguments[index]
     if wanted.kind not in _TYPES:
@@ -354,7 +357,7 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Run:
     return elements_checked
 
 
-def _each(node: Each) -> Run:
+def _each(node: Each) -> Closure:
     at, width, weight = node.at, len(node.name), node.weight
     base, body = _argument(node, 0, node.base), closure(node.body)
     loop = node.function.meaning(node.level, body, _truth(node.body, body))
@@ -368,17 +371,17 @@ def _each(node: Each) -> Run:
     return each
 
 
-def _call(node: Call) -> Run:
+def _call(node: Call) -> Closure:
     arguments = [_argument(node, index, argument) for index, argument in enumerate(node.args)]
     return node.function.meaning(node, *arguments)
 
 
-def _get(node: Get) -> Run:
+def _get(node: Get) -> Closure:
     default = node.default or Lit(node.at, None)
     return node.function.meaning(node, _argument(node, 0, node.base), _argument(node, 2, default))
 
 
-_CLOSURES: dict[type, Callable[[Any], Run]] = {
+_CLOSURES: dict[type, Callable[[Any], Closure]] = {
     Lit: _literal,
     Path: _path,
     Items: _items,

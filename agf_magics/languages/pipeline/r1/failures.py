@@ -17,7 +17,10 @@ class Failure(Exception):
     def __init__(
         self, code: str, message: str, at: int, width: int, hint: str | None = None, part: int = -1
     ) -> None:
-        self.code, self.message, self.at, self.width = code, message, at, width
+        self.code = code
+        self.message = message
+        self.at = at
+        self.width = width
         self.hint, self.part = hint, part
         self.is_unknown_name = False
 

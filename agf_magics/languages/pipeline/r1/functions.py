@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ....flow.null_warnings import warn_of_null
 from ....flow.sessions.found_json import NoJson, find_json
 from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, literal
-from ....text.excerpt import shorten
+from ....text.shorten import shorten
 from ....values.json_text import TooLong, write_json
 from ....values.times import iso_text
 from ....values.value import Value
@@ -16,7 +16,7 @@ from ...scan import MISSING, descend
 from .account import charge
 from .failures import Failure, no_float, not_a_number
 from .nodes import Call, Get, Path
-from .row import EACH, LIST, Argument, Env, Function, Run
+from .row import EACH, LIST, Argument, Closure, Env, Function
 
 LONGEST_WRITTEN = 1_000_000
 """The most characters of a value as text, in a prompt and by ``text``."""
@@ -28,31 +28,31 @@ Loop = Callable[[Env, list[Value]], Value]
 # In each loop the element becomes the parameter.
 
 
-def _map(level: int, body: Run, test: Run) -> Loop:
+def _map(level: int, body: Closure, test: Closure) -> Loop:
     return lambda env, items: [body(env) for env[level] in items]
 
 
-def _filter(level: int, body: Run, test: Run) -> Loop:
+def _filter(level: int, body: Closure, test: Closure) -> Loop:
     return lambda env, items: [env[level] for env[level] in items if test(env)]
 
 
-def _find(level: int, body: Run, test: Run) -> Loop:
+def _find(level: int, body: Closure, test: Closure) -> Loop:
     return lambda env, items: next((env[level] for env[level] in items if test(env)), None)
 
 
-def _any(level: int, body: Run, test: Run) -> Loop:
+def _any(level: int, body: Closure, test: Closure) -> Loop:
     return lambda env, items: any(test(env) for env[level] in items)
 
 
-def _all(level: int, body: Run, test: Run) -> Loop:
+def _all(level: int, body: Closure, test: Closure) -> Loop:
     return lambda env, items: all(test(env) for env[level] in items)
 
 
-def _count(node: Call, items: Run) -> Run:
+def _count(node: Call, items: Closure) -> Closure:
     return lambda env: len(items(env))
 
 
-def _sum(node: Call, numbers: Run) -> Run:
+def _sum(node: Call, numbers: Closure) -> Closure:
     at, width = node.at, len(node.name)
 
     def total(env: Env) -> Value:
@@ -71,7 +71,7 @@ def _sum(node: Call, numbers: Run) -> Run:
     return total
 
 
-def _join(node: Call, texts: Run, separator: Run) -> Run:
+def _join(node: Call, texts: Closure, separator: Closure) -> Closure:
     at, width = node.at, len(node.name)
 
     def joined(env: Env) -> Value:
@@ -82,7 +82,7 @@ def _join(node: Call, texts: Run, separator: Run) -> Run:
     return joined
 
 
-def _parse_json(node: Call, written: Run) -> Run:
+def _parse_json(node: Call, written: Closure) -> Closure:
     at, width = node.at, len(node.name)
 
     def parsed(env: Env) -> Value:
@@ -98,7 +98,7 @@ def _parse_json(node: Call, written: Run) -> Run:
     return parsed
 
 
-def _text(node: Call, value_of: Run) -> Run:
+def _text(node: Call, value_of: Closure) -> Closure:
     at, width, read = node.at, len(node.name), node.args[0]
     name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
 
@@ -135,7 +135,7 @@ def text_form(value: Value, name: str = "the value") -> str:
     return written.text
 
 
-def _get(node: Get, base: Run, default: Run) -> Run:
+def _get(node: Get, base: Closure, default: Closure) -> Closure:
     keys = node.key.split(".")
 
     def get(env: Env) -> Value:

@@ -1,7 +1,7 @@
 """The shape of an R1 expression's value before a run, and operands that can never fit.
 
 It finds errors before a run: `+` of a bool, a field that a schema does not have, a comparison that
-is never equal. An unknown shape is None, and gives no finding. The rules are those of closures.
+is never equal. An unknown shape is None, and gives no problem. The rules are those of closures.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ class Inference:
         found: list[Diagnostic],
         repeated: bool,
     ) -> None:
-        self.locate, self.look, self.found, self.repeated = locate, look, found, repeated
+        self.locate = locate
+        self.look = look
+        self.found = found
+        self.repeated = repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
 

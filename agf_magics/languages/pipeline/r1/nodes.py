@@ -290,8 +290,10 @@ def concatenation(text: str) -> str:
     """
     parts = _HOLE.split(text)
     is_alone = len(list(filter(None, parts))) == 1
-    return " + ".join(
-        (part.strip() if is_alone else f"text({part.strip()})") if index % 2 else literal(part)
-        for index, part in enumerate(parts)
-        if part
-    )
+    terms = []
+    for index, part in enumerate(parts):
+        if index % 2 == 0:
+            terms += [literal(part)] if part else []
+        elif part:
+            terms.append(part.strip() if is_alone else f"text({part.strip()})")
+    return " + ".join(terms)

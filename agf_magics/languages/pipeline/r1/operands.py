@@ -71,7 +71,9 @@ def _missing(
 
 
 def _not_an_object(parts: tuple[str, ...], part: int, value: Value) -> tuple[str, str, str]:
-    base, rest, name = (".".join(parts[:part]) or parts[0], ".".join(parts[part:]), parts[part])
+    base = ".".join(parts[:part]) or parts[0]
+    rest = ".".join(parts[part:])
+    name = parts[part]
     if type(value) is list:
         each = f"a list has no fields; map({base}, x -> x.{name}) reads it of every element"
         hint = method_hint(base, name) or each

@@ -140,7 +140,9 @@ def unquoted(token: str) -> str:
 
 class _Parser:
     def __init__(self, source: str, names: nodes.Names, functions: Mapping[str, Function]) -> None:
-        self.source, self.names, self.functions = source, names, functions
+        self.source = source
+        self.names = names
+        self.functions = functions
         length = len(self.source)
         if length > LONGEST_SOURCE:
             message = f"an expression of {length:,} characters; {LONGEST_SOURCE:,} are allowed"
@@ -400,8 +402,8 @@ class _Parser:
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
             raise Refusal("r1.syntax", message, at, at + len(text))
-        finding = hints.unexpected(self.tokens, self.index, self.source, wanted)
-        raise Refusal(finding.code, finding.message, finding.at, finding.end, finding.hint)
+        problem = hints.unexpected(self.tokens, self.index, self.source, wanted)
+        raise Refusal(problem.code, problem.message, problem.at, problem.end, problem.hint)
 
     def too_deep(self, at: int, width: int) -> NoReturn:
         hint = "compute it in several steps, or in a tool"

@@ -16,7 +16,7 @@ from ....values.value import Value
 
 Env = dict[Any, Value]
 """A frame; inside lambdas a copy that also has the parameters, by level, and the account."""
-Run = Callable[[Env], Value]
+Closure = Callable[[Env], Value]
 """A node's closure."""
 Kind = Literal["any", "list", "text", "lambda", "path"]
 """What an argument may be. ``lambda``: it is evaluated for each element of the list before it;

@@ -70,7 +70,8 @@ class Log(Sequence[Mapping[str, Value]]):
             self._index.append(message)
         self._messages, self._writes = len(self._index.messages), len(self._index.writings)
         self._values: dict[tuple[str, tuple[str, ...], str | None], Value] = {}
-        """What was read: a call reads each value twice, when it is ready and when it starts."""
+        """The values that were read: a call reads each value twice, when it is ready and when it
+        starts."""
 
     def append(self, *messages: Mapping[str, Value]) -> Log:
         """This log with ``messages`` at its end. The messages must not be changed later."""
@@ -88,7 +89,9 @@ class Log(Sequence[Mapping[str, Value]]):
 
     def _view(self, messages: int, writes: int) -> Log:
         view = Log.__new__(Log)
-        view._index, view._messages, view._writes = self._index, messages, writes
+        view._index = self._index
+        view._messages = messages
+        view._writes = writes
         view._values = {}
         return view
 

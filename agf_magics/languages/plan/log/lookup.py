@@ -21,7 +21,7 @@ def found(expression: Expression, log: Log, instance: str | None) -> Value:
 
 
 def not_found(expression: Expression, log: Log, instance: str | None = None) -> Diagnostic:
-    """The finding that an expression has no value."""
+    """The problem that an expression has no value."""
     first = next(references(expression))
     hint = (
         suggest(first.kind, log.kinds, "kinds in this context")

@@ -50,7 +50,7 @@ class Message:
     data: Value
     """The value. Required."""
     kind: str | None = None
-    """None: the kind that the call's output path declares."""
+    """The kind of the message; None: the kind that the call's output path declares."""
     method: str | None = None
     """``set``, ``merge``, ``assign``, ``push``, ``concat``; None: the call's."""
 
@@ -252,8 +252,8 @@ def _plain(kind: str, payload: Value, method: str) -> Iterator[Writing]:
 
 
 def _leaves(path: tuple[str, ...], payload: Value) -> Iterator[Writing]:
-    """A deep patch as its leaves, each of which replaces the earlier value. An empty object ensures
-    that one exists."""
+    """A deep patch as its leaves, each of which replaces the earlier value. An empty object creates
+    the object if there is none yet."""
     if type(payload) is not dict or len(path) >= DEEPEST:
         yield Writing(path, PATCH, payload)
     elif not payload:

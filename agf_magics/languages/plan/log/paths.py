@@ -37,4 +37,4 @@ class Paths:
 
 
 NO_PATHS: Final = Paths()
-"""Of a kind that nothing writes. It is only read."""
+"""The paths of a kind of message that writes nothing. They are only read."""

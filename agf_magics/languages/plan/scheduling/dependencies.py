@@ -25,7 +25,7 @@ from ..log.paths import NO_PATHS, Paths
 from ..log.reference import EVERY, Reference, references
 
 Verdict = Literal["go", "wait", "never"]
-"""Of a reference: its value exists, may still be written, will not be written."""
+"""The state of a reference: its value exists, may still be written, or will not be written."""
 
 
 MOST_PAIRS, MOST_PAIRS_PER_TURN = 300_000, 300

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ....flow.progress.questions import Denied
+from ....flow.progress.question import Denied
 from ....flow.protocols import Frame, Outcome, Ready, Skip
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
@@ -22,7 +22,7 @@ from ..log.messages import plain_message
 from ..log.reference import Expression, Reference, as_written, references
 from .dependencies import Dependencies, Turn, Verdict, dependencies_of, exists
 from .end_messages import UNRESOLVED, error_message, fault, results
-from .storing_order import Order
+from .storing_order import StoringOrder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,15 +63,15 @@ class PlanScheduler:
         self.stored: set[int] = set()
 
     @cached_property
-    def order(self) -> Order:
-        return Order(self.turns, self.needs.ranks) if self.plan.ordered else Order()
+    def order(self) -> StoringOrder:
+        return StoringOrder(self.turns, self.needs.ranks) if self.plan.ordered else StoringOrder()
 
     def refusals(self) -> tuple[Diagnostic, ...]:
         """Errors that prevent a run in this context."""
         cycle = self.needs.cycle
         return () if cycle is None else (cycle_error(self.needs, cycle),)
 
-    def feeds(self, number: int) -> Sequence[int]:
+    def successors(self, number: int) -> Sequence[int]:
         return [
             reader
             for reader, need in self.needs.feeds[number]
@@ -147,11 +147,11 @@ class PlanScheduler:
         """A call as it was made."""
         return self.changed.get(number) or self.turns[number].call
 
-    def come(self, number: int) -> None:
-        self.order.come(number)
+    def ended(self, number: int) -> None:
+        self.order.ended(number)
 
-    def next(self) -> int | None:
-        return self.order.next()
+    def next_to_store(self) -> int | None:
+        return self.order.next_to_store()
 
     def store(self, number: int, frame: Frame, outcome: Outcome) -> Frame:
         turn = self.turns[number]
@@ -228,7 +228,7 @@ def _extended(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
 
 
 def cycle_error(needs: Dependencies, cycle: Sequence[int]) -> Diagnostic:
-    """The finding that calls wait for each other."""
+    """The problem that calls wait for each other."""
     names = [f"{needs.turns[number].call.tool} ({needs.turns[number].call.id})" for number in cycle]
     spans = []
     for number, before in pairwise(cycle):

@@ -18,7 +18,7 @@ Place = tuple[str | None, ...]
 """An instance, a kind and a path."""
 
 
-class Order:
+class StoringOrder:
     """A turn is next when all earlier turns are stored that write to the same place, above it or
     below it. Without turns: first finished, first stored."""
 
@@ -58,13 +58,13 @@ class Order:
         """Whether the turn waits for no other."""
         return not self._waits[number]
 
-    def come(self, number: int) -> None:
+    def ended(self, number: int) -> None:
         """The turn has finished."""
         self._finished[number] = len(self._finished)
         if self.is_next(number):
             heappush(self._next, (self._finished[number], number))
 
-    def next(self) -> int | None:
+    def next_to_store(self) -> int | None:
         """The first finished turn that waits for no other; None: another one must finish first."""
         while self._next:
             _, number = heappop(self._next)

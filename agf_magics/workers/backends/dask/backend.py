@@ -77,12 +77,15 @@ class Dask:
         """``lanes``: how many to expect until the client is there (`open`). ``kills``: the workers
         are our own, so that a call can be ended by ending its worker. ``close``: ends the cluster
         and the connection."""
-        self.name, self.lanes, self.kills, self._close = name, lanes, kills, close
+        self.name = name
+        self.lanes = lanes
+        self.kills = kills
+        self._close = close
         self.grow: Callable[[], object] = nothing
         """Starts the missing workers of a cluster in this process: Dask gives up a worker that ends
         again and again."""
         self.planned: Callable[[], int] = lambda: lanes
-        """How many workers such a cluster should have."""
+        """The number of workers that such a cluster should have."""
         self.end_worker: Callable[[str], object] = nothing
         """Ends the process of a worker of our own cluster, by its address, whatever it executes."""
         self.patience = PATIENCE
@@ -119,7 +122,7 @@ class Dask:
         """Set on the client's loop when a chunk has ended."""
         self._looking = False
         self.addresses: tuple[str, ...] = ()
-        """Of the scheduler, then of the workers, when they were last looked at."""
+        """The addresses of the scheduler, then of the workers, when they were last looked at."""
         self.resources: Mapping[str, Mapping[str, float]] = {}
         self.versions: Mapping[str, Mapping[str, str]] = {}
         self._findings: list[Diagnostic] = []
@@ -148,7 +151,9 @@ class Dask:
 
     def _start(self, send: Callable[[DaskFlight], None]) -> None:
         with self._lock:
-            early, self._early, self._give = self._early or [], None, send
+            early = self._early or []
+            self._early = None
+            self._give = send
             started, self._started = self._started, []
         for flight in early:
             send(flight)
@@ -313,7 +318,9 @@ class Dask:
     async def _look(self) -> None:
         """Keep the lanes up to date while chunks are in flight, and notice the workers of pinned
         chunks that ended."""
-        loop, has_warned, had_workers = asyncio.get_running_loop(), False, self.kills
+        loop = asyncio.get_running_loop()
+        has_warned = False
+        had_workers = self.kills
         seen = loop.time()
         while self._flights and not self.closed:
             with giving_up(__name__, "the Dask scheduler did not name its workers", DEBUG):
@@ -326,7 +333,7 @@ class Dask:
             elif loop.time() - seen > self.patience / 12 and not has_warned:
                 has_warned = True
                 for run in list(self._warned):
-                    run.warn_soon(without_workers("all workers have left the scheduler"))
+                    run.warn_soon(without_workers("the scheduler has lost all workers"))
             self._deserted = loop.time() - seen > self.patience
             for flight in list(self._flights.values()):
                 if self._deserted:

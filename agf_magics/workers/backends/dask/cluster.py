@@ -125,9 +125,9 @@ def without_workers(why: str) -> Diagnostic:
 
 
 def no_worker_came(seconds: float, is_own: bool) -> LimitReached:
-    """What ends a run whose workers have all left. ``is_own``: the cluster is one of this
+    """The error that ends a run whose workers are all lost. ``is_own``: the cluster is one of this
     process."""
-    message = f"all workers have left, and for {seconds:g} s no other one has come"
+    message = f"all workers are lost, and no new one has joined within {seconds:g} s"
     hint = "start workers: dask worker ADDRESS"
     if is_own:
         hint = "do the calls need more memory than there is? %workers --restart starts new workers"

@@ -23,7 +23,10 @@ class DaskFlight:
     def __init__(
         self, key: str, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
     ) -> None:
-        self.key, self.run, self.order, self.done = key, run, order, done
+        self.key = key
+        self.run = run
+        self.order = order
+        self.done = done
         self.future: Any = None
         self.worker = ""
         """The only worker that may run it."""

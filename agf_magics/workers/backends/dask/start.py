@@ -24,7 +24,7 @@ from .backend import Dask
 OWN_WORKER = str(Path(__file__).with_name("own_worker.py"))
 """What a worker of our own cluster does first."""
 STARTS = 3
-"""How often a cluster is started if one of its workers dies meanwhile."""
+"""The number of attempts to start a cluster if one of its workers dies meanwhile."""
 REACH = 5.0
 """Seconds in which the scheduler of an address must answer."""
 

@@ -16,7 +16,7 @@ from ..text.length import can_write
 from ..text.visible import visible_json
 from ..values.opaque import describe_array, describe_scalar
 from ..values.value import Value, type_name
-from .progress.questions import Question
+from .progress.question import Question
 
 LONGEST = 600
 """Characters of the arguments in the text of a question."""

@@ -1,4 +1,4 @@
-"""The replies of models and the prints of user code as events, while they arrive.
+"""The prints of user code as events, while they arrive; and how a masked text is cut.
 
 Only a watched run has them. Texts are gathered: a view shows ten changes a second, and an event
 costs as much as a step. Secrets are masked before they leave the engine, also one that arrives in
@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
-from typing import Any
 
-from ...catalog import MASK, Delta, Part, Tool
 from ...flow.progress import events as ev
 from ...flow.step_path import StepPath
 from ..runner import Runner, clock
@@ -20,60 +17,6 @@ from ..threads.prints import printing
 
 EVERY = 0.1
 """Seconds between two events of a part."""
-
-
-class ReplyStream:
-    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
-    loop."""
-
-    def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
-        """``tools``: those that the model was offered, by their names."""
-        self._run, self._at, self._attempt = run, at, attempt
-        self._tools = tools
-        self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
-        self._pending: dict[Part, str] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._masked = False
-        """Whether the arguments of the open call are masked already."""
-
-    def __enter__(self) -> ReplyStream:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._emit(is_end=True)
-
-    def hear(self, delta: Delta) -> None:
-        text = delta.text
-        if delta.tool == "":
-            self._masked = False
-        elif text and self._may_be_secret(delta.tool):
-            text, self._masked = "" if self._masked else MASK, True
-        if text:
-            self._pending[delta.part] = self._pending.get(delta.part, "") + text
-            if self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
-
-    def _may_be_secret(self, tool: str | None) -> bool:
-        """Whether the arguments of a call may have a secret, which is known only when they are
-        complete."""
-        callee = self._tools.get(tool or "")
-        return (
-            bool(callee.secret)
-            if isinstance(callee, Tool)
-            else self._has_secrets and callee is None
-        )
-
-    def _flush(self) -> None:
-        self._timer = None
-        self._emit()
-
-    def _emit(self, is_end: bool = False) -> None:
-        for part, text in self._pending.copy().items():
-            shown, self._pending[part] = _split(self._run, text, is_end)
-            if shown:
-                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))
 
 
 NEVER: StepPath = ()
@@ -124,7 +67,7 @@ class StepPrints:
         count = len(pieces)  # another thread may append meanwhile
         text = "".join(pieces[:count])
         del pieces[:count]
-        shown, self._pending = _split(self._run, self._pending + text, is_end)
+        shown, self._pending = split_masked(self._run, self._pending + text, is_end)
         if shown:
             outer = printing.set(None)  # a listener that prints does not do it for the call
             try:
@@ -148,7 +91,7 @@ def separate_prints(run: Runner) -> None:
         printing.set(None)
 
 
-def _split(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
+def split_masked(run: Runner, text: str, is_end: bool) -> tuple[str, str]:
     """The beginning of ``text`` that can be shown, masked, and the rest."""
     # The end may be the beginning of a secret whose rest is in the next piece.
     length = len(text) if is_end else run.secrets.maskable(text)

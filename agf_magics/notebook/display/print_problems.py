@@ -11,13 +11,13 @@ from ...text.diagnostics import Diagnostic, merge_equal
 from ..output.output import show
 
 MOST = 20
-"""Findings of one error or definition that are shown."""
+"""Problems of one error or definition that are shown."""
 
 
-def print_findings(findings: Iterable[Diagnostic]) -> None:
+def print_problems(problems: Iterable[Diagnostic]) -> None:
     """Print warnings under the line that a definition prints, and notes in one line: several are
     folded (decision D181)."""
-    merged = merge_equal(tuple(findings))
+    merged = merge_equal(tuple(problems))
     notes = [one for one in merged if one.severity == "note"]
     if len(notes) > 1:
         merged = [one for one in merged if one.severity != "note"]
@@ -37,12 +37,12 @@ def _show_notes(notes: list[str]) -> None:
     show({"text/html": page, "text/plain": text})
 
 
-def _told(finding: Diagnostic) -> str:
-    if finding.severity != "note":
-        return wrapped(f"{finding.severity}: {plain(str(finding), 20_000)}")
-    return wrapped(f"note: {_note(finding)}")
+def _told(problem: Diagnostic) -> str:
+    if problem.severity != "note":
+        return wrapped(f"{problem.severity}: {plain(str(problem), 20_000)}")
+    return wrapped(f"note: {_note(problem)}")
 
 
-def _note(finding: Diagnostic) -> str:
-    where = f" (line {finding.span.place[0]})" if finding.span else ""
-    return f"{line(finding.message, 300)}{where}"
+def _note(problem: Diagnostic) -> str:
+    where = f" (line {problem.span.place[0]})" if problem.span else ""
+    return f"{line(problem.message, 300)}{where}"

@@ -1,0 +1,67 @@
+"""The reply of a model as events, while it arrives: as the prints of a step (step_prints.py)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from ...catalog import MASK, Delta, Part, Tool
+from ...flow.progress import events as ev
+from ...flow.step_path import StepPath
+from ..runner import Runner, clock
+from .step_prints import EVERY, split_masked
+
+
+class ReplyStream:
+    """Emits what `hear` gets. Used as a context around one attempt of a request, on the engine's
+    loop."""
+
+    def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
+        """``tools``: those that the model was offered, by their names."""
+        self._run, self._at, self._attempt = run, at, attempt
+        self._tools = tools
+        self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
+        self._pending: dict[Part, str] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._masked = False
+        """Whether the arguments of the open call are masked already."""
+
+    def __enter__(self) -> ReplyStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._emit(is_end=True)
+
+    def hear(self, delta: Delta) -> None:
+        text = delta.text
+        if delta.tool == "":
+            self._masked = False
+        elif text and self._may_be_secret(delta.tool):
+            text, self._masked = "" if self._masked else MASK, True
+        if text:
+            self._pending[delta.part] = self._pending.get(delta.part, "") + text
+            if self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(EVERY, self._flush)
+
+    def _may_be_secret(self, tool: str | None) -> bool:
+        """Whether the arguments of a call may have a secret, which is known only when they are
+        complete."""
+        callee = self._tools.get(tool or "")
+        return (
+            bool(callee.secret)
+            if isinstance(callee, Tool)
+            else self._has_secrets and callee is None
+        )
+
+    def _flush(self) -> None:
+        self._timer = None
+        self._emit()
+
+    def _emit(self, is_end: bool = False) -> None:
+        for part, text in self._pending.copy().items():
+            shown, self._pending[part] = split_masked(self._run, text, is_end)
+            if shown:
+                self._run.emit(ev.ModelText(self._at, clock(), self._attempt, part, shown))

@@ -1,0 +1,82 @@
+"""The four languages: what is known of each before it is imported.
+
+A notebook imports only the languages that it uses. What tells a language from the others, and which
+errors are its own, must be known without it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
+
+
+class Known(NamedTuple):
+    """A language of this package, by its name."""
+
+    lines: str
+    """A regular expression for what begins a line that only this language has."""
+    keys: tuple[frozenset[str], ...]
+    """Sets of keys: a text that has all keys of one set is meant as a definition, also if it cannot
+    be read as YAML."""
+    json: bool = True
+    """Whether a JSON text that begins so is of this language, too."""
+    layers: tuple[str, ...] = ()
+    """The first words of the codes of its errors beside its name."""
+
+    @property
+    def begins(self) -> str:
+        """A regular expression for the beginning of a JSON text."""
+        return rf"\A\s*+\{{\s*+\"?(?:{self.lines})" if self.json else r"(?!)"
+
+
+def _keys(*sets: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(one.split()) for one in sets)
+
+
+OURS: Mapping[str, Known] = {
+    "pipeline": Known(
+        r"[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:",
+        _keys("pipeline steps"),
+        json=False,
+        layers=("r1",),
+    ),
+    "policy": Known(
+        r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)",
+        _keys("schema_version execution_policy", "id config"),
+    ),
+    "plan": Known(
+        r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
+        r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:',
+        _keys("calls", "_tool _outputPath"),
+    ),
+    "graph": Known(r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:", _keys("nodes edges")),
+}
+"""Each is a package here with its `Language`. The first is the language of a text that no line
+decides."""
+
+
+@cache
+def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
+    first, *others = OURS
+    # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
+    # four times as fast.
+    return {
+        name: (re.compile(rf"\n(?:{OURS[name].lines})"), re.compile(OURS[name].begins))
+        for name in (*others, first)
+    }
+
+
+def detect_language(text: str) -> str:
+    """The name of the language of a text, by its own lines; ``pipeline`` if they do not decide."""
+    return recognized_language(text) or next(iter(OURS))
+
+
+def recognized_language(text: str) -> str | None:
+    """The same; None if the lines do not decide."""
+    lines = "\n" + text
+    for name, (line, begins) in _beginnings().items():
+        if line.search(lines) or begins.match(text):
+            return name
+    return None

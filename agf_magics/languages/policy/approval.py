@@ -1,0 +1,77 @@
+"""The approvals of an action space: which calls ask a person, and with what question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ...flow.protocols import Frame
+from ...flow.question_text import LONGEST, value_line, word_or_json
+from ...flow.step_options import Permit
+from ...text.diagnostics import Diagnostics
+from ...text.yaml.nodes import NOTHING, Fields, Node, Scalar
+from ...values.value import Value
+from ..scan import MISSING, descend
+from .lookalikes import input_field, warn_of_braces
+from .matchers import Condition, Keys, condition
+
+_PLACEHOLDER = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_.]*)\s*\}\}", re.ASCII)
+
+
+def approval(
+    node: Node | None, who: str, keys: Keys, problems: Diagnostics
+) -> tuple[Permit | None, Condition | None]:
+    """The approval that a call of ``who`` needs, and its condition.
+
+    ``true`` and an object without a condition (AGF-D5) always need one; an object with a condition
+    if that matches. The condition reads the arguments of a tool, or paths for an agent.
+    """
+    if node is None or (isinstance(node, Scalar) and node.value is not True):
+        return None, None
+    fields = node if isinstance(node, Fields) else NOTHING
+    found = fields.fields.get("condition")
+    when = condition(found, keys, problems) if found is not None else None
+    text = fields.text_at("message_template")
+    if template := fields.scalar("message_template"):
+        warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
+
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
+        if (
+            when is not None
+            and when.evaluate(frame if keys == "condition" else dict(given)) is None
+        ):
+            return None
+        asked = f"{who} with {_shown(shown)}"
+        if not text:
+            return f"may {asked} run?"
+        told = shown if isinstance(shown, dict) else {"input": shown}
+        # What the call leaves out is not secret.
+        return f"{_filled(text, frame, {**given, **told})} ({asked})"
+
+    return Permit(ask), when
+
+
+def _placeholder(path: str) -> str | None:
+    return (
+        path
+        if path.startswith("tool_args.") or (path.startswith("parent.") and input_field(path, None))
+        else None
+    )
+
+
+def _filled(template: str, frame: Frame, given: Value) -> str:
+    """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
+    person sees other placeholders unchanged."""
+
+    def fill(found: re.Match[str]) -> str:
+        names, values = found[1].split("."), {"tool_args": given, **frame}
+        value = descend(values, names if names[0] in values else ["tool_args", *names])
+        if value is MISSING:
+            return found[0]
+        return word_or_json(value)
+
+    return _PLACEHOLDER.sub(fill, template)
+
+
+def _shown(value: Value) -> str:
+    return value_line(value, LONGEST)
