@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -89,3 +91,24 @@ def test_an_editor_that_closes_in_the_middle_ends_the_server(editor: Editor) -> 
     editor.process.stdin.close()
     code, told = editor.wait()
     assert (code, told) == (0, "")
+
+
+def test_a_folder_of_10_000_files_is_looked_at_in_part(editor: Editor) -> None:
+    for number in range(20):
+        inner = editor.folder / f"data{number:02}"
+        inner.mkdir()
+        for name in range(550):
+            (inner / f"{name}.txt").touch()
+    late = editor.folder / "late"
+    late.mkdir()
+    (late / "tools.py").write_text(TOOLS.replace("fetch", "late"))
+    (editor.folder / "tools.py").write_text(TOOLS)
+    [one] = editor.wait_for(editor.open("p.yaml", WRONG))
+    assert "did you mean fetch?" in one["message"]
+
+
+def test_what_follows_the_command_is_refused(tmp_path: Path) -> None:
+    program = [sys.executable, "-m", "agf_magics", "lsp", "now"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unexpected word 'now'" in done.stderr
