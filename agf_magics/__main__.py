@@ -493,14 +493,21 @@ def _imported(word: Token) -> Mapping[str, Any]:
     """The names of a module or a .py file that the command line names, which no definition can
     (decision A20)."""
     module = word.text
+    if not module.endswith(".py") and not all(map(str.isidentifier, module.split("."))):
+        what = "a folder" if Path(module).is_dir() else "neither a module nor a .py file"
+        raise line_error("file", f"{module!r} is {what}: {_NAME_A_FILE}", word)
     try:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
             with for_the_person():
-                return vars(importlib.import_module(module))
-        if Path(module).is_file():
+                found = importlib.import_module(module)
+            if getattr(found, "__file__", "") is not None:
+                return vars(found)
+            why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
+        elif Path(module).is_file():
             return runpy.run_path(module)
-        why = f"there is no file {module!r}"
+        else:
+            why = f"there is no file {module!r}"
     except Exception as error:  # code of the user
         why = f"there is no module {module!r}"
         lacks = attribute(error, "name") if is_a(error, ModuleNotFoundError) else None
@@ -515,6 +522,9 @@ def _imported(word: Token) -> Mapping[str, Any]:
                 said = f"SyntaxError: {attribute(error, 'msg')}"
             why = f"{place}: {said}"
     raise line_error("file", why, word)
+
+
+_NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
 
 def _lsp(parsed: ParsedLine) -> int:

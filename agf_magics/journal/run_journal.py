@@ -193,8 +193,7 @@ class Journal:
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
-        given = call.objects.objects if call.objects is not None else ()
-        return self.reuse.take(call.digest, given) if self.reuse is not None else None
+        return self.reuse.take(call.digest, call.given_objects) if self.reuse is not None else None
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not

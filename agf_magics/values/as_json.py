@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from ..text.length import TEXT, can_write
 from .extent import TooDeep, count_parts
 from .times import is_missing, iso_text
@@ -42,5 +44,5 @@ def _atom_as_json(value: Value) -> Value:
     try:
         text = repr(value) if can_write(value) else f"⟨{kind.__name__}⟩"
     except Exception:  # code of a user, and a number of more digits than Python writes
-        return f"⟨{kind.__name__}⟩"
+        return str(Decimal(value)) if kind is int else f"⟨{kind.__name__}⟩"
     return value if kind is int else text

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import socketserver
+import struct
+import threading
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -249,3 +252,33 @@ def test_the_page_of_a_proxy_in_the_place_of_a_server_here_is_told(
         registry.choose("openai:m", f"http://127.0.0.1:{dead}/v1")
         run = agf.run(ASK, registry=registry, raises=False)
     assert (run.error.code, len(server.requests)) == ("model.proxy", 1)
+
+
+ENDS: dict[str, tuple[bytes, bool, str]] = {
+    # what the server sends, whether it breaks the connection, and what is said
+    "it hangs up": (b"", False, "the server of openai:m at {} closed the connection without an answer"),
+    "it breaks the connection": (b"", True, "the server of openai:m at {} closed the connection without an answer"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_server_that_ends_the_connection_is_told_as_there(end: str) -> None:
+    sent, breaks, message = ENDS[end]
+
+    class Ending(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            self.request.sendall(sent)
+            if breaks:
+                self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.request.close()
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Ending) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_address[1]}/v1"
+        registry = agf.Registry()
+        registry.choose("openai:m", address)
+        run = agf.run(ASK, registry=registry, raises=False)
+        server.shutdown()
+    assert run.error is not None
+    assert (run.error.code, run.error.diagnostic.message) == ("model.no-server", message.format(f"{address}/"))

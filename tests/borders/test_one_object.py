@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 
 import agf_magics as agf
+from agf_magics.flow.steps import Invoke
 from tests.engine.kept import journal_in
 
 PIPELINE = """\
@@ -121,25 +122,22 @@ def seen(x: Any) -> Any:
 
 
 class World:
+    """Its functions name nothing that cannot be compared."""
+
     def __init__(self, kind: str) -> None:
         self.make, self.derive = DERIVED[kind]
-        self.registry, self.is_shut = agf.Registry(), False
-        self.register("made")
+        self.registry, self.shut = agf.Registry(), list[int]()
+        self.register()
 
-    def register(self, text: str) -> None:
-        """``text``: what an edit of the function that makes the first object changes."""
+    def register(self, edited: str = "") -> None:
+        """``edited``: the name of a function that has another digest now."""
+        made, derived, shut = self.make, self.derive, self.shut
 
         def make() -> Any:
-            assert text
-            return self.make()
+            return made()
 
         def derive(x: Any) -> Any:
-            return self.derive(x)
-
-        def gate(x: Any = None) -> int:
-            if self.is_shut:
-                raise OSError("shut")
-            return 1
+            return derived(x)
 
         def change(x: Any, g: Any = None) -> int:
             push(x)
@@ -148,7 +146,14 @@ class World:
         def look(x: Any, g: Any = None) -> Any:
             return seen(x)
 
+        def gate(x: Any = None) -> int:
+            if shut:
+                raise OSError("shut")
+            return 1
+
         for function in (make, derive, gate, change, look):
+            if function.__name__ == edited:
+                function.__annotations__["return"] = "Any  # edited"
             agf.tool(registry=self.registry)(function)
 
     def wanted(self, changed: str) -> list[Any]:
@@ -168,10 +173,10 @@ class World:
 def test_a_resumed_run_has_one_object(tmp_path: Path, kind: str, changed: str) -> None:
     world = World(kind)
     with journal_in(tmp_path):
-        world.is_shut = True
+        world.shut.append(1)
         run = agf.run(PIPELINE.replace("CHANGED", changed), registry=world.registry, raises=False)
         assert run.error is not None
-        world.is_shut = False
+        world.shut.clear()
         assert world.ended(agf.resume(run.run_id, registry=world.registry)) == world.wanted(changed)
 
 
@@ -179,10 +184,10 @@ def test_a_resumed_run_has_one_object(tmp_path: Path, kind: str, changed: str) -
 def test_an_object_of_the_input_is_one_object(tmp_path: Path, kind: str) -> None:
     world = World(kind)
     with journal_in(tmp_path):
-        world.is_shut = True
+        world.shut.append(1)
         text = GIVEN.replace("CHANGED", "b")
         run = agf.run(text, {"a": world.make()}, registry=world.registry, raises=False)
-        world.is_shut = False
+        world.shut.clear()
         assert world.ended(agf.resume(run.run_id, registry=world.registry)) == world.wanted("b")
         again = agf.run(text, {"a": world.make()}, registry=world.registry, reuse=True)
         assert world.ended(again) == world.wanted("b")
@@ -194,11 +199,11 @@ def test_every_language_keeps_one_object(tmp_path: Path, kind: str, language: st
     world = World(kind)
     agf.define(TEXTS[language].replace("CHANGED", "b"), language, name="flow", registry=world.registry)
     with journal_in(tmp_path):
-        world.is_shut = True
+        world.shut.append(1)
         run = agf.run("flow", registry=world.registry, raises=False)
-        world.is_shut = False
+        world.shut.clear()
         assert world.ended(agf.resume(run.run_id, registry=world.registry)) == world.wanted("b")
-        world.register("edited")
+        world.register("make")
         assert world.ended(agf.run("flow", registry=world.registry, reuse=True)) == world.wanted("b")
 
 
@@ -212,10 +217,12 @@ def test_a_run_that_reuses_results_has_one_object(tmp_path: Path, kind: str, fai
         agf.run("flow", registry=world.registry)
         if failed:
             derive, world.derive = world.derive, lambda x: 1 / 0
+            world.register()
             assert agf.run("flow", registry=world.registry, raises=False).error is not None
             world.derive = derive
+            world.register()
         if edited:
-            world.register("edited")
+            world.register("make")
         assert world.ended(agf.run("flow", registry=world.registry, reuse=True)) == world.wanted("b")
 
 
@@ -334,3 +341,26 @@ def test_random_steps_end_as_plain_python_does(tmp_path: Path, seed: int) -> Non
         broken.clear()
         for ended in (agf.resume(run.run_id, registry=registry), agf.run("p", registry=registry, reuse=True)):
             assert {name: seen(ended.stores[name]) for name in made} == wanted, program
+
+
+def _made_again(run: agf.Run) -> set[str]:
+    return {row.id for row in run.steps.values() if isinstance(row.step, Invoke) and row.started > row.earlier}
+
+
+@pytest.mark.parametrize("edited", ["", "make", "derive", "change"])
+@pytest.mark.parametrize("language", TEXTS)
+@pytest.mark.parametrize("kind", DERIVED)
+def test_what_is_said_to_be_reused_is_reused(tmp_path: Path, kind: str, language: str, edited: str) -> None:
+    world = World(kind)
+    agf.define(TEXTS[language].replace("CHANGED", "b"), language, name="flow", registry=world.registry)
+    with journal_in(tmp_path):
+        run = agf.run("flow", registry=world.registry)
+        world.register(edited)
+        stale = agf.stale(run, registry=world.registry)
+        again = agf.run("flow", registry=world.registry, reuse=True)
+    reused = {row["step"] for row in stale if row["reused"]}
+    assert not reused & _made_again(again), stale
+    if (kind, language, edited) == ("the same object", "pipeline", "make"):
+        assert stale[1]["why"] == "its result has an object of a step that runs again"
+    numbers = [int(each.run_id.split("-")[1]) for each in (run, again)]
+    assert numbers[1] == numbers[0] + 1, "a comparison uses up no number"

@@ -224,7 +224,45 @@ def cell(text: str, **given: Any) -> Callable[..., Any]:
     return found
 
 
+DATACLASSES = {
+    # what differs: the decorator and the body of a dataclass, before and after
+    "a default": ("@dataclass", "b: int = 1", "@dataclass", "b: int = 2"),
+    "no default": ("@dataclass", "b: int = 1", "@dataclass", "b: int"),
+    "a default that is a text": ("@dataclass", "b: str = 'missing'", "@dataclass", "b: str"),
+    "a factory": (
+        "@dataclass", "b: list = field(default_factory=list)", "@dataclass", "b: list = field(default_factory=dict)"),
+    "a factory of one's own": (
+        "@dataclass", "b: int = field(default_factory=lambda: 1)",
+        "@dataclass", "b: int = field(default_factory=lambda: 2)"),
+    "a type": ("@dataclass", "b: int = 1", "@dataclass", "b: float = 1"),
+    "the metadata": (
+        "@dataclass", "b: int = field(default=1, metadata={'unit': 'm'})",
+        "@dataclass", "b: int = field(default=1, metadata={'unit': 'km'})"),
+    "a field of no init": ("@dataclass", "b: int = 1", "@dataclass", "b: int = field(default=1, init=False)"),
+    "a field of the class": ("@dataclass", "b: int = 1", "@dataclass", "b: typing.ClassVar[int] = 1"),
+    "a field of init alone": ("@dataclass", "b: int = 1", "@dataclass", "b: InitVar[int] = 1"),
+    "frozen": ("@dataclass", "b: int = 1", "@dataclass(frozen=True)", "b: int = 1"),
+    "equality": ("@dataclass", "b: int = 1", "@dataclass(eq=False)", "b: int = 1"),
+    "order": ("@dataclass", "b: int = 1", "@dataclass(order=True)", "b: int = 1"),
+    "keywords": ("@dataclass", "b: int = 1", "@dataclass(kw_only=True)", "b: int = 1"),
+    "repr": ("@dataclass", "b: int = 1", "@dataclass(repr=False)", "b: int = 1"),
+    "a hash": ("@dataclass", "b: int = 1", "@dataclass(unsafe_hash=True)", "b: int = 1"),
+    "slots": ("@dataclass", "b: int = 1", "@dataclass(slots=True)", "b: int = 1"),
+    "a method": ("@dataclass", "b: int = 1\n    def m(self): return 1",
+                 "@dataclass", "b: int = 1\n    def m(self): return 2"),
+    "what follows": ("@dataclass", "b: int = 1\n    def __post_init__(self): self.b = 1",
+                     "@dataclass", "b: int = 1\n    def __post_init__(self): self.b = 2"),
+}  # fmt: skip
+
+
+def dataclasses_of(what: str) -> tuple[str, str]:
+    one, first, other, second = DATACLASSES[what]
+    text = "from dataclasses import InitVar, dataclass, field\nimport typing\n{}\nclass A:\n    {}\ndef f(): return A"
+    return text.format(one, first), text.format(other, second)
+
+
 KNOWN = {
+    **{f"of a dataclass, {what}": dataclasses_of(what) for what in DATACLASSES},
     "a default": ("def f(x=1): return x", "def f(x=2): return x"),
     "a keyword's default": ("def f(*, x=1): return x", "def f(*, x=2): return x"),
     "an annotation": ("def f(x: int): return x", "def f(x: float): return x"),

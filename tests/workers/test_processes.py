@@ -372,3 +372,28 @@ def test_a_tool_on_a_worker_has_no_flows_of_the_kernel(processes: Processes) -> 
 
     run = run_fan(work, [1], processes, "continue")
     assert "a worker has no flows of the kernel: @tool(where='thread')" in str(run.progress.failures[0].error)
+
+
+def test_a_program_that_ends_without_closing_its_workers_gets_no_warning(tmp_path: Path) -> None:
+    Path(tmp_path, "program.py").write_text(
+        "import agf_magics as agf\n"
+        "LARGE = list(range(300_000))\n"
+        "@agf.tool\n"
+        "def t(x): return x + len(LARGE)\n"
+        "run = agf.run('{pipeline: p, steps: [{for_each: {items: [1, 2], on_error: abort, "
+        "do: {tool: {name: t, args: {x: !expr item}}}, collect: {transform: {value: pipe}}}}]}', on='processes:2')\n"
+        "print(run.output)\n"
+    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "program.py"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("[300001, 300002]\n", "")
+    assert not list(temporary.glob("agf-*"))

@@ -10,6 +10,7 @@ is never reused.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import functools
 import hashlib
@@ -252,6 +253,7 @@ _OF_EVERY_CLASS = frozenset(
         "__firstlineno__",
         "__static_attributes__",
         "__slotnames__",
+        "__dataclass_params__",  # the methods that they make are attributes of the class
     }
 )
 
@@ -482,6 +484,22 @@ def _wrapped(wrapper: Any, digest: Digest) -> None:
         else (wrapper.__func__,)
     )
     digest.all(type(wrapper).__name__, parts)
+
+
+@add_parts.register
+def _of_dataclass(of_class: dataclasses.Field, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
+    """What `dataclasses.fields` tells of a field. Without it no function that names a dataclass could
+    be compared."""
+    parts = (getattr(of_class, name) for name in _OF_A_FIELD)
+    missing = dataclasses.MISSING
+    digest.all("field", ("missing" if part is missing else [part] for part in parts))
+    digest.add_value(dict(of_class.metadata))
+
+
+_OF_A_FIELD = (
+    *("name", "type", "default", "default_factory"),
+    *("init", "repr", "hash", "compare", "kw_only"),
+)
 
 
 @add_parts.register

@@ -199,6 +199,9 @@ def connection_fault(error: Exception, model: str, where: str, hint: str) -> Mod
     if isinstance(inner, socket.gaierror):
         message = f"there is no server for {model}{at}: its name is not known"
         return fault("model.no-server", message, "correct the address, or connect to its network")
+    if isinstance(inner, _CLOSED) or kinds & _CLOSED_NAMES:
+        message = f"the server of {model}{at} closed the connection without an answer"
+        return fault("model.no-server", message, _LOOK)
     words = next((text for kind, text in _WORDS.items() if isinstance(inner, kind)), "")
     words = words or (
         "the connection failed" if isinstance(inner, OSError) else type(inner).__name__
@@ -206,9 +209,12 @@ def connection_fault(error: Exception, model: str, where: str, hint: str) -> Mod
     return fault("model.no-server", f"there is no server for {model}{at}: {words}", hint)
 
 
+_CLOSED = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError)
+_CLOSED_NAMES = frozenset({"RemoteProtocolError", "ReadError", "WriteError"})
+_LOOK = "its log may say why; the address may also need https://, or be that of another program"
+
 _WORDS: dict[type[BaseException], str] = {
     ConnectionRefusedError: "the connection was refused",
-    ConnectionResetError: "it closed the connection",
     TimeoutError: "it does not answer",
 }
 

@@ -75,6 +75,11 @@ class StartedCall(NamedTuple):
     """Whether the call must not be repeated."""
 
     @property
+    def given_objects(self) -> list[Any]:
+        """The arguments that are no JSON, and the objects of this kind in them."""
+        return self.objects.objects if self.objects is not None else []
+
+    @property
     def why_again(self) -> str:
         """Why a resumed run has to make the call again: it changed an object that later steps
         share, or nobody can tell. Empty: it did not."""
@@ -308,10 +313,10 @@ class CallRows:
         packed = self.secret.pack(value, self.most, call.received, secret)
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
-        if why == CHANGED and call.objects is not None:
-            for each in call.objects.objects:
+        given = call.given_objects
+        if why == CHANGED:
+            for each in given:
                 self.identities.changed(each)
-        given = call.objects.objects if call.objects is not None else []
         if not why and given and packed.form == "pickle":
             kind = shared_kind(self.identities.new_in(value), given)
             why = SHARED.format(kind) if kind else ""

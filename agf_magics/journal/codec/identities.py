@@ -100,9 +100,10 @@ class Identities:
         if entry is not None:
             self._known[id(thing)] = entry._replace(state=None)
 
-    def restored(self, value: Value, data: bytes) -> Value:
+    def restored(self, value: Value, data: bytes, learns: bool = True) -> Value:
         """``value``, which was read from ``data``, with the objects that are known by their
-        names."""
+        names. ``learns``: the others are known from now on; not those of a call that a run makes
+        again, which are new objects."""
         names = _names(data)
         places = list(_objects(value)) if names else []
         if len(places) != len(names):
@@ -111,7 +112,8 @@ class Identities:
             look = self._by_name.get(name)
             earlier = look() if look is not None else None
             if earlier is None:
-                self._add(each, name, len(data))
+                if learns:
+                    self._add(each, name, len(data))
             elif put is None:
                 return earlier
             else:

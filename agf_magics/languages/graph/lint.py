@@ -145,7 +145,7 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
     source = next((span.source for span in left.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
     for name, span in left.items():
-        if name not in BUILT_IN and words[name] < 2:
+        if name not in BUILT_IN and words[name] == 1:  # none: it is no word that could be counted
             message = f"no node reads or writes {name!r}"
             reader.problems.add(Diagnostic("graph.idle-key", message, span, None, "note"))
 

@@ -87,12 +87,13 @@ class Forecast(OfflineJournal):
         steps after it. Raises the failure that it gets."""
         self._asked.pop(call.key, None)  # it was an approval: the call counts
         key = key_of(call.key.at)
-        result = self._results.take(call.digest)
+        result = self._results.take(call.digest, call.given_objects)
         if result is not None:
             self.taken[key] += 1
             return result
         self.made[key] += 1
-        miss = self._recorded.why(callee, call, self._edited(callee), self._why_none)
+        has_other = call.digest is not None and self._results.count(call.digest) > 0
+        miss = self._recorded.why(callee, call, self._edited(callee), self._why_none, has_other)
         self.misses.setdefault(key, miss)
         self.shows_edit |= miss.shows_edit
         record = self._recorded.result(call)
@@ -210,9 +211,12 @@ class RecordedCalls:
             return self._read(record, self._run_id) if record is not None else None
         return None
 
-    def why(self, callee: object, call: StartedCall, edited: str, why_none: str) -> Miss:
+    def why(
+        self, callee: object, call: StartedCall, edited: str, why_none: str, has_other: bool
+    ) -> Miss:
         """Why a call is not reused, as far as the run shows it. ``edited``: the reason if only its
-        digest differs; ``why_none``: the reason if it has none."""
+        digest differs; ``why_none``: the reason if it has none; ``has_other``: whether results of it
+        are left, whose objects are not those of this run."""
         if isinstance(callee, Tool) and not callee.reuse:
             return Miss("it has an effect (reuse=False)")
         if call.digest is None:
@@ -221,6 +225,8 @@ class RecordedCalls:
         if same is not None and same.digest is not None:
             if not is_same_call(same.digest, call.digest, self.changed):
                 return Miss(edited, True)
+            if has_other:
+                return Miss("its result has an object of a step that runs again")
             return Miss("the run made this call fewer times", self.is_complete)
         if (failed := self._failed.get(call.key.at)) is not None:
             is_edited = (

@@ -18,7 +18,7 @@ from ...engine.run_options import RunOptions
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Invoke
-from ...journal.calls.reuse import EarlierRun, Reuse
+from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
@@ -34,7 +34,7 @@ from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
-from ..storage.reuse import latest_runs
+from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import watch
 from ..storage.stored_results import unpickled
 from .offline import Bounded, run_offline
@@ -165,17 +165,20 @@ def find_stale(
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
     (store, num), bounded = past._in_journal, Bounded()
-    read = partial(unpickled, trust=False) if unpickles else _json_only
+    read, identities = reader_of_results(state_of(now).given.input)
+    read_again: ReadValue = partial(unpickled, trust=False, identities=identities, learns=False)
+    if not unpickles:
+        read = read_again = _json_only
     with as_definition_errors():
         with store.reading() as connection:
-            heads = latest_runs(store, now)
+            heads = latest_runs(store, now.name)
             changed = {head.num: changed_objects(connection, head.num) for head in heads}
             changed_here = changed_objects(connection, num)
         calls = RecordedCalls(
             past.run_id,
             past.order.functions,
             Bounded().read(records(store, num)),
-            read,
+            read_again,
             past.status == "ok",
             changed_here,
         )
@@ -184,7 +187,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
             for head in heads
             if not bounded.note
         )
-        results = Reuse("", last_runs, read)
+        results = Reuse("", last_runs, read, identities)
     most = current.settings.journal_value
     return Forecast(most, past.run_id, now._linked, results, calls), bounded
 

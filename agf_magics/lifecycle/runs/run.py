@@ -152,9 +152,13 @@ class Run(BaseRun):
 
     def __init__(self, state: RunState) -> None:
         self._state = state
-        self.run_id = state.run_id
         self.progress = state.progress  # an attribute: views read it at every beat
         self._table: RowTable | None = None
+
+    @property
+    def run_id(self) -> str:  # type: ignore[override]
+        """Its id: the name of the flow, a number and a random part."""
+        return self._state.run_id
 
     @property
     def input(self) -> Value:

@@ -64,7 +64,7 @@ class RunState:
         self.options = replace(options, limits=self.limits)
         self.warnings = tuple(sort_by_place([*warnings]))
         """The problems of its definition and its input."""
-        self.run_id = run_id or _new_id(linked.flow)
+        self._run_id = run_id
         self.grant = grant
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.workers = workers
@@ -98,6 +98,11 @@ class RunState:
         for value in options.secrets:
             self.secrets.learn(value)
         self._has_secrets = any(tool.secret for tool in tools)
+
+    @cached_property
+    def run_id(self) -> str:
+        """Its number is taken when it is read: what only compares runs uses up none."""
+        return self._run_id or _new_id(self.linked.flow)
 
     @property
     def flow(self) -> Flow:

@@ -35,7 +35,11 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
         return
     store = journal()
     with as_definition_errors():
-        heads = latest_runs(store, run) if earlier is True else [_named(store, run, earlier)]
+        match earlier:
+            case True:
+                heads = latest_runs(store, run.name, run.run_id)
+            case _:
+                heads = [_named(store, run, earlier)]
         if run.journal is not None:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), *reader_of_results(state_of(run).given.input))
@@ -62,14 +66,12 @@ def _named(store: Store, run: Run, earlier: object) -> RunHead:
     return find_run(store, identify(word, others)).head
 
 
-def latest_runs(store: Store, run: Run) -> list[RunHead]:
-    """The last runs of this name, the newest first. Raises DefinitionError if no run has the
-    name."""
-    heads = list_runs(store, run.name, MAX_RUNS + 1)  # this run may be one of them
-    earlier = [head for head in heads if head.run_id != run.run_id and head.status != "damaged"][
-        :MAX_RUNS
-    ]
+def latest_runs(store: Store, name: str, but: str = "") -> list[RunHead]:
+    """The last runs of this name, the newest first. ``but``: the id of a run that is none of them.
+    Raises DefinitionError if no run has the name."""
+    heads = list_runs(store, name, MAX_RUNS + 1)
+    earlier = [head for head in heads if head.run_id != but and head.status != "damaged"][:MAX_RUNS]
     if not earlier:
-        message = f"the journal has no earlier run of {run.name!r}"
+        message = f"the journal has no earlier run of {name!r}"
         raise refused("journal.unknown-run", message, "run it once without --reuse")
     return earlier

@@ -11,9 +11,14 @@ from ...journal.records.records import CallKey, Record, StoredValue
 
 
 def unpickled(
-    record: Record, run_id: str, trust: bool, identities: Identities | None = None
+    record: Record,
+    run_id: str,
+    trust: bool,
+    identities: Identities | None = None,
+    learns: bool = True,
 ) -> Record:
     """A record of that run with its value. ``identities``: the objects that were read before.
+    ``learns``: they know those of this value from now on.
     Raises DecodeError for a value that the user has not signed."""
     # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
     if record.what == "answered" and not record.is_believed(run_id):
@@ -23,7 +28,7 @@ def unpickled(
     try:
         value = record.read_value(run_id, trust)
         if identities is not None and isinstance(record.result.data, bytes):
-            value = identities.restored(value, record.result.data)
+            value = identities.restored(value, record.result.data, learns)
         return record._replace(result=record.result._replace(unpickled=(value,)))
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None

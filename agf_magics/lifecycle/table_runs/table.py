@@ -76,7 +76,8 @@ LONGEST = 200
 class RunOfRows(Protocol):
     """What a table reads of its run."""
 
-    run_id: str
+    @property
+    def run_id(self) -> str: ...
 
     @property
     def input(self) -> Value: ...

@@ -83,12 +83,29 @@ def explain(source: Source, problem: str, at: int, context: str, since: int) -> 
         return found.error(
             begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it"
         )
+    if fence := _fence(found):
+        return fence
     if comment := _comment(found):
         return comment
     for pattern, describe in MISTAKES:
         if pattern.search(f"{context}; {problem}"):
             return describe(found)
     return found.error_here(f"this is not valid YAML: {problem}")
+
+
+_FENCE = re.compile(r"[ \t]*(```|~~~)[\w-]*(?=[ \t]*$)", re.MULTILINE)
+"""The line around code in a page or in the answer of a chat, from which the text was pasted."""
+
+
+def _fence(found: Problem) -> Diagnostic | None:
+    """Where the parser stopped, or the first line: elsewhere a fence may be in a text of several
+    lines."""
+    first = len(found.text) - len(found.text.lstrip())
+    for at in (first, found.at):
+        if fence := _FENCE.match(found.text, found.text.rfind("\n", 0, at) + 1):
+            hint = f"delete the lines that begin with {fence[1]}"
+            return found.error(*fence.span(), "a line cannot be a fence of Markdown", hint)
+    return None
 
 
 def _comment(found: Problem) -> Diagnostic | None:

@@ -12,12 +12,14 @@ import contextlib
 import os
 import pickle
 import select
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from io import RawIOBase
 from pathlib import Path
@@ -66,7 +68,7 @@ class Processes:
         """The files of large functions, by digest, and the last run that used each."""
         self._runs = 0
         """Runs that were started."""
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder = ""
 
     @property
     def pids(self) -> list[int]:
@@ -134,13 +136,16 @@ class Processes:
             self._jobs.put(None)
         for one in list(self._children):
             one.kill()
-        if self._folder is not None:
-            self._folder.cleanup()
+        if self._folder:
+            _remove(self._folder, self._pid)
 
     def folder(self) -> str:
         """A folder for what several chunks need. It goes with this process."""
-        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="agf-")
-        return self._folder.name
+        if not self._folder:
+            self._folder = tempfile.mkdtemp(prefix="agf-")
+            # A TemporaryDirectory warns of a program that ends without closing its workers.
+            weakref.finalize(self, _remove, self._folder, self._pid)
+        return self._folder
 
     def _file(self, digest: str, program: bytes) -> str:
         path = str(Path(self.folder(), digest))
@@ -222,6 +227,12 @@ class Processes:
     def _end(self, process: _Child) -> str:
         self._children.discard(process)
         return process.end()
+
+
+def _remove(folder: str, owner: int) -> None:
+    """Remove the folder of the process ``owner``, not of the one that it was forked from."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Job:

@@ -1,0 +1,27 @@
+"""A whole number of more digits than Python writes is printed with its digits, as a text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.processes import command_line
+
+CASES = {
+    # what the tool returns, and the output
+    "10 ** 5000": "1" + "0" * 5000,
+    "-(10 ** 5000)": "-1" + "0" * 5000,
+    "[10 ** 5000]": ["1" + "0" * 5000],
+    "{'a': 10 ** 5000}": {"a": "1" + "0" * 5000},
+    "10 ** 4299": 10**4299,
+}
+
+
+@pytest.mark.parametrize("value", CASES)
+def test_all_digits_are_printed(tmp_path: Path, value: str) -> None:
+    Path(tmp_path, "tools.py").write_text(f"import agf_magics as agf\n@agf.tool\ndef t(): return {value}\n")
+    Path(tmp_path, "p.yaml").write_text("{pipeline: p, steps: [{tool: {name: t}}]}")
+    done = command_line(tmp_path, "run", "p.yaml", "--tools", "tools.py", "--quiet")
+    assert (done.returncode, json.loads(done.stdout)) == (0, CASES[value]), done.stderr

@@ -1,0 +1,37 @@
+"""What ``--tools`` names and is no module is told in the author's words, without the import system of Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.processes import command_line
+
+NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
+CASES = {
+    # what --tools names, and what is said
+    ".": f"'.' is a folder: {NAME_A_FILE}",
+    "plain/": f"'plain/' is a folder: {NAME_A_FILE}",
+    "plain": f"'plain' is a folder without an __init__.py: {NAME_A_FILE}",
+    "../tools": f"'../tools' is neither a module nor a .py file: {NAME_A_FILE}",
+    "my-tools": f"'my-tools' is neither a module nor a .py file: {NAME_A_FILE}",
+    "nothere": "there is no module 'nothere'",
+    "nothere.py": "there is no file 'nothere.py'",
+    "broken.py": "broken.py, line 1: SyntaxError: '(' was never closed",
+    "broken": "broken.py, line 1: SyntaxError: '(' was never closed",
+    "lacking": "lacking.py, line 1: ModuleNotFoundError: No module named 'nothere'",
+}
+
+
+@pytest.mark.parametrize("named", CASES)
+def test_what_is_no_module_is_told(tmp_path: Path, named: str) -> None:
+    Path(tmp_path, "plain").mkdir()
+    Path(tmp_path, "broken.py").write_text("x = (")
+    Path(tmp_path, "lacking.py").write_text("import nothere")
+    Path(tmp_path, "p.yaml").write_text('{pipeline: p, steps: [{transform: {value: "1"}}]}')
+    done = command_line(tmp_path, "check", "p.yaml", "--tools", named)
+    said = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    assert CASES[named] in said
+    assert not any(word in said for word in ("importlib", "runpy", "argument is required", "Traceback")), said
