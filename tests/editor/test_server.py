@@ -112,3 +112,12 @@ def test_what_follows_the_command_is_refused(tmp_path: Path) -> None:
     done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert "unexpected word 'now'" in done.stderr
+
+
+def test_without_pygls_the_command_says_what_to_install(tmp_path: Path) -> None:
+    code = "import sys; sys.modules['pygls'] = None; from agf_magics.__main__ import main; sys.exit(main(['lsp']))"
+    program = [sys.executable, "-c", code]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "[define.not-installed]" in done.stderr
+    assert "pip install 'agf-magics[lsp]'" in done.stderr
