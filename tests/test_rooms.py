@@ -55,7 +55,7 @@ MAY: dict[str, tuple[str, ...]] = {
     "commands": ("text", "values", "limits", "engine", "workers", "lifecycle"),
     "editor": (
         *("text", "values", "schemas", "flow", "catalog", "languages", "engine", "pictures", "settings", "workers"),
-        *("lifecycle", "commands"),
+        *("lifecycle", "commands", "version"),
     ),
     "notebook": ("",),
 }
