@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras colab floors newest clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras colab floors newest vscode clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,11 @@ newest:  ## the tests of models with the newest pydantic-ai
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --editable '.[test]'
 	@build/newest/bin/python -m pip --quiet --disable-pip-version-check install --upgrade pydantic-ai-slim genai-prices
 	@build/newest/bin/python -m pytest tests/catalog tests/engine tests/lifecycle $(ARGS)
+
+# Node's packages are for building only: the bundle has the client of the protocol in it.
+vscode:  ## the extension for VS Code, into build/agf-magics.vsix (needs Node.js)
+	@mkdir -p build
+	@cd editors/vscode && npm install --silent --no-audit --no-fund && npm run --silent package
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

@@ -72,6 +72,11 @@ flow = agf.load("pipeline: main\\nsteps: [{transform: {value: '1'}}]")
 assert agf.draw(flow).save("flow.png").read_bytes().startswith(b"\\x89PNG")
 assert agf.draw(flow).save("flow.pdf").read_bytes().startswith(b"%PDF")
 """,
+    "lsp": """
+from agf_magics.editor.server import make_server
+
+assert make_server().name == "agf-magics"
+""",
     "sql": """
 import agf_magics as agf
 

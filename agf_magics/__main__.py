@@ -27,6 +27,7 @@ from .commands.command_line import (
     DRAW_COMMAND,
     FOR_SCORES,
     FORMATS,
+    LSP_COMMAND,
     RESUME_COMMAND,
     RUN_COMMAND,
 )
@@ -525,11 +526,25 @@ def _imported(word: Token) -> Mapping[str, Any]:
 
 _NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
+
+def _lsp(parsed: ParsedLine) -> int:
+    try:
+        with for_the_person():
+            from .editor.server import serve
+    except ImportError as error:
+        if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
+            raise
+        message = "the language server needs pygls, which is not installed"
+        raise refused("define.not-installed", message, "pip install 'agf-magics[lsp]'") from None
+    return serve()
+
+
 ACTS = {
     "run": (RUN_COMMAND, _run),
     "resume": (RESUME_COMMAND, _resume),
     "check": (CHECK_COMMAND, _check),
     "draw": (DRAW_COMMAND, _draw),
+    "lsp": (LSP_COMMAND, _lsp),
 }
 """The commands, by the first word of the line."""
 

@@ -53,6 +53,10 @@ MAY: dict[str, tuple[str, ...]] = {
     ),
     "planning": ("languages", "lifecycle"),
     "commands": ("text", "values", "limits", "engine", "workers", "lifecycle"),
+    "editor": (
+        *("text", "values", "schemas", "flow", "catalog", "languages", "engine", "pictures", "settings", "workers"),
+        *("lifecycle", "commands", "version"),
+    ),
     "notebook": ("",),
 }
 """What each room may import, in the order in which a reader learns them. ``""``: everything."""
@@ -79,6 +83,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),
+        "editor.server",
     ),
     "concurrent": ("engine", "workers", "catalog.builtin"),
     "multiprocessing": (),
@@ -94,6 +99,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "pyarrow": ("values.tables", "lifecycle.table_runs.table", "catalog.builtin"),
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
+    "pygls": ("editor.server",), "lsprotocol": ("editor.server", "editor.protocol_values"),
     "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
     "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
@@ -461,8 +467,9 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.complete", "explorer.requests", "explorer.widget_model", "report")
+        for name in ("completion.answer", "explorer.requests", "explorer.widget_model", "report")
     ),
+    *(f"agf_magics.editor.{name}" for name in ("complete", "server", "python_scan")),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),
 )
 """Modules that are imported with their first use."""

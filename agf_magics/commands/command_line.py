@@ -142,3 +142,10 @@ DRAW_COMMAND = Command(
     options=(*ALWAYS, SAVE_PICTURE),
     example="agf-magics draw longest.yaml --save longest.svg",
 )
+LSP_COMMAND = Command(
+    name="agf-magics lsp",
+    about="Serve an editor: the language server, over stdin and stdout.",
+    operands=(),
+    options=(),
+    example="agf-magics lsp",
+)

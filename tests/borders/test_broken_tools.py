@@ -15,8 +15,8 @@ from typing_extensions import TypedDict
 
 import agf_magics as agf
 from agf_magics.catalog.tools.annotations import INSIDE, MANY, ArgumentsModel, build, schema_of
-from agf_magics.notebook.completion.complete import Surroundings, complete
-from agf_magics.notebook.completion.shift_tab import describe
+from agf_magics.editor.complete import Surroundings, complete
+from agf_magics.editor.word_help import describe
 from agf_magics.notebook.display import registry_page
 from agf_magics.schemas.json_schema import judge, schema_violations
 

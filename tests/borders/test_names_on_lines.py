@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
-from agf_magics.notebook.completion.problems import problems_of
+from agf_magics.editor.problems import problems_of
 from tests.notebook.conftest import Shell, code
 
 BODIES = {

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
+from agf_magics.editor.body import complete_body
+from agf_magics.editor.names import NAMES
+from agf_magics.editor.word_help import describe
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.pipeline.r1 import R1, Names, parse
 from agf_magics.languages.pipeline.r1.functions import FUNCTIONS
 from agf_magics.languages.pipeline.r1.infer import Inference
 from agf_magics.languages.pipeline.r1.nodes import Call, Each, Get
 from agf_magics.languages.pipeline.r1.row import EACH, LIST, Argument, Closure, Env, Function, Kind
-from agf_magics.notebook.completion.body import complete_body
-from agf_magics.notebook.completion.names import NAMES
-from agf_magics.notebook.completion.shift_tab import describe
 from agf_magics.schemas.shapes import NUMBER, Shape, list_of
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError
 from agf_magics.text.source import Source

@@ -15,11 +15,12 @@ from IPython.core.completer import CompletionContext, provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 from agf_magics.catalog import Registry, agent, tool
+from agf_magics.editor.complete import Surroundings, complete
+from agf_magics.editor.cursor import Reading
+from agf_magics.editor.word_help import describe
 from agf_magics.flow.checks.rules import check
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.completion.complete import Surroundings, answer, complete
-from agf_magics.notebook.completion.cursor import Reading
-from agf_magics.notebook.completion.shift_tab import describe
+from agf_magics.notebook.completion.answer import answer
 from agf_magics.notebook.completion.tab import matcher
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
@@ -148,7 +149,7 @@ def test_any_body_can_be_completed(before: str, after: str) -> None:
 
 
 def test_completion_does_not_wait_for_jsonschema() -> None:
-    module = "agf_magics.notebook.completion.complete"
+    module = "agf_magics.editor.complete"
     code = f"import sys, {module}; sys.exit('jsonschema' in sys.modules or 'pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agf_magics.notebook.magics.explain import entries
+from agf_magics.editor.error_pages import entries
 from tests.doc_codes import codes
 from tests.notebook.conftest import Shell, code
 

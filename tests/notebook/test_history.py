@@ -10,7 +10,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 
 from agf_magics.catalog import Registry, default
-from agf_magics.notebook.completion.complete import Surroundings, complete
+from agf_magics.editor.complete import Surroundings, complete
 from tests.notebook.conftest import Kernel, Shell, code
 
 TOOLS = """\

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agf_magics import define
 from agf_magics.catalog import Registry, policy, tool
+from agf_magics.editor.problems import LONGEST_CELL, problems_of
 from agf_magics.flow.steps import Compute
 from agf_magics.notebook.completion.editor import TARGET
-from agf_magics.notebook.completion.problems import LONGEST_CELL, problems_of
 from tests.notebook.conftest import Kernel
 
 
@@ -131,3 +132,10 @@ def ask(kernel: Kernel, comm: str, id: str, text: str, subshell: str | None = No
             return dict(data)
         if message["parent_header"].get("msg_type") != "comm_msg":
             kernel.strays.append(message)
+
+
+def test_a_flow_that_calls_itself_is_told_at_the_call_also_if_only_the_line_names_it() -> None:
+    cell = "%%graph g\nnodes: {a: {type: tool, tool: g}}\nedges: [{from: START, to: a}, {from: a, to: END}]"
+    registry = Registry()
+    define(cell.partition("\n")[2], "graph", name="g", registry=registry)
+    assert ("flow.call-cycle", "g") in marked(cell, registry)

@@ -11,8 +11,8 @@ import pytest
 
 from agf_magics.catalog import Registry
 from agf_magics.commands.words import split
+from agf_magics.editor.complete import Surroundings, complete
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.notebook.completion.complete import Surroundings, complete
 from agf_magics.notebook.display.run_list import moment
 from agf_magics.text.source import Source
 from tests.notebook.conftest import Shell, code

@@ -34,31 +34,53 @@ class Defined(NamedTuple):
         return tuple(found for found in self.problems if found.code.endswith(".replaced"))
 
 
-def find_problems(
-    source: Source,
-    language: str,
-    *,
-    name: Text | None,
-    registry: Registry,
-    latent: Collection[str] = (),
-    given: Collection[str] | None = (),
-) -> list[Diagnostic]:
-    """The problems of `register` for a text that is still written. Nothing is registered, no file
-    is read and no code of a user is called. ``name``: on the line of the cell. ``given``: as in
-    `check_definition`; None if it is not known."""
+class WrittenText(NamedTuple):
+    """A text that is still written, as far as its language alone can read it."""
+
+    flow: Flow | None = None
+    """None: the text declares only schemas, or it is refused."""
+    schemas: Mapping[str, Schema] = {}
+    problems: tuple[Diagnostic, ...] = ()
+    is_refused: bool = False
+
+
+def read_written(
+    source: Source, language: str, *, name: Text | None, latent: Collection[str] = ()
+) -> WrittenText:
+    """Read a text that is still written; no registry is asked. ``name``: on the line of the
+    cell."""
     try:
         written = name.text if name is not None and name.text.strip() else None
         flow, schemas, problems = load_checked(source, language, latent, written)
         if flow is not None and name is not None and written is not None:
             refuse_two_names(name, flow)
     except DefinitionError as error:
-        return list(error.diagnostics)
-    _check_refs(schemas, registry, problems)
-    if flow is not None:
+        return WrittenText(problems=tuple(error.diagnostics), is_refused=True)
+    return WrittenText(flow, schemas, tuple(problems))
+
+
+def problems_in(
+    text: WrittenText,
+    registry: Registry,
+    *,
+    name: str | None,
+    given: Collection[str] | None = (),
+) -> list[Diagnostic]:
+    """The problems of `register` for a text that was read. Nothing is registered, no file is read
+    and no code of a user is called. ``name``: that of the line or of the file. ``given``: as in
+    `check_definition`; None if it is not known."""
+    if text.is_refused:
+        return list(text.problems)
+    problems = Diagnostics()
+    problems.extend(text.problems)
+    _check_refs(text.schemas, registry, problems)
+    if text.flow is not None:
+        # Under its name, so that a flow that calls itself is told at the call.
+        flow = replace(text.flow, name=text.flow.name or name or "")
         with share_suggestion_budget():
             problems.extend(link(flow, registry, passive=True)[1])
-        if not (name or flow.name):
-            problems.add(without_name(flow))
+        if name is None and not flow.name:
+            problems.add(without_name(text.flow))
     return list(problems.without(UNLESS_GIVEN) if given is None else for_input(problems, given))
 
 

@@ -9,12 +9,12 @@ from logging import DEBUG
 from typing import Any
 
 from ...catalog import Registry
+from ...editor.problems import LONGEST_CELL, problems_of
+from ...editor.word_help import MOST_TOOLTIP, describe
 from ...pictures.plain import plain
 from ...text.giving_up import giving_up
 from ..explorer.run_channel import open_again
 from ..output.receiving import receive_while_busy
-from .problems import LONGEST_CELL, problems_of
-from .shift_tab import MOST_TOOLTIP, describe
 
 TARGET = "agf-magics.problems"
 """The target of the comm."""

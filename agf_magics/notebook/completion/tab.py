@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import CompletionContext, SimpleMatcherResult, context_matcher
 
 if TYPE_CHECKING:
+    from ...editor.complete import Surroundings
     from ..notebook import Notebook
-    from .complete import Surroundings
 
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
@@ -18,7 +18,7 @@ def matcher(known: Callable[[], Surroundings]) -> Matcher:
     """The matcher for ``shell.Completer.custom_matchers``."""
 
     def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
-        from .complete import answer
+        from .answer import answer
 
         return answer(context, known())
 
@@ -28,7 +28,8 @@ def matcher(known: Callable[[], Surroundings]) -> Matcher:
 
 def known(notebook: Notebook, shell: Any) -> Surroundings:
     """The present state of the notebook."""
+    from ...editor.complete import Surroundings
     from ..magics.history import kept_ids
-    from .complete import Surroundings
+    from ..magics.lessons import lessons
 
-    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids)
+    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons)

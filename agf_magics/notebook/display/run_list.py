@@ -11,6 +11,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
+from ...commands.options import STATUSES
 from ...commands.values import count
 from ...commands.words import Token, line_error
 from ...flow.progress.run_line import RunLine
@@ -33,12 +34,6 @@ from .view import show_over
 
 MOST_LISTED = 20
 """Runs on a page, if ``--limit`` says nothing else."""
-
-
-STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
-
-TIMES = ("1h", "1d", "7d", "00:00")
-"""Times that completion offers."""
 
 UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")

@@ -1,48 +1,19 @@
-"""``%explain CODE``: the page of an error, without a connection (decision D9).
-
-The wheel contains the pages of ``docs/reference/errors``; a checkout has them only there.
-"""
+"""``%explain CODE``: the page of an error, without a connection (decision D9)."""
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Iterable, Mapping
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterable
 
 from IPython.core.magic import line_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine
+from ...editor.error_pages import entries
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ...text.suggestions import nearest
 from ..output.output import show
 from .base import NotebookMagics, takes
-
-FOLDERS = (
-    Path(__file__).parents[1] / "errors",
-    Path(__file__).parents[3] / "docs" / "reference" / "errors",
-)
-
-_ENTRY = re.compile(
-    r"^## (?P<code>[a-z0-9]+\.[a-z0-9-]+)\n(?P<text>.*?)(?=^\([a-z0-9.-]+\)=$|^## |\Z)", re.M | re.S
-)
-_LINK = re.compile(r"(`[^`\n]*+`)|\[([^\[\]\n]++)\]\([^()\s]++\)")
-
-
-@cache
-def entries() -> Mapping[str, str]:
-    """The Markdown of each entry of the error reference, by its code; without links, which lead to
-    other pages."""
-    folder = next(folder for folder in FOLDERS if folder.is_dir())
-    return {
-        found[
-            "code"
-        ]: f"### {found['code']}\n{_LINK.sub(lambda link: link[1] or link[2], found['text']).rstrip()}\n"
-        for path in sorted(folder.glob("*.md"))
-        for found in _ENTRY.finditer(path.read_text(encoding="utf-8"))
-    }
 
 
 @magics_class

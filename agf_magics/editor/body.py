@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...catalog import Registry
+from ..catalog import Registry
 from .cursor import ELEMENT, Reading
 from .names import Context, Names, next_parts, offered
 from .schema_walk import keys_at, values_at

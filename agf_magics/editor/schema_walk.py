@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...schemas.sample import pointed
+from ..schemas.sample import pointed
 from .cursor import ELEMENT, Cursor
 
 Schema = Mapping[str, Any]

@@ -1,7 +1,6 @@
 """Tab: completion of the lines and the bodies of our magics.
 
-The answer always names the fragment that it replaces, because IPython's tokens end at a dash. It
-suppresses all other completions: in a YAML body an empty answer is better than Python's names.
+The answer always names the fragment that it replaces, because the words of an editor end at a dash.
 """
 
 from __future__ import annotations
@@ -13,26 +12,22 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMatcherResult
-
-from ...catalog import Model, Registry
-from ...catalog.models.model import PROVIDERS
-from ...commands.line import Command, Kind
-from ...commands.magics import COMMANDS
-from ...flow.steps import Sequence, every
-from ...languages import LANGUAGES
-from ...languages.ours import OURS
-from ...languages.pipeline import FUNCTIONS
-from ...lifecycle.runs.live import live
-from ...pictures.layout.arrange import DIRECTIONS
-from ...pictures.plain import line as one_line
-from ...settings.folders import this_notebook
-from ...settings.worker_words import WORDS as WORKER_WORDS
-from ...workers.on import can_run
-from ..display.run_list import STATUSES, TIMES
-from ..magics.explain import entries
-from ..magics.lessons import lessons
+from ..catalog import Model, Registry
+from ..catalog.models.model import PROVIDERS
+from ..commands.line import Command, Kind
+from ..commands.magics import COMMANDS
+from ..commands.options import STATUSES, TIMES
+from ..flow.steps import Sequence, every
+from ..languages import LANGUAGES
+from ..languages.ours import OURS
+from ..languages.pipeline import FUNCTIONS
+from ..lifecycle.runs.live import live
+from ..pictures.layout.arrange import DIRECTIONS
+from ..settings.folders import this_notebook
+from ..settings.worker_words import WORDS as WORKER_WORDS
+from ..workers.on import can_run
 from .body import Choice, Offer, complete_blank_line, complete_body, matching, path_offer
+from .error_pages import entries
 from .names import EXPRESSION, NAMES, is_in_text, next_parts
 
 MAGIC = re.compile(r"\s*+(?:[\w.,\s\[\]]++=\s*+)?(%{1,2})(\w+)[ \t](.*)$", re.DOTALL)
@@ -41,19 +36,9 @@ _MOST_FILES = 200
 INPUTS = re.compile(r"(?:\bctx\.|\bparent\.input\.|[†$]input\.|\{\s*state\.)(\w+)")
 """A field of the input that a text of any language reads."""
 SHELL_NAMES = frozenset({"In", "Out", "get_ipython", "exit", "quit", "open"})
-MOST_DOC = 64
-"""Characters of the text about a choice."""
 MOST_RUNS = 20
 """Runs that are offered, the latest first."""
 RESUMABLE = ("interrupted", "waiting", "error", "cancelled")
-
-
-class Silence(list[SimpleCompletion]):
-    """A list that is never empty by its length: after an empty one IPython asks its other
-    matchers."""
-
-    def __len__(self) -> int:
-        return super().__len__() or 1
 
 
 class Surroundings(NamedTuple):
@@ -66,6 +51,8 @@ class Surroundings(NamedTuple):
     """The last run as an expression sees it: ctx and pipe."""
     runs: Callable[[], Iterable[tuple[str, str, str]]] = tuple
     """The id, the flow and the status of each run in the journal, the latest first."""
+    lessons: Callable[[], Iterable[str]] = tuple
+    """The names of the lessons."""
 
 
 def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | None:
@@ -90,37 +77,12 @@ def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | 
     def offered(above: str) -> Offer:
         schema: Mapping[str, Any] = language.schema or {}
         if is_planner:  # the cell has the text of a planner
-            from ...languages.plan.header import HEADER_SCHEMA as schema
+            from ..languages.plan.header import HEADER_SCHEMA as schema
         names = NAMES[language.name]
         return complete_body(above, below, inputs, schema, names, known.registry)
 
     offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
-
-
-def answer(context: CompletionContext, known: Surroundings) -> SimpleMatcherResult:
-    """The completions for IPython."""
-    found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
-    if found is None:
-        return SimpleMatcherResult(completions=[], suppress=False)
-    is_blank = not context.line_with_cursor.strip()
-    choices = Silence(
-        SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices
-    )
-    return SimpleMatcherResult(
-        completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True
-    )
-
-
-def _kind(choice: Choice, is_blank: bool) -> str:
-    """The kind of a choice, as the popup shows it; on a blank line, where a person looks around,
-    with the first sentence about it."""
-    first = (
-        one_line(re.split(r"[.:;](?:\s|$)", choice.doc, maxsplit=1)[0], MOST_DOC)
-        if is_blank
-        else ""
-    )
-    return f"{choice.type} · {first}" if first else choice.type
 
 
 def _in_line(command: Command, rest: str, body: str, known: Surroundings) -> Offer:
@@ -237,7 +199,7 @@ _OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
     ],
     "context": lambda wanted: wanted.known.registry.contexts,
     "code": lambda wanted: entries(),
-    "lesson": lambda wanted: lessons(),
+    "lesson": lambda wanted: wanted.known.lessons(),
     "status": lambda wanted: STATUSES,
     "direction": lambda wanted: DIRECTIONS,
     "time": lambda wanted: TIMES,

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ...catalog import Registry
-from ...flow.steps import Flow
-from ...languages.pipeline import FUNCTIONS, STEPS
+from ..catalog import Registry
+from ..flow.steps import Flow
+from ..languages.pipeline import FUNCTIONS, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 
 

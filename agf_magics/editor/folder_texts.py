@@ -1,0 +1,73 @@
+"""The Python files and definitions of a folder, as texts: what a notebook or a file in it may name.
+
+The folder of an editor may be anything, a home folder too, so reading is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlparse
+
+from ..languages.ours import recognized_language
+from ..lifecycle.definitions.file_sets import DEFINITIONS
+from ..text.files import open_file
+from ..text.source import UNUSABLE
+
+MOST_ENTRIES = 10_000
+"""Entries of a folder and of the folders below it that are looked at."""
+
+MOST_FILES = 300
+"""Files that are read."""
+
+LARGEST = 300_000
+"""Bytes of a file that is read."""
+
+FOREIGN_FOLDERS = frozenset({"node_modules", "venv", "build", "dist", "site-packages"})
+
+
+class FolderText(NamedTuple):
+    uri: str
+    text: str
+
+
+def path_of(uri: str) -> Path | None:
+    """The file of an address; None if the text is in no file."""
+    parts = urlparse(uri)
+    if parts.scheme not in ("file", "vscode-notebook-cell") or not parts.path:
+        return None
+    return Path(unquote(parts.path))
+
+
+def folder_texts(folder: Path) -> Iterator[FolderText]:
+    """The Python files that name us, and the definitions, in the order of their names."""
+    count = 0
+    for path in _files(folder):
+        with suppress(*UNUSABLE):
+            if path.stat().st_size > LARGEST:
+                continue
+            with open_file(path) as opened:
+                text = opened.read(LARGEST).decode("utf-8")
+            is_ours = "agf_magics" in text if path.suffix == ".py" else recognized_language(text)
+            if is_ours:
+                count += 1
+                yield FolderText(path.as_uri(), text)
+        if count >= MOST_FILES:
+            return
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    seen = 0
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(
+            name for name in folders if name[0] not in "._" and name not in FOREIGN_FOLDERS
+        )
+        for name in sorted(files):
+            if name.endswith((".py", *DEFINITIONS)) and not name.startswith("."):
+                yield Path(root, name)
+        seen += len(files) + len(folders)
+        if seen > MOST_ENTRIES:
+            return

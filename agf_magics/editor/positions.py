@@ -1,0 +1,56 @@
+"""Places of a text as the protocol of language servers counts them: lines, and units of a line."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import Literal, NamedTuple
+
+Encoding = Literal["utf-8", "utf-16", "utf-32"]
+
+_CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
+"""How a character is counted: the codec, and the bytes of a unit."""
+
+
+class Position(NamedTuple):
+    line: int
+    unit: int
+
+
+class Positions:
+    """Offsets of one text as positions, and back. A position after the end is at the end."""
+
+    def __init__(self, text: str, encoding: Encoding = "utf-16") -> None:
+        self.text = text
+        self._codec, self._width = _CODECS[encoding]
+        self._is_ascii = text.isascii()
+        self._starts = [0]
+        at = text.find("\n")
+        while at >= 0:
+            self._starts.append(at + 1)
+            at = text.find("\n", at + 1)
+
+    def position(self, offset: int) -> Position:
+        """
+        >>> Positions("a\\n🍐b").position(3)
+        Position(line=1, unit=2)
+        """
+        line = bisect_right(self._starts, offset) - 1
+        before = self.text[self._starts[line] : offset]
+        return Position(line, len(before) if self._is_ascii else self._units(before))
+
+    def offset(self, line: int, unit: int) -> int:
+        """
+        >>> Positions("a\\n🍐b").offset(1, 2)
+        3
+        """
+        if line >= len(self._starts):
+            return len(self.text)
+        start = self._starts[line]
+        end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.text)
+        if self._is_ascii:
+            return min(start + unit, end)
+        units = self.text[start:end].encode(self._codec, "surrogatepass")[: unit * self._width]
+        return start + len(units.decode(self._codec, "ignore"))
+
+    def _units(self, text: str) -> int:
+        return len(text.encode(self._codec, "surrogatepass")) // self._width

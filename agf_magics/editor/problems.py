@@ -1,0 +1,198 @@
+"""Problems of a cell while a person writes it: the problems of loading, for the editor to
+underline.
+
+The extension of JupyterLab sends the text of a cell some time after the last key. The kernel reads
+it, on a thread of its own where the kernel has subshells, and answers with places and messages.
+Nothing is registered, no file is read and no code of a user is called. The comm is only registered,
+not announced: a front end that wants it asks for it by its target, also after it loads its page
+again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from itertools import islice
+from typing import Any, NamedTuple
+
+from ..catalog import Registry
+from ..commands.line import ParsedLine, read
+from ..commands.magics import COMMANDS
+from ..languages.ours import OURS
+from ..lifecycle.definitions.checking import WrittenText, problems_in, read_written
+from ..pictures.plain import line, plain
+from ..settings.settings import current
+from ..text.diagnostics import AgfError, Diagnostic, Diagnostics
+from ..text.source import Source
+
+LONGEST_CELL = 50_000
+"""Characters of a cell that is checked while it is written."""
+MOST_PROBLEMS = 50
+MOST_MESSAGE = 2_000
+"""Characters of a message and of a hint."""
+
+_MAGIC = re.compile(rf"\s*%%(?P<name>{'|'.join(OURS)}|run_pipeline_inline(?:_async)?)(?=\s|$)")
+
+Problem = dict[str, Any]
+"""``start`` and ``end`` in UTF-16 units of the cell, as JavaScript counts; ``severity``,
+``message``, ``hint``, ``code``."""
+
+
+class Place(NamedTuple):
+    """A problem at its place, in characters of the cell or the file."""
+
+    start: int
+    end: int
+    found: Diagnostic
+
+    @property
+    def message(self) -> str:
+        return plain(self.found.message, MOST_MESSAGE)
+
+    @property
+    def hint(self) -> str:
+        return plain(self.found.hint or "", MOST_MESSAGE)
+
+    @property
+    def code(self) -> str:
+        return line(self.found.code, 80)
+
+
+class ReadText(NamedTuple):
+    """A cell with one of our magics, or a file, that was read: what needs no registry."""
+
+    text: str
+    language: str
+    head: tuple[int, int]
+    """The line of the magic; nothing of a file."""
+    body: int
+    """Where the definition begins."""
+    written: WrittenText
+    """Nothing of a cell without a body, or with a wrong line."""
+    places: Mapping[int, int]
+    """Where each source begins, by its identity; the sources live as long as their findings."""
+    sources: tuple[Source, ...]
+    name: str | None
+    """On the line of the magic, or of the file."""
+    is_run: bool = False
+    """Whether it is run at once and registers nothing."""
+    given: Collection[str] | None = ()
+
+
+def problems_of(cell: str, registry: Registry) -> list[Problem]:
+    """The errors and warnings of a cell with one of our cell magics; none for any other cell.
+
+    >>> [(one["code"], one["start"], one["end"]) for one in problems_of("%%pipeline p\\nstps: []", Registry())][:1]
+    [('pipeline.document-kind', 13, 17)]
+    """
+    read = read_cell(cell)
+    return [_shown(cell, one) for one in places_of(read, registry)] if read is not None else []
+
+
+def read_cell(cell: str) -> ReadText | None:
+    """A cell with one of our cell magics; None for any other cell, and for a very long one."""
+    magic = _MAGIC.match(cell)
+    if magic is None or len(cell) > LONGEST_CELL:
+        return None
+    start, newline = magic.start("name") - 2, cell.find("\n", magic.end())
+    end = newline if newline >= 0 else len(cell)
+    body = cell[end + 1 :]
+    source = Source("this cell", body, first_line=cell.count("\n", 0, end) + 2)
+    places, sources, is_run = {id(source): end + 1}, [source], magic["name"] not in OURS
+    language = "pipeline" if is_run else magic["name"]
+    name, given, written = None, None, WrittenText()
+    try:
+        parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
+        if parsed is not None and body.strip():  # else `--help`, or a cell that a person begins
+            places[id(parsed.source)] = start
+            sources.append(parsed.source)
+            written = _written(parsed, source, language, is_run)
+            on_line = None if is_run or "--planner" in parsed else parsed.word("NAME")
+            name = on_line.text if on_line is not None else None
+            given = _given(parsed)
+    except AgfError as error:
+        for one in error.diagnostics:
+            if one.span and one.span.source is not source:
+                places[id(one.span.source)] = start
+                sources.append(one.span.source)
+        written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
+    head = (start, end)
+    return ReadText(
+        cell, language, head, end + 1, written, places, tuple(sources), name, is_run, given
+    )
+
+
+def read_file_text(text: str, language: str, name: str) -> ReadText:
+    """The text of a file of a definition. ``name``: of the file."""
+    source = Source(name, text)
+    written = read_written(source, language, name=None)
+    return ReadText(text, language, (0, 0), 0, written, {id(source): 0}, (source,), name)
+
+
+def places_of(read: ReadText, registry: Registry) -> list[Place]:
+    """The errors and warnings of a text that was read, at their places."""
+    found = problems_in(read.written, registry, name=read.name, given=read.given)
+    shown = (_place(one, read) for one in found if one.severity != "note")
+    return list(islice(filter(None, shown), MOST_PROBLEMS))
+
+
+def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
+    """The problems at a place of a cell, in characters, as texts."""
+    read = read_cell(cell)
+    return [
+        f"{one.found.severity}: {one.message} [{one.code}]" + f"\n  = {one.hint}" * bool(one.hint)
+        for one in (places_of(read, registry) if read is not None else ())
+        if one.start <= position <= one.end
+    ]
+
+
+def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) -> WrittenText:
+    if "--planner" in parsed:
+        from ..languages.plan.header import load_header
+
+        found = Diagnostics()
+        load_header(source, found, current.settings.bounds)
+        return WrittenText(problems=tuple(found), is_refused=True)
+    name = None if is_run else parsed.word("NAME")
+    latent = [word.text for word in parsed.words("--latent")]
+    return read_written(source, language, name=name, latent=latent)
+
+
+def _given(parsed: ParsedLine) -> list[str] | None:
+    """The names of the input that the line gives; None if only the kernel knows them."""
+    if "--input" in parsed:
+        return None
+    return [word.text.partition("=")[0] for word in parsed.words("--set")]
+
+
+def _place(found: Diagnostic, read: ReadText) -> Place | None:
+    """A problem at its place: to the end of the line, at least a character. None for the place of
+    another text; the line of the magic for a problem without a place."""
+    text = read.text
+    if found.span is None:
+        start, end = read.head
+    elif id(found.span.source) not in read.places:
+        return None
+    else:
+        begin = read.places[id(found.span.source)]
+        start, end = (min(begin + place, len(text)) for place in (found.span.start, found.span.end))
+        newline = text.find("\n", start, end)
+        end = max(newline if newline >= 0 else end, min(start + 1, len(text)))
+        start = min(start, max(0, end - 1))
+    return Place(start, end, found)
+
+
+def _shown(cell: str, one: Place) -> Problem:
+    return {
+        "start": _units(cell, one.start),
+        "end": _units(cell, one.end),
+        "severity": one.found.severity,
+        "message": one.message,
+        "hint": one.hint,
+        "code": one.code,
+    }
+
+
+def _units(text: str, offset: int) -> int:
+    """An offset in UTF-16 units."""
+    return offset if text.isascii() else offset + sum(char > "\uffff" for char in text[:offset])

@@ -1,0 +1,117 @@
+"""What the editor room finds, as values of the protocol of language servers."""
+
+from __future__ import annotations
+
+from lsprotocol import types as lsp
+
+from .body import Offer
+from .positions import Position, Positions
+from .problems import Place
+from .repairs import Repair
+from .symbols import Symbol, Token
+from .text_group import Target, TextGroup
+
+PAGE = "https://agf-magics.readthedocs.io/en/stable/reference/errors"
+
+SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
+
+ITEMS = {
+    "key": lsp.CompletionItemKind.Property,
+    "tool": lsp.CompletionItemKind.Function,
+    "function": lsp.CompletionItemKind.Function,
+    "agent": lsp.CompletionItemKind.Class,
+    "flow": lsp.CompletionItemKind.Module,
+    "path": lsp.CompletionItemKind.Variable,
+    "value": lsp.CompletionItemKind.EnumMember,
+    "option": lsp.CompletionItemKind.Keyword,
+    "argument": lsp.CompletionItemKind.Field,
+}
+"""The picture beside a choice; that of a text for all others."""
+
+TOKENS = ("keyword", "function", "class", "variable")
+"""The kinds of semantic tokens, by their numbers."""
+
+
+def diagnostic(one: Place, positions: Positions, group: TextGroup) -> lsp.Diagnostic:
+    severity = SEVERITIES.get(one.found.severity, lsp.DiagnosticSeverity.Information)
+    if not group.is_certain(one):
+        severity = lsp.DiagnosticSeverity.Information
+    return lsp.Diagnostic(
+        range_of(positions, one.start, one.end),
+        one.message + f"\n= {one.hint}" * bool(one.hint),
+        severity,
+        one.code,
+        lsp.CodeDescription(f"{PAGE}/{one.code.partition('.')[0]}.html#{one.code}"),
+        "agf-magics",
+    )
+
+
+def range_of(positions: Positions, start: int, end: int) -> lsp.Range:
+    return lsp.Range(
+        lsp.Position(*positions.position(start)), lsp.Position(*positions.position(end))
+    )
+
+
+def completion_list(offer: Offer, offset: int, positions: Positions) -> lsp.CompletionList:
+    """The choices in our order, each in place of the fragment before the cursor."""
+    where = range_of(positions, offset - len(offer.fragment), offset)
+    return lsp.CompletionList(
+        is_incomplete=True,
+        items=[
+            lsp.CompletionItem(
+                choice.text,
+                kind=ITEMS.get(choice.type, lsp.CompletionItemKind.Text),
+                detail=choice.type,
+                documentation=choice.doc or None,
+                sort_text=f"{number:05}",
+                filter_text=choice.text,
+                text_edit=lsp.TextEdit(where, choice.text),
+            )
+            for number, choice in enumerate(offer.choices)
+        ],
+    )
+
+
+def location(target: Target, positions: Positions) -> lsp.Location:
+    return lsp.Location(target.uri, range_of(positions, target.start, target.end))
+
+
+def symbol(one: Symbol, positions: Positions) -> lsp.DocumentSymbol:
+    return lsp.DocumentSymbol(
+        one.name,
+        lsp.SymbolKind.Function,
+        range_of(positions, one.start, max(one.end, one.word_end)),
+        range_of(positions, one.start, one.word_end),
+        one.detail or None,
+        children=[symbol(inner, positions) for inner in one.inner],
+    )
+
+
+def fold(first: int, last: int) -> lsp.FoldingRange:
+    return lsp.FoldingRange(first, last)
+
+
+def token_data(tokens: list[Token], positions: Positions) -> list[int]:
+    """Five numbers for each token: lines and units since the one before, its length, its kind, and
+    no modifier."""
+    data, before = list[int](), Position(0, 0)
+    for one in tokens:
+        start, end = positions.position(one.start), positions.position(one.end)
+        is_same_line = start.line == before.line
+        since = start.unit - before.unit if is_same_line else start.unit
+        length = end.unit - start.unit
+        data += [start.line - before.line, since, length, TOKENS.index(one.kind), 0]
+        before = start
+    return data
+
+
+def code_action(repair: Repair, uri: str, positions: Positions, group: TextGroup) -> lsp.CodeAction:
+    problem = repair.problem
+    edit = lsp.TextEdit(range_of(positions, problem.start, problem.end), repair.text)
+    return lsp.CodeAction(
+        f"Replace by {repair.text}",
+        lsp.CodeActionKind.QuickFix,
+        [diagnostic(problem, positions, group)],
+        is_preferred=True,
+        edit=lsp.WorkspaceEdit(changes={uri: [edit]}),
+    )

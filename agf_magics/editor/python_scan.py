@@ -1,0 +1,279 @@
+"""What a Python text registers, found in its text: nothing of it is imported or run.
+
+A function becomes a stand-in with the same parameters. Its defaults are kept if they are literals,
+and its annotations if they are types of the language itself; all others are left out, so that the
+stand-in takes more than the function, never less.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from ..catalog import Registry
+from ..catalog.decorators import agent, model_agent, policy, tool, transform
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+DECORATORS: Mapping[str, Callable[..., Any]] = {
+    "tool": tool,
+    "agent": agent,
+    "transform": transform,
+    "policy": policy,
+    "model_agent": model_agent,
+}
+"""What registers, by its name in the package."""
+
+KEPT = ("name", "group", "secret", "tools", "default", "where", "timeout", "reuse")
+"""Options that a check of a definition depends on."""
+
+TYPES: Mapping[str, Any] = {
+    **{kind.__name__: kind for kind in (int, float, str, bool, bytes, list, dict, tuple, set)},
+    **{name: getattr(typing, name) for name in ("Any", "Literal", "Optional", "Union")},
+    "Mapping": Mapping,
+    "Sequence": Sequence,
+    "Iterable": Iterable,
+}
+"""Annotations that are kept, by the names that everybody gives them."""
+
+UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+
+
+class Registered(NamedTuple):
+    """Something that a text registers."""
+
+    kind: str
+    name: str | None
+    """None: only the running program knows it."""
+    line: int
+    """From 0."""
+    column: int
+    """In bytes of UTF-8, as Python counts."""
+    width: int
+
+
+def scan_python(text: str, registry: Registry) -> list[Registered]:
+    """Put stand-ins for what ``text`` registers into ``registry``. A text that Python cannot read
+    registers nothing."""
+    try:
+        tree = ast.parse(without_magics(text))
+    except UNREADABLE:
+        return []
+    names = _imported(tree)
+    if not names:
+        return []
+    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
+    decorating = set[int]()
+    found = list[Registered]()
+    for node in ast.walk(tree):
+        if isinstance(node, Function):
+            for each in node.decorator_list:
+                decorating.add(id(each))
+                found += _by_call(each, node, names, registry)
+        elif isinstance(node, ast.Call) and id(node) not in decorating:
+            first = node.args[0] if node.args else None
+            named = functions.get(first.id) if isinstance(first, ast.Name) else None
+            found += _by_call(node, named, names, registry)
+    return found
+
+
+def without_magics(text: str) -> str:
+    """A cell as Python: its magics become blank, and every place stays."""
+    if text.lstrip().startswith("%%"):
+        return ""
+    return "\n".join("pass" if _is_magic(line) else line for line in text.split("\n"))
+
+
+def _is_magic(line: str) -> bool:
+    return line.startswith(("%", "!", "?")) or line.rstrip().endswith("?")
+
+
+def _imported(tree: ast.Module) -> Mapping[str, str]:
+    """What the text calls each word of ours: ``{"tool": "tool", "agf": ""}``."""
+    found = dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            ours = (alias for alias in node.names if alias.name == "agf_magics")
+            found |= {alias.asname or alias.name: "" for alias in ours}
+        elif isinstance(node, ast.ImportFrom) and node.module == "agf_magics":
+            for alias in node.names:
+                if alias.name == "*":
+                    found |= {word: word for word in DECORATORS}
+                elif alias.name in DECORATORS:
+                    found[alias.asname or alias.name] = alias.name
+    return found
+
+
+def _by_call(
+    called: ast.expr, function: Function | None, names: Mapping[str, str], registry: Registry
+) -> Iterator[Registered]:
+    """What a decorator, or a call such as ``tool(fetch)``, registers; nothing if it is another
+    one's, or if it registers elsewhere."""
+    call = called if isinstance(called, ast.Call) else None
+    kind = _word_of(call.func if call else called, names)
+    if not kind or (call and any(word.arg == "registry" for word in call.keywords)):
+        return
+    options = _options(call) if call else {}
+    name = None
+    if options is not None and kind == "model_agent" and call is not None:
+        first = call.args[0] if call.args else ast.Constant(options.get("name"))
+        name = _literal(first)
+        if not isinstance(name, str) or not _register(model_agent, name, registry, {}):
+            name = None
+    elif options is not None and kind == "policy" and call is not None:
+        name = _literal(call.args[0]) if call.args else None
+        if not isinstance(name, str) or not _policy(name, function, registry):
+            name = None
+    elif options is not None and (function is not None or isinstance(options.get("name"), str)):
+        stand_in = _stand_in(function) if function is not None else _anything(kind)
+        name = _register(DECORATORS[kind], stand_in, registry, options)
+        plain_name = options.get("name") or (function.name if function is not None else "")
+        group = options.get("group")
+        name = (f"{group}__{plain_name}" if group else str(plain_name)) if name else None
+    elif call is not None and not call.args and kind in ("tool", "agent", "transform"):
+        return  # a factory: the decorated function is found by its own decorator
+    yield _place(kind, name, function, called)
+
+
+def _place(kind: str, name: str | None, function: Function | None, called: ast.expr) -> Registered:
+    if function is not None:
+        word = len("async def ") if isinstance(function, ast.AsyncFunctionDef) else len("def ")
+        return Registered(
+            kind, name, function.lineno - 1, function.col_offset + word, len(function.name)
+        )
+    is_one_line = called.end_lineno == called.lineno and called.end_col_offset is not None
+    width = called.end_col_offset - called.col_offset if is_one_line else 1  # type: ignore[operator]
+    return Registered(kind, name, called.lineno - 1, called.col_offset, width)
+
+
+def _word_of(called: ast.expr, names: Mapping[str, str]) -> str:
+    match called:
+        case ast.Name(id=name):
+            return names.get(name, "")
+        case ast.Attribute(value=ast.Name(id=package), attr=name) if names.get(package) == "":
+            return name if name in DECORATORS else ""
+    return ""
+
+
+def _options(call: ast.Call) -> dict[str, Any] | None:
+    """The options that are literals; None if the name is computed."""
+    if any(word.arg is None for word in call.keywords):
+        return None
+    options = {word.arg: _literal(word.value) for word in call.keywords if word.arg in KEPT}
+    if any(options.get(word) is ... for word in ("name", "group")):
+        return None
+    return {str(word): value for word, value in options.items() if value is not ...}
+
+
+def _literal(node: ast.expr) -> Any:
+    """The value of a literal; ``...`` for everything else."""
+    try:
+        return ast.literal_eval(node)
+    except UNREADABLE:
+        return ...
+
+
+def _register(
+    decorator: Callable[..., Any], thing: object, registry: Registry, options: Mapping[str, Any]
+) -> bool:
+    """Whether it could be registered. The cell itself tells why not, when it is run."""
+    with suppress(TypeError, ValueError):
+        decorator(thing, **options, registry=registry)
+        return True
+    return False
+
+
+def _policy(name: str, function: Function | None, registry: Registry) -> bool:
+    with suppress(TypeError, ValueError):
+        make = policy(name, registry=registry)
+        make(_stand_in(function) if function is not None else _anything("policy"))
+        return True
+    return False
+
+
+def _anything(kind: str) -> Callable[..., Any]:
+    """A stand-in for a callable that is not in the text."""
+
+    def of_arguments(**values: Any) -> None: ...
+    def of_one(value: Any) -> None: ...
+
+    return of_arguments if kind == "tool" else of_one
+
+
+def _stand_in(function: Function) -> Callable[..., Any]:
+    """A function that does nothing, with the parameters and the docstring of ``function``."""
+
+    def called(*values: Any, **named: Any) -> None: ...
+    async def awaited(*values: Any, **named: Any) -> None: ...
+
+    made: Any = awaited if isinstance(function, ast.AsyncFunctionDef) else called
+    made.__name__ = made.__qualname__ = function.name
+    made.__doc__ = ast.get_docstring(function)
+    made.__signature__ = inspect.Signature(
+        list(_parameters(function.args)), return_annotation=_annotation(function.returns)
+    )
+    made.__annotations__ = {}
+    return made  # type: ignore[no-any-return]
+
+
+def _parameters(given: ast.arguments) -> Iterator[inspect.Parameter]:
+    kinds = inspect.Parameter
+    positional = [*given.posonlyargs, *given.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults))
+    for index, (each, default) in enumerate(
+        zip(positional, [*defaults, *given.defaults], strict=True)
+    ):
+        is_only = index < len(given.posonlyargs)
+        kind = kinds.POSITIONAL_ONLY if is_only else kinds.POSITIONAL_OR_KEYWORD
+        yield _parameter(each, kind, default)
+    if given.vararg:
+        yield kinds(given.vararg.arg, kinds.VAR_POSITIONAL)
+    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        yield _parameter(each, kinds.KEYWORD_ONLY, default)
+    if given.kwarg:
+        yield kinds(given.kwarg.arg, kinds.VAR_KEYWORD)
+
+
+def _parameter(each: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
+    value: Any = inspect.Parameter.empty
+    if default is not None:
+        written = _literal(default)
+        value = None if written is ... else written
+    return inspect.Parameter(each.arg, kind, default=value, annotation=_annotation(each.annotation))
+
+
+def _annotation(node: ast.expr | None) -> Any:
+    """The type that an annotation of `TYPES` and literals means, else no annotation."""
+    try:
+        return inspect.Parameter.empty if node is None else _type(node)
+    except (LookupError, *UNREADABLE):
+        return inspect.Parameter.empty
+
+
+def _type(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=None):
+            return None
+        case ast.Constant(value=str() as text):  # a postponed annotation
+            [statement] = ast.parse(text.strip()).body
+            if isinstance(statement, ast.Expr) and not isinstance(statement.value, ast.Constant):
+                return _type(statement.value)
+        case ast.Name(id=name) | ast.Attribute(value=ast.Name(id="typing"), attr=name):
+            return TYPES[name]
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=inner):
+            return typing.Literal[ast.literal_eval(inner)]
+        case ast.Subscript(value=outer, slice=ast.Tuple(elts=parts)):
+            return _type(outer)[tuple(map(_part, parts))]
+        case ast.Subscript(value=outer, slice=inner):
+            return _type(outer)[_part(inner)]
+        case ast.BinOp(left=left, op=ast.BitOr(), right=right):
+            return typing.Union[_type(left), _type(right)]  # noqa: UP007 - values, not a type
+    raise LookupError(node)
+
+
+def _part(node: ast.expr) -> Any:
+    return ... if isinstance(node, ast.Constant) and node.value is ... else _type(node)

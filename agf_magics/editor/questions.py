@@ -1,0 +1,84 @@
+"""What an editor asks about a place of a text: completions, help, and where a name is defined.
+
+A file is asked about as the cell that it would be, below a line of a magic that nobody wrote; so the
+answers are those of the kernel.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .body import Offer
+from .complete import Surroundings, complete
+from .cursor import ELEMENT, Reading
+from .names import NAMES
+from .text_group import Target, TextGroup, WrittenFile
+from .word_help import NAME, describe, word_at
+
+KIND_OF = {
+    "identity": "agent",
+    "pipeline": "flow",
+    **{kind: kind for kind in ("tool", "agent", "flow", "transform", "policy")},
+}
+"""What a kind of name in `NAMES` is in the registry."""
+
+
+class Spot(NamedTuple):
+    """A place of a text, in the cell that it would be."""
+
+    cell: str
+    place: int
+    shift: int
+    """Characters of the line that nobody wrote."""
+
+
+def spot_of(file: WrittenFile, offset: int) -> Spot | None:
+    """None: the text is not ours."""
+    if file.is_cell:
+        return Spot(file.text, offset, 0)
+    if file.read is None:
+        return None
+    head = f"%%{file.read.language}\n"
+    return Spot(head + file.text, len(head) + offset, len(head))
+
+
+def complete_at(file: WrittenFile, offset: int, group: TextGroup) -> Offer | None:
+    """The completions at a place; None where the text or the line is not ours."""
+    spot = spot_of(file, offset)
+    if spot is None:
+        return None
+    before = spot.cell[: spot.place]
+    line, column = before.count("\n"), len(before) - (before.rfind("\n") + 1)
+    return complete(spot.cell, line, column, Surroundings(group.registry, {}, {}))
+
+
+def help_at(file: WrittenFile, offset: int, group: TextGroup) -> str:
+    """The help of the word at a place; the problem there is shown by the editor itself."""
+    spot = spot_of(file, offset)
+    if spot is None:
+        return ""
+    return describe(spot.cell, spot.place, group.registry, with_problems=False) or ""
+
+
+def definition_at(file: WrittenFile, offset: int, group: TextGroup) -> Target | None:
+    """Where the name at a place is defined: a value of a key that takes names, also in a text with
+    mistakes."""
+    spot = spot_of(file, offset)
+    if spot is None or file.read is None:
+        return None
+    body = spot.shift if spot.shift else file.read.body
+    start = spot.cell.rfind("\n", 0, spot.place) + 1
+    line = spot.cell[start:].split("\n", 1)[0]
+    word = word_at(NAME, line, spot.place - start)
+    if word is None or start < body:
+        return None
+    cursor = Reading(spot.cell[body : start + word.start()]).spot
+    key = next((part for part in reversed(cursor.path) if part != ELEMENT), "")
+    names = NAMES.get(file.read.language)
+    kinds = [
+        KIND_OF[kind] for kind in (names.values.get(key, ()) if names else ()) if kind in KIND_OF
+    ]
+    # A tool or an agent may be a flow.
+    order = dict.fromkeys([*kinds, "tool", "agent", "flow"]) if kinds else ()
+    targets = (group.targets.get((kind, word[0])) for kind in order)
+    return next(filter(None, targets), None)

@@ -1,0 +1,280 @@
+"""The language server: the protocol over stdin and stdout (pygls), for files and cells of notebooks.
+
+Each notebook and each folder of open files is a `TextGroup`. A change is checked `PAUSE` seconds
+after the last one, so that a client that sends a hundred changes gets one check. What a request asks
+is answered from the last text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, NamedTuple
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+
+from ..text.giving_up import giving_up
+from ..version import __version__
+from .folder_texts import folder_texts, path_of
+from .positions import Positions
+from .protocol_values import (
+    TOKENS,
+    code_action,
+    completion_list,
+    diagnostic,
+    fold,
+    location,
+    symbol,
+    token_data,
+)
+from .questions import complete_at, definition_at, help_at
+from .repairs import repairs_of
+from .symbols import folds_of, symbols_of, tokens_of
+from .text_group import TextGroup, WrittenFile
+
+PAUSE = 0.15
+"""Seconds without a change before a text is checked."""
+
+SUFFIXES = (".py", ".yaml", ".yml", ".json")
+"""Files of which the server takes the text."""
+
+CELLS = lsp.NotebookDocumentFilterWithNotebook(
+    notebook="*",
+    cells=[lsp.NotebookCellLanguage("python"), lsp.NotebookCellLanguage("yaml")],
+)
+
+
+class Asked(NamedTuple):
+    """A text that a request is about."""
+
+    group: TextGroup
+    file: WrittenFile
+    positions: Positions
+
+
+class Server(LanguageServer):
+    """The groups of open texts, and the checks that wait."""
+
+    def __init__(self) -> None:
+        sync = lsp.NotebookDocumentSyncOptions([CELLS])
+        super().__init__("agf-magics", __version__, notebook_document_sync=sync)
+        self.groups: dict[str, TextGroup] = {}
+        """By the address of the notebook, or of the folder."""
+        self.group_of: dict[str, str] = {}
+        """By the address of an open text."""
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+
+    def report_server_error(self, error: Exception, source: Any) -> None:
+        """A message that cannot be read, or a failed notification, is not shown in the editor."""
+        logging.getLogger(__name__).info("the language server went on after %r", error)
+
+    def asked(self, uri: str) -> Asked | None:
+        """A text that a request is about, after the check that waits; None: it is not known."""
+        key = self.group_of.get(uri, "")
+        if key in self._waiting:
+            self._waiting[key].cancel()
+            self._check(key)
+        group = self.groups.get(key)
+        if group is None or uri not in group.files:
+            return None
+        return Asked(group, group.files[uri], self.positions(group.files[uri].text))
+
+    def positions(self, text: str) -> Positions:
+        """The positions of a text, in the units that the client has chosen."""
+        encoding = lsp.PositionEncodingKind(self.workspace.position_encoding or "utf-16")
+        return Positions(text, encoding.value)
+
+    def open_file(self, uri: str, text: str) -> None:
+        path = path_of(uri)
+        if path is None or not path.name.endswith(SUFFIXES) or uri in self.group_of:
+            return
+        key = path.parent.as_uri() if path.is_absolute() else uri
+        group = self._group(key, uri)
+        self.group_of[uri] = key
+        group.put(uri, text)
+        self.check_later(key)
+
+    def open_notebook(self, key: str) -> None:
+        self._group(key, key)
+        self.take_cells(key)
+
+    def _group(self, key: str, uri: str) -> TextGroup:
+        """The group of a notebook or a folder; a new one knows the files of the folder."""
+        if key not in self.groups:
+            group = self.groups[key] = TextGroup()
+            path = path_of(uri)
+            if path is not None and path.parent.is_dir():
+                for each in folder_texts(path.parent):
+                    group.put(each.uri, each.text, is_open=False)
+        return self.groups[key]
+
+    def take_cells(self, key: str) -> None:
+        """The texts of the cells of a notebook, in its order."""
+        notebook = self.workspace.get_notebook_document(notebook_uri=key)
+        group = self.groups.get(key)
+        if notebook is None or group is None:
+            return
+        cells = [c.document for c in notebook.cells if c.kind == lsp.NotebookCellKind.Code]
+        for uri in cells:
+            group.put(uri, self.workspace.get_text_document(uri).source, is_cell=True)
+            self.group_of[uri] = key
+        group.arrange(cells)
+        self.check_later(key)
+
+    def close(self, uri: str) -> None:
+        key = self.group_of.pop(uri, "")
+        group = self.groups.get(key)
+        if group is not None and uri in group.files:
+            group.files[uri].is_open = False
+        if group is not None and not any(file.is_open for file in group.files.values()):
+            self._forget(key)
+        self._publish(uri, [])
+
+    def close_notebook(self, key: str, cells: list[str]) -> None:
+        self._forget(key)
+        for uri in cells:
+            self.group_of.pop(uri, None)
+            self._publish(uri, [])
+
+    def _forget(self, key: str) -> None:
+        self.groups.pop(key, None)
+        if key in self._waiting:
+            self._waiting.pop(key).cancel()
+
+    def check_later(self, key: str) -> None:
+        if key in self._waiting:
+            self._waiting[key].cancel()
+        loop = asyncio.get_running_loop()
+        self._waiting[key] = loop.call_later(PAUSE, self._check, key)
+
+    def _check(self, key: str) -> None:
+        self._waiting.pop(key, None)
+        group = self.groups.get(key)
+        if group is None:
+            return
+        with giving_up(__name__, "a text has no problems shown"):
+            for file in group.check():
+                positions = self.positions(file.text)
+                found = [diagnostic(one, positions, group) for one in file.problems or ()]
+                self._publish(file.uri, found)
+
+    def _publish(self, uri: str, found: list[lsp.Diagnostic]) -> None:
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found))
+
+
+def serve() -> int:
+    """Serve until the client ends the server or closes stdin."""
+    # What pygls logs, each malformed message with a trace, is for who works on the server.
+    logging.getLogger("pygls").setLevel(logging.CRITICAL)
+    make_server().start_io()
+    return 0
+
+
+def make_server() -> Server:
+    """A server with all that it can."""
+    server = Server()
+    _take_texts(server)
+    _answer_places(server)
+    _answer_texts(server)
+    return server
+
+
+def _take_texts(server: Server) -> None:
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(ls: Server, given: lsp.DidOpenTextDocumentParams) -> None:
+        ls.open_file(given.text_document.uri, given.text_document.text)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(ls: Server, given: lsp.DidChangeTextDocumentParams) -> None:
+        uri = given.text_document.uri
+        key = ls.group_of.get(uri, "")
+        if (group := ls.groups.get(key)) is not None:
+            text = ls.workspace.get_text_document(uri).source
+            group.put(uri, text, is_cell=uri in group.files and group.files[uri].is_cell)
+            ls.check_later(key)
+
+    @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(ls: Server, given: lsp.DidCloseTextDocumentParams) -> None:
+        ls.close(given.text_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def opened_notebook(ls: Server, given: lsp.DidOpenNotebookDocumentParams) -> None:
+        ls.open_notebook(given.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def changed_notebook(ls: Server, given: lsp.DidChangeNotebookDocumentParams) -> None:
+        ls.take_cells(given.notebook_document.uri)
+
+    @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def closed_notebook(ls: Server, given: lsp.DidCloseNotebookDocumentParams) -> None:
+        cells = [cell.uri for cell in given.cell_text_documents]
+        ls.close_notebook(given.notebook_document.uri, cells)
+
+
+def _answer_places(server: Server) -> None:
+    """The questions about a place of a text."""
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_COMPLETION,
+        lsp.CompletionOptions(trigger_characters=[" ", ".", "-", "{", ":"]),
+    )
+    def complete(ls: Server, given: lsp.CompletionParams) -> lsp.CompletionList | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        offer = complete_at(asked.file, offset, asked.group)
+        return completion_list(offer, offset, asked.positions) if offer is not None else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hover(ls: Server, given: lsp.HoverParams) -> lsp.Hover | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        text = help_at(asked.file, offset, asked.group)
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, text)) if text else None
+
+    @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def define(ls: Server, given: lsp.DefinitionParams) -> lsp.Location | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        offset = asked.positions.offset(given.position.line, given.position.character)
+        target = definition_at(asked.file, offset, asked.group)
+        if target is None or target.uri not in asked.group.files:
+            return None
+        return location(target, ls.positions(asked.group.files[target.uri].text))
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])
+    )
+    def repair(ls: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        sides = (given.range.start, given.range.end)
+        start, end = (asked.positions.offset(side.line, side.character) for side in sides)
+        found = repairs_of(asked.file, start, end, asked.group)
+        return [code_action(one, asked.file.uri, asked.positions, asked.group) for one in found]
+
+
+def _answer_texts(server: Server) -> None:
+    """The questions about a whole text."""
+
+    @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def outline(ls: Server, given: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        return [symbol(one, asked.positions) for one in symbols_of(asked.file)]
+
+    @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def folds(ls: Server, given: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
+        asked = ls.asked(given.text_document.uri)
+        return [fold(*lines) for lines in folds_of(asked.file)] if asked is not None else None
+
+    @server.feature(
+        lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend(list(TOKENS), [])
+    )
+    def tokens(ls: Server, given: lsp.SemanticTokensParams) -> lsp.SemanticTokens | None:
+        if (asked := ls.asked(given.text_document.uri)) is None:
+            return None
+        return lsp.SemanticTokens(token_data(tokens_of(asked.file), asked.positions))

@@ -1,0 +1,126 @@
+"""The steps of a text as a tree, its names by their places, and the blocks that can be folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from ..flow import steps
+from ..flow.graph_steps import Dag, Walk
+from ..flow.step import Step
+from ..text.source import Span
+from .problems import ReadText
+from .text_group import WrittenFile
+
+MOST_SYMBOLS = 5_000
+
+GROUPS = (steps.Sequence, Dag, Walk)
+"""Steps that the text does not name: their parts stand in their place."""
+
+
+class Symbol(NamedTuple):
+    """A flow or a step, in characters of its text."""
+
+    name: str
+    detail: str
+    start: int
+    end: int
+    word_end: int
+    """Where the word ends by which it is selected, which begins at ``start``."""
+    inner: tuple[Symbol, ...] = ()
+
+
+class Token(NamedTuple):
+    """A name, by its place in characters."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def symbols_of(file: WrittenFile) -> list[Symbol]:
+    """The flow of a text with its steps; nothing of a text with an error that hides them."""
+    read = file.read
+    if read is None or read.written.flow is None:
+        return []
+    flow, end = read.written.flow, len(file.text)
+    inner = tuple(_steps([flow.body], end, read))
+    name = flow.name or read.name or ""
+    start = min(read.head[0], end)
+    return [Symbol(f"{flow.language} {name}".strip(), "", start, end, read.head[1], inner)]
+
+
+def _steps(among: Sequence[Step], end: int, read: ReadText) -> Iterator[Symbol]:
+    """The symbols of steps beside each other, up to ``end``."""
+    starts = [_first(step, read) for step in among]
+    for index, step in enumerate(among):
+        after = min((s for s in starts[index + 1 :] if s is not None), default=end)
+        start = _start(step.span, read)
+        if isinstance(step, GROUPS) or start is None or step.span is None:
+            yield from _steps(steps.children(step), after, read)
+            continue
+        word_end = start + step.span.end - step.span.start
+        inner = tuple(_steps(steps.children(step), max(after, word_end), read))
+        last = max([word_end, len(read.text[:after].rstrip()), *(one.end for one in inner)])
+        name = f"{step.word} {step.title or step.label}".strip()
+        yield Symbol(name, step.id, start, last, word_end, inner)
+
+
+def _first(step: Step, read: ReadText) -> int | None:
+    places = (_start(inner.span, read) for inner in steps.every(step))
+    return next((place for place in places if place is not None), None)
+
+
+def _start(span: Span | None, read: ReadText) -> int | None:
+    """Where a place begins in the text; None for the place of another text."""
+    if span is None or span.source is not read.sources[0]:
+        return None
+    return span.start + read.body
+
+
+def tokens_of(file: WrittenFile) -> list[Token]:
+    """The words of steps, the names that they call and what their expressions read, in order; none
+    overlaps another one."""
+    read = file.read
+    if read is None or read.written.flow is None:
+        return []
+    found = dict[tuple[int, int], str]()
+    for step in steps.every(read.written.flow.body):
+        named = list[tuple[Span | None, str]]()
+        if isinstance(step, steps.Invoke):
+            kind = "class" if step.kind in ("flow", "policy") else "function"
+            named += [(name.span, kind) for name in (step.name, *(step.tools or ()))]
+        named += [(ref.span, "variable") for ref in steps.own_reads(step)]
+        named.append((step.span, "keyword"))
+        for span, kind in named:
+            start = _start(span, read)
+            if span is not None and start is not None:
+                found.setdefault((start, start + span.end - span.start), kind)
+    return list(_apart(found, file.text))
+
+
+def _apart(found: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
+    last = 0
+    for (start, end), kind in sorted(found.items()):
+        if last <= start < end and "\n" not in text[start:end]:
+            last = end
+            yield Token(start, end, kind)
+
+
+def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
+    """The first and the last line of each block that is indented below a line."""
+    if file.read is None:
+        return []
+    found, open_blocks, last = list[tuple[int, int]](), list[tuple[int, int]](), 0
+    for number, line in enumerate([*file.text.split("\n"), "---"]):
+        bare = line.lstrip(" ")
+        if not bare.strip():
+            continue
+        column = len(line) - len(bare) if not line.startswith("---") else -1
+        while open_blocks and open_blocks[-1][0] >= column:
+            _, first = open_blocks.pop()
+            if last > first:
+                found.append((first, last))
+        open_blocks.append((column, number))
+        last = number
+    return sorted(found)

@@ -1,0 +1,209 @@
+"""Texts that know each other's names: the cells of a notebook, or the files of a folder.
+
+A text is read once for each change. It is linked again only if a text that it names has changed, so
+a change in a notebook of many cells costs one cell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ..catalog import Registry
+from ..languages.ours import recognized_language
+from ..text.diagnostics import AgfError
+from .problems import Place, ReadText, places_of, read_cell, read_file_text
+from .python_scan import Registered, scan_python, without_magics
+
+LONGEST_FILE = 300_000
+"""Characters of a file that is checked while it is written."""
+
+ONLY_A_KERNEL_KNOWS = (
+    "flow.unknown-tool",
+    "flow.unknown-agent",
+    "flow.no-agent",
+    "flow.unknown-flow",
+    "flow.unknown-transform",
+    "flow.unknown-policy",
+)
+"""The codes of names that something may register which the scan cannot read."""
+
+_FILE_NAME = re.compile(r"[^/\\]*\Z")
+
+
+class Target(NamedTuple):
+    """Where a name is defined, in characters of a text."""
+
+    uri: str
+    start: int
+    end: int
+
+
+@dataclass(slots=True)
+class WrittenFile:
+    """A cell or a file, as the editor has it."""
+
+    uri: str
+    text: str
+    is_cell: bool = False
+    is_open: bool = False
+    """Whether a person sees it: only then are its problems told."""
+    read: ReadText | None = None
+    problems: list[Place] | None = None
+    """None: it must be linked again."""
+    is_read: bool = False
+
+    @property
+    def is_python(self) -> bool:
+        return self.uri.endswith(".py") or (
+            self.is_cell and not self.text.lstrip().startswith("%%")
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of a flow that the text does not name, from its file."""
+        found = _FILE_NAME.search(self.uri)
+        return (found[0] if found else "").split(".")[0]
+
+
+class TextGroup:
+    """One notebook or one folder, with a registry of its own."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, WrittenFile] = {}
+        """In the order in which they register: that of the notebook."""
+        self.registry = Registry()
+        self.targets: dict[tuple[str, str], Target] = {}
+        """Where a name is defined, by its kind and itself."""
+        self.is_complete = True
+        """Whether the scan knows every name that the texts register."""
+        self._offers: dict[str, object] = {}
+        self._python = ""
+
+    def put(self, uri: str, text: str, *, is_cell: bool = False, is_open: bool = True) -> None:
+        """Take the text of a cell or a file, in place of an older one."""
+        file = self.files.get(uri)
+        if file is None:
+            self.files[uri] = WrittenFile(uri, text, is_cell, is_open)
+        elif file.text != text:
+            file.text, file.is_read, file.is_open = text, False, is_open
+        else:
+            file.is_open = is_open
+
+    def arrange(self, uris: Iterable[str]) -> None:
+        """Put the cells into the order of the notebook, after all files; forget other cells."""
+        files = {uri: file for uri, file in self.files.items() if not file.is_cell}
+        cells = {uri: self.files[uri] for uri in uris if uri in self.files}
+        if [*self.files] != [*files, *cells]:
+            self.files = files | cells
+            self._python = "\0"  # what is defined later wins
+
+    def check(self) -> list[WrittenFile]:
+        """Read what changed, and return the open texts whose problems may be others."""
+        changed = [file for file in self.files.values() if not file.is_read]
+        for file in changed:
+            self._read(file)
+        again = self._register()
+        stale = [
+            file
+            for file in self.files.values()
+            if file.is_open and (file.problems is None or again is None or _names(file, again))
+        ]
+        for file in stale:
+            file.problems = self._problems(file)
+        return stale
+
+    def _read(self, file: WrittenFile) -> None:
+        file.is_read, file.read, file.problems = True, None, None
+        if file.is_cell:
+            file.read = read_cell(file.text)
+        elif not file.is_python and len(file.text) <= LONGEST_FILE:
+            language = recognized_language(file.text)
+            file.read = read_file_text(file.text, language, file.name) if language else None
+
+    def _register(self) -> set[str] | None:
+        """Register what all texts define, and return the names that mean something else now; None:
+        it may be any name."""
+        python = [file for file in self.files.values() if file.is_python]
+        joined = "\0".join(f"{file.uri}\0{file.text}" for file in python)
+        is_same_python = joined == self._python
+        if is_same_python:
+            self.registry = self.registry.without("flows", "schemas")
+            self.targets = {at: to for at, to in self.targets.items() if at[0] != "flow"}
+        else:
+            self._python, self.registry, self.targets = joined, Registry(), {}
+            self._scan(python)
+        offers = dict[str, object]()
+        for file in self.files.values():
+            for name, thing in self._define(file):
+                offers[name] = thing
+        before, self._offers = self._offers, offers
+        if not is_same_python:
+            return None
+        return {
+            name
+            for name in before.keys() | offers.keys()
+            if before.get(name) is not offers.get(name)
+        }
+
+    def _scan(self, files: list[WrittenFile]) -> None:
+        self.is_complete = True
+        # The cells of a notebook are one program: the import is in the first one.
+        cells = [file for file in files if file.is_cell]
+        for part in [cells, *([file] for file in files if not file.is_cell)]:
+            text = "\n".join(without_magics(file.text) for file in part)
+            for found in scan_python(text, self.registry):
+                self.is_complete &= found.name is not None
+                if found.name is not None:
+                    kind = "agent" if found.kind == "model_agent" else found.kind
+                    self.targets[kind, found.name] = _target(part, found)
+
+    def _define(self, file: WrittenFile) -> Iterator[tuple[str, object]]:
+        """Register what a text defines, and name it."""
+        read = file.read
+        if read is None or read.is_run or read.written.is_refused:
+            return
+        for schema in read.written.schemas.values():
+            self.registry.schemas.define(schema, file.uri)
+            yield schema.name, schema
+        flow = read.written.flow
+        if flow is None or not (flow.name or read.name):
+            return
+        if not flow.name:
+            flow = replace(flow, name=read.name or "")
+        with suppress(AgfError):
+            self.registry.flows.define(flow, file.uri)
+        span = flow.origin.span
+        start, end = (span.start, span.end) if span and span.source is read.sources[0] else (0, 0)
+        self.targets["flow", flow.name] = Target(file.uri, start + read.body, end + read.body)
+        yield flow.name, read.written.flow
+
+    def _problems(self, file: WrittenFile) -> list[Place]:
+        if file.read is None:
+            return []
+        return places_of(file.read, self.registry)
+
+    def is_certain(self, problem: Place) -> bool:
+        """Whether a kernel says the same; not of a name that only a kernel knows."""
+        return self.is_complete or problem.found.code not in ONLY_A_KERNEL_KNOWS
+
+
+def _names(file: WrittenFile, names: set[str]) -> bool:
+    return any(name in file.text for name in names)
+
+
+def _target(files: list[WrittenFile], found: Registered) -> Target:
+    """The place of a name in the one of the joined texts that has its line."""
+    line = found.line
+    for file in files:
+        lines = file.text.split("\n")
+        if line < len(lines):
+            start = sum(len(each) + 1 for each in lines[:line])
+            before = lines[line].encode("utf-8", "surrogatepass")[: found.column]
+            start += len(before.decode("utf-8", "ignore"))
+            return Target(file.uri, start, start + found.width)
+        line -= len(lines)
+    return Target(files[0].uri, 0, 0)

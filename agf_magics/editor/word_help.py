@@ -1,0 +1,110 @@
+"""The help of the word at the cursor.
+
+In the line of a magic it is the help of the magic; in the cell of a definition, of a key, a kind, a
+function or a registered name, and the problem at the cursor; of a code of an error, its page.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+
+from ..catalog import Registry
+from ..catalog.tools.tool import Tool
+from ..commands.magics import COMMANDS
+from ..languages import LANGUAGES, Language
+from ..languages.ours import OURS
+from ..pictures.plain import line as one_line
+from ..pictures.plain import plain
+from ..text.raised import RAISED
+from .cursor import Reading
+from .error_pages import entries
+from .problems import problems_at
+
+_LINE = re.compile(r"\s*(?:[\w.]+\s*=\s*)?%{1,2}(\w+)")
+_CELL = re.compile(r"%%(\w+)")
+_WORD = re.compile(r"[\w-]+")
+NAME = re.compile(r"[\w.-]+")
+"""A name with its dots."""
+_QUOTED = re.compile(r"(: |-> )'([^']{0,200})'")
+MOST_HELP = 300
+"""Characters of a signature and of a description."""
+MOST_TOOLTIP = 2_000
+"""Characters of a docstring."""
+
+
+def describe(
+    code: str, position: int, registry: Registry, with_problems: bool = True
+) -> str | None:
+    """The help for the word at ``position``, after the problem there: empty where a cell of ours
+    has none, None where the cell is not ours."""
+    start, end = code.rfind("\n", 0, position) + 1, code.find("\n", position)
+    line = code[start : end if end >= 0 else len(code)]
+    word, name = (word_at(pattern, line, position - start) for pattern in (_WORD, NAME))
+    magic = _LINE.match(line)
+    if magic is not None:
+        command = COMMANDS.get(magic[1])
+        if command is None:
+            return None
+        page = entries().get(name[0]) if name is not None else None
+        return page or command.help
+    cell = _CELL.match(code.lstrip("\n"))
+    if cell is None or cell[1] not in COMMANDS:
+        return None
+    found = problems_at(code, position, registry) if with_problems else []
+    if word is not None and name is not None:
+        language = LANGUAGES[cell[1] if cell[1] in OURS else "pipeline"]  # %%run_pipeline_inline
+        body = code.index("\n") + 1
+        found += _help(language, code[body : start + word.start()], word[0])
+        found += _named(language, code[body : start + name.start()], name[0], registry)
+    return "\n".join(dict.fromkeys(found))
+
+
+def word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
+    return next(
+        (found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None
+    )
+
+
+def _named(language: Language, before: str, name: str, registry: Registry) -> Iterator[str]:
+    """The help of a value that is the name of a kind, a tool, an agent or a flow."""
+    from .schema_walk import describe_value  # imports the pipeline language
+
+    spot = Reading(before).spot
+    if spot.part != "value":
+        return
+    if language.schema is not None and (text := describe_value(language.schema, spot, name)):
+        yield f"{name}: {text}"
+    if (tool := registry.tools.get(name)) is not None:
+        yield f"tool {name} takes {one_line(tool.takes, MOST_HELP) or 'no arguments'}"
+        yield one_line(f"{name}{_signature(tool)}", MOST_HELP)
+        yield plain(inspect.getdoc(tool.function) or tool.description, MOST_TOOLTIP)
+    if (agent := registry.agents.get(name)) is not None:
+        yield f"agent {name}: {one_line(agent.description, MOST_HELP)}".rstrip(": ")
+    if (flow := registry.flows.get(name)) is not None:
+        inputs = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in flow.inputs))
+        yield f"{flow.language} {name} reads {one_line(inputs, MOST_HELP) or 'no input'}"
+        yield one_line(flow.declared.description, MOST_HELP)
+
+
+def _signature(tool: Tool) -> str:
+    """``(topic: str, count: int = 40) -> list``"""
+    try:
+        # Postponed annotations are texts, with quotes.
+        return _QUOTED.sub(r"\1\2", str(inspect.signature(tool.function)))
+    except RAISED:  # a callable without one, or a default without a text
+        return f"({tool.takes})"
+
+
+def _help(language: Language, before: str, word: str) -> Iterator[str]:
+    """The help of a key with the keys below it, or of a function of an expression."""
+    from .schema_walk import keys_at  # imports the pipeline language
+
+    spot, schema = Reading(before).spot, language.schema or {}
+    if text := keys_at(schema, spot).get(word):
+        below = spot._replace(path=(*spot.path, word), around=({}, *spot.around))
+        keys = ", ".join(keys_at(schema, below))
+        yield f"{word}: {text}" + (f" Keys: {one_line(keys, MOST_HELP)}." if keys else "")
+    if word in language.functions and spot.part == "value":
+        yield language.functions[word]
