@@ -38,7 +38,9 @@ from ..pictures.plain import html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
-from .explorer.calls import PAGE, evaluation_pages, reply_to, whole_calls
+from .explorer.calls import PAGE, whole_calls
+from .explorer.evaluations import evaluation_pages
+from .explorer.replies import reply_to
 from .explorer.request_types import AnyRun, Json
 from .explorer.requests import requests_of
 from .explorer.table import FAILED, ROWS_SHOWN

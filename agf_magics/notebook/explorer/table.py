@@ -17,7 +17,7 @@ from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
 from ...values.value import Value
-from .calls import natural
+from .arguments import natural
 from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
