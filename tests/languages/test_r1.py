@@ -34,8 +34,8 @@ from agf_magics.languages.pipeline.r1.nodes import (
     Node,
     Not,
     Path,
-    literal,
 )
+from agf_magics.languages.pipeline.r1.written import literal
 from agf_magics.text.source import Source
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]
