@@ -17,6 +17,7 @@ from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
 from agf_magics.languages.pipeline.r1.account import LONGEST, MOST_WORK
 from agf_magics.languages.pipeline.r1.functions import EACH_NAMES
 from agf_magics.languages.pipeline.r1.nodes import (
+from agf_magics.languages.pipeline.r1.parse import COMPARING, NOT, POWER, SIGN
     COMPARING,
     NOT,
     POWER,

@@ -44,7 +44,7 @@ DEEPEST = 100
 MOST_DIGITS = 1_000
 """The maximum number of digits of a number."""
 
-_POWER = {
+POWER = {
     "or": 1,
     "and": 2,
     "==": 4,
@@ -60,7 +60,7 @@ _POWER = {
 }
 """How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
 most tightly."""
-_NOT, _COMPARING, _SIGN = 3, 4, 7
+NOT, COMPARING, SIGN = 3, 4, 7
 
 T = TypeVar("T")
 END, NAME, SYMBOL, NUMBER, STRING, FOREIGN = range(6)
@@ -197,7 +197,7 @@ class _Parser:
 
     def binding(self) -> int:
         """How tightly the current token binds as an infix operator; 0 if it is none."""
-        return _POWER.get(self.token[1], 0)
+        return POWER.get(self.token[1], 0)
 
     def chain(self, first: Node, binds: int) -> Node:
         """Operators that bind equally tightly, with ``first`` as the left operand of the first
@@ -205,14 +205,14 @@ class _Parser:
         rest: list[nodes.Operation] = []
         while self.binding() == binds:
             _, op, at = self.token
-            if rest and binds == _COMPARING:
+            if rest and binds == COMPARING:
                 self.fail_here("r1.chain", "comparisons do not chain", "write: a < b and b < c")
             self.next()
             rest.append(nodes.Operation(at, op, self.expression(binds)))
         at, op, second = rest[0]
-        if binds > _COMPARING:
+        if binds > COMPARING:
             return Arithmetic(at, first, tuple(rest))
-        if binds == _COMPARING:
+        if binds == COMPARING:
             return Compare(at, op, first, second)
         return Logic(at, op, (first, *(operation.operand for operation in rest)))
 
@@ -233,7 +233,7 @@ class _Parser:
             return node
         if self.sees("-"):
             self.next()
-            return Minus(at, self.expression(_SIGN))
+            return Minus(at, self.expression(SIGN))
         if self.sees("["):
             self.open()
             return Items(at, tuple(self.listed("]", lambda: self.expression(0))))
@@ -251,12 +251,12 @@ class _Parser:
                 return Lit(at, _LITERALS[text])
             if text != "not":
                 self.unexpected("a value")
-            if power > _NOT:
+            if power > NOT:
                 self.fail_here(
                     "r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)"
                 )
             self.next()
-            return Not(at, self.expression(_NOT))
+            return Not(at, self.expression(NOT))
         self.next()
         if self.sees("("):
             return self.call(text, at)
