@@ -17,11 +17,6 @@ from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
 from agf_magics.languages.pipeline.r1.account import LONGEST, MOST_WORK
 from agf_magics.languages.pipeline.r1.functions import EACH_NAMES
 from agf_magics.languages.pipeline.r1.nodes import (
-from agf_magics.languages.pipeline.r1.parse import COMPARING, NOT, POWER, SIGN
-    COMPARING,
-    NOT,
-    POWER,
-    SIGN,
     Arithmetic,
     Call,
     Compare,
@@ -36,6 +31,7 @@ from agf_magics.languages.pipeline.r1.parse import COMPARING, NOT, POWER, SIGN
     Not,
     Path,
 )
+from agf_magics.languages.pipeline.r1.parse import COMPARING, NOT, POWER, SIGN
 from agf_magics.languages.pipeline.r1.written import literal
 from agf_magics.text.source import Source
 
