@@ -1,4 +1,4 @@
-"""A call as it was written, and its arguments with their references."""
+"""A call of a plan as it was written: its tool, its templates with their references, its output."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The values of a policy: the inputs of its agents, the places of their outputs, its start and its
-end.
+"""The frame of a policy at run time: the inputs of its agents, and where their outputs are stored.
 
 The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an
 alias has the values of its latest run (AMB-4). Values that no path may read have names that no
