@@ -30,7 +30,7 @@ from .lint import Graph, lint
 from .node_kinds import build
 from .nodes.builder_contract import Built, Here
 from .nodes.declared_tools import Tools, read_tools
-from .prompts.prompts import Folders
+from .prompts.prompt_files import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
 from .walk_messages import endless_walk, over_limit, peer_key
