@@ -19,11 +19,7 @@ from ....text.yaml.nodes import Scalar
 from ..expressions.reading import Reader
 
 NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
-
-
 FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
-
-
 ENDINGS = (".yaml", ".yml", ".txt", ".md")
 MOST_FILES = 1_000
 """Files of a folder that are compared with a name that leads to none."""
