@@ -25,7 +25,7 @@ from ..lifecycle.past.comparison import Comparison
 from ..lifecycle.past.named_run import find_named
 from ..lifecycle.past.past_run import PastRun
 from ..lifecycle.runs.run import Run
-from ..lifecycle.scoring.comparison import TableComparison
+from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
 from ..pictures.amounts import counted

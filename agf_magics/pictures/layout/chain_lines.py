@@ -14,12 +14,8 @@ from .graphviz import Point
 
 GUTTER = 34.0
 """Between two lines of a chain."""
-
-
 TURN = 16.0
 """How far a connector runs past the lines that it connects."""
-
-
 RADIUS = 8.0
 
 
