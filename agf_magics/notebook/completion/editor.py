@@ -1,4 +1,5 @@
-"""Problems and help for the editor, asked by the front end through a comm."""
+"""The questions of the front end through a comm: problems and help for the editor, and to open a run
+again."""
 
 from __future__ import annotations
 
@@ -17,10 +18,6 @@ from .shift_tab import MOST_TOOLTIP, describe
 
 TARGET = "agf-magics.problems"
 """The target of the comm."""
-
-
-# --- the comm
-# --------------------------------------------------------------------------------------------------
 
 
 def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:
