@@ -1,5 +1,6 @@
-"""Calls that need an approval (decision A18). A person may replace the arguments or the result of the
-call.
+"""Calls that need an approval (decision A18).
+
+A person may also replace the arguments or the result of the call.
 """
 
 from __future__ import annotations

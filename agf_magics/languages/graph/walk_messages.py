@@ -1,5 +1,7 @@
-"""What a walk says while it runs: it reached the limit of a node or of its rounds, or a function looks
-for a key that only YAMLGraph has.
+"""What a walk says while it runs.
+
+It has reached the limit of a node or of its rounds, or a function looks for a key that only
+YAMLGraph has.
 """
 
 from __future__ import annotations

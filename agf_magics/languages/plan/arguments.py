@@ -1,5 +1,6 @@
-"""What a call gives its tool, from the log: the values of its arguments, and its own text, its schema or
-messages if the tool asks for them.
+"""What a call of a plan gives its tool: the values of its arguments in the log.
+
+A tool that asks for them also gets the call itself, its schema, or messages of the log (`ASKED`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A chain in lines like a text: its parts cut into lines, and the lines joined to one layout with a
-connector from each to the next.
+"""A chain in lines, like a text: its parts are cut into lines, which make one layout.
+
+A connector leads from the end of each line to the begin of the next.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The file that a name such as ``review`` or ``loop/review`` leads to; `places` has the order in which
-folders are searched.
+"""The prompt file that a name such as ``review`` or ``loop/review`` leads to.
+
+`places` has the order in which folders are searched.
 """
 
 from __future__ import annotations
