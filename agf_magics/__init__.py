@@ -61,8 +61,8 @@ if TYPE_CHECKING:
     from .lifecycle.recordings.recording import record
     from .lifecycle.recordings.replay import replay, replay_model
     from .lifecycle.scoring.checks import CheckFailed, check_over
-    from .lifecycle.scoring.comparison import compare_over
     from .lifecycle.scoring.scorers import score_over
+    from .lifecycle.scoring.table_comparison import compare_over
     from .lifecycle.table_runs.over import Over
     from .notebook.report import report
     from .pictures.diagram import Diagram
@@ -74,7 +74,7 @@ else:
         "Over": ".lifecycle.table_runs.over",
         "Workers": ".workers.on",
         "agent_tools": ".lifecycle.agent_tools",
-        "compare_over": ".lifecycle.scoring.comparison",
+        "compare_over": ".lifecycle.scoring.table_comparison",
         "score_over": ".lifecycle.scoring.scorers",
         "check_over": ".lifecycle.scoring.checks",
         "context": ".lifecycle.planning.contexts",

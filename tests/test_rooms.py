@@ -135,7 +135,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "languages.graph.nodes.tool_call.build_tool_call": "the call, its values and its failure are one node",
     "languages.over.load": "the fields of a run over a table become one fan-out",
     "languages.pipeline.template.parse_template": "one scan over the braces of a text",
-    "languages.pipeline.r1.hints._unexpected": "one row for each sign that stands where none may",
     "languages.plan.call_reader.call": "the keys of a call are read in one place",
     "languages.plan.document.document": "the keys of a plan's document are read in one place",
     "languages.policy.react.react": "the settings of a session are read in one place",

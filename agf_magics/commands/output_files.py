@@ -1,4 +1,4 @@
-"""The file that a word of a line names is written, and its path printed."""
+"""Write the output file that a command line names, and print its path."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from ..schemas.schema import Schema
-from ..schemas.shapes import Look, Shape
+from ..schemas.shape_paths import Look
+from ..schemas.shapes import Shape
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.source import Source, Span
 from ..values.value import Value, type_name

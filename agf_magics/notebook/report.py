@@ -25,7 +25,7 @@ from ..lifecycle.past.comparison import Comparison
 from ..lifecycle.past.named_run import find_named
 from ..lifecycle.past.past_run import PastRun
 from ..lifecycle.runs.run import Run
-from ..lifecycle.scoring.comparison import TableComparison
+from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
 from ..pictures import theme as look
 from ..pictures.amounts import counted
@@ -38,7 +38,9 @@ from ..pictures.plain import html, line, plain
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
-from .explorer.calls import PAGE, evaluation_pages, reply_to, whole_calls
+from .explorer.calls import PAGE, whole_calls
+from .explorer.evaluations import evaluation_pages
+from .explorer.replies import reply_to
 from .explorer.request_types import AnyRun, Json
 from .explorer.requests import requests_of
 from .explorer.table import FAILED, ROWS_SHOWN

@@ -1,4 +1,5 @@
-"""The shape of a value as far as the text determines it: of a schema, a literal, an expression.
+"""The shape of a value as far as the text determines it: of a schema or a literal, or of several
+of them. ``r1/infer.py`` has that of an expression.
 
 None is an unknown shape, for which no check may report anything. Unlike a schema, a shape lists the
 few possible values (true and false, an enum's, ``'OK' or 'NO'``), because they decide labels and
@@ -7,14 +8,10 @@ comparisons.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..text.diagnostics import Diagnostic
-from ..text.source import Span
-from ..text.suggestions import suggest
 from ..values.value import NAMES, Value, is_true
 from .schema import Field, Schema
 
@@ -40,7 +37,6 @@ _WORDS = {
     "list": "a list",
     "object": "an object",
 }
-_WORD = re.compile(r"[^\s.'\"]+")
 _OF_FIELD = {"string": "text", "number": "number", "list": "list", "object": "object"}
 
 
@@ -167,56 +163,3 @@ def part_that_is(wanted: bool, shape: Shape) -> Shape | None:
         )
     values = tuple(value for value in shape.values if is_true(value) is wanted)
     return Shape(frozenset(_KINDS[type(value)] for value in values), values) if values else None
-
-
-class PathFault(NamedTuple):
-    """A path to a field that does not exist, or may be absent."""
-
-    name: str
-    left: int
-    """The number of names after it in the path."""
-    within: Shape
-    """The shape without the field."""
-    alone: str = ""
-    """How the same name is read where it is visible by itself; empty: it is not."""
-
-    def told(self, span: Span, certain: bool) -> Diagnostic:
-        """``span``: the whole path; ``certain``: whether every evaluation reads it."""
-        words = list(_WORD.finditer(span.text))
-        if len(words) > self.left:
-            word = words[-1 - self.left]
-            span = span.locate(word.start(), word.end())
-        if self.name in self.within.optional:
-            message = f"{self.name!r} may be absent"
-            hint = "mark it required: true in its schema, or give a default"
-            return Diagnostic("flow.maybe-absent", message, span, hint, "note")
-        message, near = (
-            f"unknown field {self.name!r}",
-            f"{self.name!r} is a name of its own here; write: {self.alone}"
-            if self.alone
-            else suggest(self.name, self.within.fields, "its fields"),
-        )
-        if "object" not in self.within.kinds:
-            message = f"{self.within} has no field {self.name!r}"
-        fails = certain and (self.within.closed or "object" not in self.within.kinds)
-        return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
-
-
-Found = tuple[Shape | None, PathFault | None]
-Look = Callable[[tuple[str, ...]], Found]
-"""The shape at a path of the frame, and the fault of the path."""
-
-
-def descend(shape: Shape | None, path: tuple[str, ...]) -> Found:
-    """The shape at ``path`` in a value of ``shape``, and the fault of the path."""
-    fault: PathFault | None = None
-    for index, name in enumerate(path):
-        if shape is None or (len(shape.kinds) > 1 and "object" in shape.kinds):
-            return None, fault
-        left = len(path) - index - 1
-        if "object" not in shape.kinds or (shape.declares and name not in shape.fields):
-            return None, PathFault(name, left, shape)
-        if name in shape.optional and fault is None:
-            fault = PathFault(name, left, shape)
-        shape = shape.fields.get(name)
-    return shape, fault

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agf_magics.catalog.digests import origins
-from agf_magics.catalog.digests.functions import digest_function
+from agf_magics.catalog.digests.digesting import digest_function
 from tests.borders.cells import Kernel, made
 from tests.engine.kept import journal_in
 

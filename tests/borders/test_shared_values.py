@@ -17,7 +17,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.__main__ import _json
-from agf_magics.catalog.digests.functions import digest_function, digest_value
+from agf_magics.catalog.digests.digesting import digest_function, digest_value
 from agf_magics.flow.sessions.session import format_for_model
 from agf_magics.journal.codec.encoding import encode_value, json_text, preview, to_show
 from agf_magics.journal.records.failures import _cause_json

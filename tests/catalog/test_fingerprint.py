@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.catalog.digests.functions import digest_function, digest_value
+from agf_magics.catalog.digests.digesting import digest_function, digest_value
 from agf_magics.catalog.digests.origins import version_of
 
 CELL = """

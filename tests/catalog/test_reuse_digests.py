@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pandas.testing import assert_frame_equal
 
-from agf_magics.catalog.digests.functions import digest_function, digest_value
+from agf_magics.catalog.digests.digesting import digest_function, digest_value
 from agf_magics.journal.codec.encoding import encode_value
 
 

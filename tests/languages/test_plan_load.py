@@ -15,7 +15,8 @@ import agf_magics as agf
 from agf_magics.flow.graph_steps import Dag
 from agf_magics.flow.steps import Invoke
 from agf_magics.languages.plan import SCHEMA, Log, resolve
-from agf_magics.languages.plan.calls import Arguments, Call
+from agf_magics.languages.plan.arguments import Arguments
+from agf_magics.languages.plan.calls import Call
 from agf_magics.languages.plan.takes import INSTANCE, instance_names
 from agf_magics.languages.plan.words import CALL, PLAN
 from agf_magics.text.yaml.nodes import plain

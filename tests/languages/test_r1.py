@@ -17,10 +17,6 @@ from agf_magics.languages.pipeline.r1 import R1, Names, nodes, parse
 from agf_magics.languages.pipeline.r1.account import LONGEST, MOST_WORK
 from agf_magics.languages.pipeline.r1.functions import EACH_NAMES
 from agf_magics.languages.pipeline.r1.nodes import (
-    COMPARING,
-    NOT,
-    POWER,
-    SIGN,
     Arithmetic,
     Call,
     Compare,
@@ -34,8 +30,9 @@ from agf_magics.languages.pipeline.r1.nodes import (
     Node,
     Not,
     Path,
-    literal,
 )
+from agf_magics.languages.pipeline.r1.parse import COMPARING, NOT, POWER, SIGN
+from agf_magics.languages.pipeline.r1.written import literal
 from agf_magics.text.source import Source
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "r1.json").read_text(encoding="utf-8"))["rows"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agf_magics.schemas.shapes import FEW, Shape, descend, literal
+from agf_magics.schemas.shape_paths import descend
+from agf_magics.schemas.shapes import FEW, Shape, literal
 
 
 def test_the_elements_of_a_short_list_are_known_and_those_of_a_long_one_are_not() -> None:

@@ -1,7 +1,7 @@
 """The parts of a digest of a value: everything that a function can read of it.
 
-`add_parts` says by the class of an object which parts it has; `fingerprint` and `function_digest`
-register more classes. Arrays are read by their buffers. The libraries are not imported here: the
+`add_parts` says by the class of an object which parts it has; `plain_parts`, `class_parts` and
+`functions` register more classes. Arrays are read by their buffers. The libraries are not imported here: the
 owner of a table has imported its library.
 """
 

@@ -5,31 +5,23 @@ The digest of a function covers its code, constants, defaults and closure, and a
 classes and plain values of the notebook that it names, directly or indirectly. An object of an
 installed package counts as the package's name and version. File names and line numbers do not
 count, so a cell can be moved or run again. Anything else has no digest, and a call without a digest
-is never reused.
+is never reused. A method, a builtin or a partial counts as its function and what it holds.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import functools
-import hashlib
-import json
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ...text.length import can_write
-from ...values.value import is_json
 from .code_names import CodeNames, names_of, words_in
-from .digest import CODE, MOST_JSON, Digest, NoDigest, add_generic, add_parts, is_constant
-from .origins import find_installed, is_found, is_ours, is_put_there, version_of
-from .places import MISSING, Place, Places, in_cell, in_names
+from .digest import CODE, Digest, NoDigest, add_parts, is_constant
+from .origins import find_installed, is_ours, is_put_there, version_of
+from .places import Place, in_cell, in_names
 
 LARGEST_MODULE = 10_000_000
 """Bytes of the file of a module of the notebook's own; a larger one has no digest."""
@@ -218,175 +210,6 @@ def add_installed(digest: Digest, module: str | None, name: str) -> bool:
     return True
 
 
-_encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionDigest:
-    """The digest of a function."""
-
-    code: str
-    """Of all that counts in any case: code, classes, modules, and values that cannot change."""
-    states: Mapping[str, str]
-    """Those of the objects that it names, by the keys of their places."""
-    parts: Mapping[str, str] = field(compare=False)
-    """The digests of its code and of what it names, by name: they tell what differs between two
-    versions of it."""
-    places: Places = field(compare=False)
-    most: int | None = field(compare=False)
-
-    def state(self, place: Place) -> str | None:
-        """The digest of the object that is at ``place`` now; None if it has none."""
-        try:
-            return _state(place, self.places, self.most)
-        except Exception:  # NoDigest, any error of a user's class
-            return None
-
-
-_OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
-_OF_EVERY_CLASS = frozenset(
-    {
-        "__dict__",
-        "__weakref__",
-        "__module__",
-        "__doc__",
-        "__firstlineno__",
-        "__static_attributes__",
-        "__slotnames__",
-        "__dataclass_params__",  # the methods that they make are attributes of the class
-    }
-)
-
-
-def digest_function(function: Callable[..., Any], most: int | None = None) -> FunctionDigest | None:
-    """The digest of ``function``; None if it has none, or if an object that it names holds more
-    than ``most`` bytes."""
-    try:
-        return _digest_function(function, most)
-    except Exception:  # NoDigest, a nesting that is too deep, any error of a user's class
-        return None
-
-
-def why_no_digest(function: Callable[..., Any], most: int | None = None) -> str:
-    """Which object of ``function`` cannot be compared; empty if it is not known."""
-    return _why(lambda: _digest_function(function, most))
-
-
-def why_no_value_digest(value: Any, most: int | None = None) -> str:
-    """Which part of ``value`` cannot be compared; empty if it is not known."""
-    return _why(lambda: Digest(most).add_value(value))
-
-
-def _why(digest: Callable[[], object]) -> str:
-    try:
-        digest()
-    except NoDigest as error:
-        return str(error)
-    except Exception:  # any error of a user's class
-        return ""
-    return ""
-
-
-def _digest_function(function: Callable[..., Any], most: int | None) -> FunctionDigest:
-    places = Places()
-    digest = Digest(most, places)
-    if isinstance(function, CODE):
-        digest.add_value(function)
-    else:  # an instance whose class can be called
-        digest.add_place(Place("its object", "its object", function, "", lambda: function))
-    states = _states(places, most)
-    # Only now all names are known that the functions bind to another value.
-    for place, value in places.constants:
-        if place.slot in places.bound:
-            places.add_object(place)
-            continue
-        places.bindings.append((place, value))
-        with digest.part(place.name):
-            digest.add("constant", place.key)
-            digest.add_value(value)
-    parts = dict(digest.named)
-    states.update(_states(places, most, states))
-    for key, state in states.items():
-        name = places.objects[key].name
-        parts[name] = hashlib.sha256(f"{parts.get(name)} {state}".encode()).hexdigest()[:16]
-    return FunctionDigest(digest.hash.hexdigest(), states, parts, places, most)
-
-
-def _states(places: Places, most: int | None, known: Mapping[str, str] = {}) -> dict[str, str]:
-    """The states of all objects that are not ``known``, also of those that are found on the way."""
-    states = dict[str, str]()
-    while len(states) + len(known) < len(places.objects):
-        for key, place in list(places.objects.items()):
-            if key not in states and key not in known:
-                states[key] = _state(place, places, most)
-    return states
-
-
-def _state(place: Place, places: Places, most: int | None) -> str:
-    value = place.look()
-    if value is not MISSING and (text := _as_json(value)) is not None:  # nearly always
-        if most is not None and len(text) > most:
-            raise NoDigest(f"more than {most:,} bytes")
-        return hashlib.sha256(text).hexdigest()
-    digest = Digest(most, places, is_state=True)
-    with digest.part(place.name):
-        if value is not MISSING:
-            digest.add_value(value)
-    return digest.hash.hexdigest()
-
-
-def digest_value(value: Any, most: int | None = None) -> str | None:
-    """The digest of ``value``; None if it has none, or if it holds more than ``most`` bytes. Equal
-    digests mean equal values."""
-    if (text := _as_json(value)) is not None:  # nearly always
-        return hashlib.sha256(text).hexdigest()
-    digest = _digest(value, most)
-    return digest.hash.hexdigest() if digest is not None else None
-
-
-def _as_json(value: Any) -> bytes | None:
-    with suppress(ValueError, RecursionError):  # a number of 5,000 digits
-        if is_json(value) and can_write(value, MOST_JSON):
-            return b"json " + _encode(value).encode()
-    return None
-
-
-def _digest(thing: Any, most: int | None = None) -> Digest | None:
-    digest = Digest(most)
-    try:
-        digest.add_value(thing)
-    except Exception:  # NoDigest, a nesting that is too deep, any error of a user's class
-        return None
-    return digest
-
-
-@add_parts.register(list)
-@add_parts.register(tuple)
-def _list(things: Any, digest: Digest) -> None:
-    if type(things) not in (list, tuple):
-        raise NoDigest
-    digest.all(type(things).__name__, things)
-
-
-@add_parts.register
-def _dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
-    if type(things) is not dict:
-        raise NoDigest
-    digest.add("dict", str(len(things)))
-    for key, value in things.items():  # in order, which a function may depend on
-        digest.add_value(key)
-        digest.add_value(value)
-
-
-@add_parts.register(set)
-@add_parts.register(frozenset)
-def _set(things: Any, digest: Digest) -> None:
-    digests = [digest_value(each) for each in things]
-    if type(things) not in (set, frozenset) or None in digests:
-        raise NoDigest
-    digest.all(type(things).__name__, sorted(map(str, digests)))
-
-
 @add_parts.register
 def _method(method: types.MethodType, digest: Digest) -> None:
     if (installed := find_installed(method)) is not None:
@@ -432,80 +255,3 @@ def _held(digest: Digest, holder: Any, name: str, value: Any) -> None:
         return
     owner = f"{getattr(holder, '__module__', '')}.{getattr(holder, '__qualname__', 'partial')}"
     digest.add_place(Place(name, f"{owner}.{name}", holder, f"({name})", lambda: value))
-
-
-@add_parts.register(type)
-def _class(kind: type, digest: Digest) -> None:
-    if is_found(kind) and add_installed(digest, kind.__module__, kind.__qualname__):
-        return
-    if digest.is_state:
-        digest.add_code(kind, f"{kind.__module__}.{kind.__qualname__}")
-        return
-    digest.add("class", kind.__qualname__)
-    if type(kind) is not type:
-        digest.add_value(type(kind))
-    digest.all("bases", kind.__bases__)
-    for name, value in sorted(vars(kind).items()):
-        if name in _OF_EVERY_CLASS:
-            continue
-        digest.add("attribute", name)
-        if digest.places is None or name.startswith("__") or not _is_data(value):
-            digest.add_value(value)
-            continue
-        owner, held = f"{kind.__module__}.{kind.__qualname__}", vars(kind)
-        look = in_names(held, name)
-        place = Place(f"{kind.__name__}.{name}", f"{owner}.{name}", kind, name, look, counts=True)
-        digest.add_place(place)
-
-
-def _is_data(value: Any) -> bool:
-    """Whether the attribute of a class may change while a run goes on, and not only by an edit."""
-    return is_constant(value) or type(value) in (list, dict, set, tuple, bytearray)
-
-
-add_parts.register(types.GenericAlias, add_generic)
-add_parts.register(types.UnionType, add_generic)
-
-
-@add_parts.register(types.MemberDescriptorType)
-def _slot(slot: types.MemberDescriptorType, digest: Digest) -> None:
-    digest.add("slot", slot.__name__)
-
-
-@add_parts.register(staticmethod)
-@add_parts.register(classmethod)
-@add_parts.register(property)
-def _wrapped(wrapper: Any, digest: Digest) -> None:
-    if type(wrapper) not in (property, staticmethod, classmethod):
-        raise NoDigest
-    parts = (
-        (wrapper.fget, wrapper.fset, wrapper.fdel)
-        if isinstance(wrapper, property)
-        else (wrapper.__func__,)
-    )
-    digest.all(type(wrapper).__name__, parts)
-
-
-@add_parts.register
-def _of_dataclass(of_class: dataclasses.Field, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
-    """What `dataclasses.fields` tells of a field. Without it no function that names a dataclass could
-    be compared."""
-    parts = (getattr(of_class, name) for name in _OF_A_FIELD)
-    missing = dataclasses.MISSING
-    digest.all("field", ("missing" if part is missing else [part] for part in parts))
-    digest.add_value(dict(of_class.metadata))
-
-
-_OF_A_FIELD = (
-    *("name", "type", "default", "default_factory"),
-    *("init", "repr", "hash", "compare", "kw_only"),
-)
-
-
-@add_parts.register
-def _member(member: enum.Enum, digest: Digest) -> None:
-    digest.add_value(type(member))
-    digest.add("member", str(member._name_))
-    digest.add_value(
-        {name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER}
-    )

@@ -47,9 +47,10 @@ from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
+from .approvals import permitted
 from .dry_run import result
 from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
-from .questions import ATTEMPTS, ask_person, permitted
+from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
 

@@ -36,10 +36,11 @@ from ..linking.linked import (
 from ..linking.sessions import reader_of
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
+from .approvals import permitted
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
-from .questions import answer, permitted
+from .questions import answer
 from .subflows import call_linked
 from .tool_context import RunContact, contexts_of
 

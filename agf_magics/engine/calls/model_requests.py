@@ -20,7 +20,7 @@ from ...catalog import (
     Where,
     timeout_fault,
 )
-from ...catalog.digests.functions import digest_value
+from ...catalog.digests.digesting import digest_value
 from ...flow.progress import events as ev
 from ...flow.progress.rows import cost_of
 from ...flow.step_path import StepPath

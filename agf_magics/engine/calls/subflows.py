@@ -19,9 +19,9 @@ from ..linking.linked import Linked, named_tools
 from ..run import meters_of, within_caps
 from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
+from .approvals import permitted
 from .attach import attach_files
 from .call import check_result, run_fired
-from .questions import permitted
 from .table_rows import call_row
 
 

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any, final
 
 from ...catalog import Where as Place
-from ...catalog.digests.functions import digest_value
+from ...catalog.digests.digesting import digest_value
 from ...flow.progress import events as ev
 from ...flow.steps import Each, Fold
 from ...journal.records.records import SequenceRow

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ...schemas.shapes import Found, SchemaShapes, Shape, descend, list_of
+from ...schemas.shape_paths import Found, descend
+from ...schemas.shapes import SchemaShapes, Shape, list_of
 from ...text.diagnostics import Diagnostic
 from ..protocols import Args, Expr
 from ..step import Step

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
-from ...catalog.digests.functions import FunctionDigest
+from ...catalog.digests.digesting import FunctionDigest
 from ...catalog.digests.places import Place
 
 CALL = 32

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
-from ...catalog.digests.functions import (
+from ...catalog.digests.digesting import (
     FunctionDigest,
     digest_function,
     digest_value,

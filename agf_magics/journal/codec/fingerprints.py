@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
-from ...catalog.digests.functions import digest_value
+from ...catalog.digests.digesting import digest_value
 from ...text.length import ATOMS
 from ...values.value import Value
 

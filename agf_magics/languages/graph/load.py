@@ -7,15 +7,14 @@ registry or the input decides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from pathlib import PurePosixPath, PureWindowsPath
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
-from ...flow.step_options import Export, OwnLimits
+from ...flow.step_options import OwnLimits
 from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
-from ...text.diagnostics import Diagnostic, Diagnostics
+from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
@@ -24,16 +23,18 @@ from ..documents import DocumentProblem, Kind, named, one_document, said
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
-from .expressions.reading import PEER_KEY, ROOT, Reader
+from .exports import read_exports
+from .expressions.reading import ROOT, Reader
 from .expressions.tokens import KEY_NAME
 from .lint import Graph, lint
 from .node_kinds import build
 from .nodes.builder_contract import Built, Here
 from .nodes.declared_tools import Tools, read_tools
-from .prompts.prompts import Folders
+from .prompts.prompt_files import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
-from .words import BUILT_IN, CONFIG, DEFAULTS, EXPORT, GRAPH, REDUCERS, STATE_KEY
+from .walk_messages import endless_walk, over_limit, peer_key
+from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8
 
@@ -86,7 +87,7 @@ class _Loader:
         edges = read.read(items) if isinstance(items, Items) else ()
         self.check_start(given, edges)
         self.check_targets(built)
-        exports = tuple(self.exports(given.get("exports")))
+        exports = tuple(read_exports(self.reader, given.get("exports")))
         if self.reader.error_count:
             return None
         keys = Keys(_with_written(declared, built))
@@ -108,7 +109,7 @@ class _Loader:
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
             end=ends(keys),
-            dialect=Dialect(stores=ROOT, foreign=_peer_key),
+            dialect=Dialect(stores=ROOT, foreign=peer_key),
             declared=Declarations(
                 said(given, "description"),
                 own_limits=_caps(config),
@@ -145,9 +146,9 @@ class _Loader:
             ),
             limits={node: count for node, (_, count) in self.limits.items()},
             exits=exits,
-            over=lambda node: _over_limit(node, *self.limits[node], node in exits),
+            over=lambda node: over_limit(node, *self.limits[node], node in exits),
             rounds=config["recursion_limit"],
-            endless=lambda rounds: _endless(rounds, endless),
+            endless=lambda rounds: endless_walk(rounds, endless),
             width=config.get("max_concurrency", CONCURRENT),
             clash=Clashes(built, keys),
             begun=frozenset(
@@ -265,32 +266,6 @@ class _Loader:
                 hint = "give each value a key of its own"
                 self.reader.error("graph.same-key", message, key.span or node.span, hint)
 
-    def exports(self, node: Fields | None) -> Iterator[Export]:
-        for key, value in self.reader.entries(node):
-            name = key.text
-            if not isinstance(value, Fields):
-                hint = f"{name}: {{format: markdown, filename: {name}.md}}"
-                message = f"an export must be a mapping, got {shown(value)}"
-                self.reader.error("graph.wrong-type", message, value.span, hint)
-                continue
-            given = self.reader.fields(EXPORT, value, value.span)
-            kind = given.get("format") or "json"
-            default = Name(f"{name}{ENDINGS[kind][0]}", key.span)
-            path, place = named(given, "filename", default)
-            if not is_inside(path):
-                hint = (
-                    f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
-                )
-                self.reader.error(
-                    "graph.export-file", f"{path!r} leaves the folder of the export", place, hint
-                )
-            elif not path.lower().endswith(ENDINGS[kind]):
-                hint = f"the endings of {kind} are {', '.join(ENDINGS[kind])}"
-                self.reader.error(
-                    "graph.export-file", f"{path!r} cannot have this ending", place, hint
-                )
-            yield Export(name, kind, path, key.span)
-
     def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
         node = given.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
@@ -318,15 +293,6 @@ class _Loader:
                 )
 
 
-def _peer_key(words: Collection[str]) -> Diagnostic | None:
-    peer = next(filter(PEER_KEY.fullmatch, sorted(words)), None)
-    if peer is None:
-        return None
-    message = f"the function looks for {peer!r}, the key of YAMLGraph around a result of a map"
-    hint = "a map collects the results themselves: read item['title'], not item['_map_…']['title']"
-    return Diagnostic("graph.peer-key", message, None, hint, "warning")
-
-
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:
     """The keys that ``state:`` declares and those that nodes declare by naming them."""
     found = dict(declared)
@@ -337,25 +303,6 @@ def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> 
             elif key.declares and key.name not in found:
                 found[key.name] = Declared(key.name, key.type, None, key.span)
     return found
-
-
-def _over_limit(node: str, span: Span | None, count: int, has_exit: bool) -> Diagnostic:
-    message = f"{node!r} has run {count} times, which is its limit"
-    hint = (
-        None
-        if has_exit
-        else f"the run ends there; loop_exits: {{{node}: NODE}} continues at another node"
-    )
-    return Diagnostic("graph.loop-limit", message, span, hint, "warning")
-
-
-def _endless(rounds: int, span: Span | None) -> Diagnostic:
-    message = f"the graph did not end within {rounds} rounds"
-    hint = (
-        f"a loop needs an edge that leaves it; more rounds: config: {{recursion_limit: "
-        f"{2 * rounds}}}"
-    )
-    return Diagnostic("step.rounds", message, span, hint)
 
 
 def _unwritten(
@@ -377,18 +324,3 @@ def _caps(config: Mapping[str, Any]) -> OwnLimits | None:
     keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
     found = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
     return OwnLimits(**found) if found else None
-
-
-ENDINGS: Mapping[str, tuple[str, ...]] = {
-    "json": (".json",),
-    "markdown": (".md", ".markdown"),
-    "text": (".txt", ".md", ".csv", ".tsv"),
-}
-"""The endings of an exported file: none of them is that of a program."""
-
-
-def is_inside(path: str) -> bool:
-    """Whether a file name stays inside its folder, on every system."""
-    posix, windows = PurePosixPath(path), PureWindowsPath(path)
-    rooted = posix.is_absolute() or windows.drive or windows.root or "\0" in path
-    return bool(path.strip()) and not rooted and ".." not in (*posix.parts, *windows.parts)

@@ -35,7 +35,8 @@ from .. import documents
 from ..documents import Key, Kind, advised, said
 from . import lookalikes
 from .r1 import R1, parse
-from .r1.nodes import Lit, Path, literal, nested
+from .r1.nodes import Lit, Path, nested
+from .r1.written import literal
 from .scope import ROOTS, Scope
 from .template import Template, parse_template
 from .values import BRANCH_ERRORS, Command

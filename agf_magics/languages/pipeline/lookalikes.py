@@ -14,7 +14,8 @@ from typing import NamedTuple
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from . import r1
-from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, concatenation, literal, nested, spelling
+from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nested
+from .r1.written import concatenation, literal, spelling
 from .scope import Scope
 
 LONGEST = 1_000

@@ -13,7 +13,8 @@ from typing import Any
 from ...flow.expressions import Constant, NamedArguments, Stored
 from ...flow.protocols import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
 from ...flow.steps import named_values
-from ...schemas.shapes import TEXT, Look, Shape, either, list_of, literal
+from ...schemas.shape_paths import Look
+from ...schemas.shapes import TEXT, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import ATOMS, can_write
 from ...text.source import Span

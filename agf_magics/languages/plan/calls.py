@@ -1,27 +1,18 @@
-"""A call as it was written, and its arguments with their references."""
+"""A call of a plan as it was written: its tool, its templates with their references, its output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
-from ...flow.protocols import Frame, Name, Ref
-from ...text.diagnostics import StepError
-from ...text.length import ATOMS
-from ...text.names import same_name
+from ...flow.expressions import Constant
+from ...flow.protocols import Name
 from ...text.source import Span
 from ...values.value import Value
-from ..documents import advised
 from .log.destinations import Alternatives, Destination
-from .log.log import Log
-from .log.lookup import found
-from .log.messages import read_content, rendered
-from .log.reference import DAGGER, KINDS, Both, Either, Expression, Literal, Reference, references
-from .reader import Reader
+from .log.reference import Both, Either, Expression, Literal, Reference, references
 
 Template = Any
 """A JSON value that may contain expressions."""
@@ -104,99 +95,3 @@ def expressions(template: Template) -> Iterator[Expression]:
 def reads(template: Template) -> Iterator[Reference]:
     """All references in a template, in the order of the text."""
     return chain.from_iterable(map(references, expressions(template)))
-
-
-def fill(template: Template, log: Log, instance: str | None) -> Value:
-    """Replace each expression by its value in ``log``. Raises StepError for one that does not
-    exist."""
-    kind = type(template)
-    if kind in ATOMS:
-        return template
-    if kind is dict:
-        return {key: fill(inner, log, instance) for key, inner in template.items()}
-    if kind is list:
-        return [fill(inner, log, instance) for inner in template]
-    return found(template, log, instance)
-
-
-ASKED = ("_call", "_tool", "_context")
-"""Parameters that a tool receives in addition to its arguments if it has them."""
-
-
-@dataclass(slots=True, eq=False)
-class Filled:
-    """The value of an argument, from a template."""
-
-    name: str
-    span: Span
-    value: Template
-
-    def evaluate(self, frame: Frame) -> Value:
-        return fill(self.value, frame["log"], frame["instance"])
-
-    def reads(self) -> tuple[Ref, ...]:
-        return tuple(
-            Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in reads(self.value)
-        )
-
-
-class Arguments(NamedArguments):
-    """Builds the arguments that a call gives its tool."""
-
-    __slots__ = ("call",)
-
-    call: Call
-
-    def __init__(self, call: Call) -> None:
-        super().__init__(
-            tuple(
-                (Name(same_name(name), span), Filled(name, cast("Span", span), template))
-                for name, span, template in call.given
-            )
-        )
-        object.__setattr__(self, "call", call)  # its class is frozen
-
-    def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
-        log = frame["log"]
-        instance = frame["instance"]
-        given = super().build(frame)
-        takes = wanted.get("properties", ()) if wanted else ()
-        for name in ASKED:
-            if name in takes and name not in given:
-                given[name] = self._asked(name, log, instance)
-        return given
-
-    def hint_for(self, name: str, frame: Frame) -> str | None:
-        """The reference that a text which does not fit was probably meant as."""
-        text = next((template for given, _, template in self.call.given if given == name), None)
-        if str(text).partition(".")[0] in KINDS:
-            return f"write ${text}: this is the text {text!r}"
-        for kind in frame["log"].kinds if isinstance(text, str) else ():
-            with suppress(StepError):
-                if text in frame["log"].read(Reference(kind), frame["instance"]):
-                    return f"write ${kind}.{text}: this is the text {text!r}"
-        return None
-
-    def unknown_hint(self, name: str) -> str:
-        """What to write for an argument that the tool does not take and that is a key of calls in
-        another language."""
-        return advised(Reader.advice, name).replace(DAGGER, "$")
-
-    def _asked(self, name: str, log: Log, instance: str | None) -> Value:
-        if name == "_call":
-            return self.call.authored_for(instance)
-        if name == "_tool":
-            return {self.call.tool.text: dict(self.call.background.schema)}
-        return context_of(log, self.call.background.scopes, instance)
-
-
-def context_of(
-    messages: Sequence[Mapping[str, Value]], kinds: Sequence[str], instance: str | None
-) -> list[Value]:
-    """The messages of ``kinds`` that are visible to ``instance``, without names of instances."""
-    visible = []
-    for message in messages if kinds else ():
-        content = read_content(message)
-        if content is not None and content.kind in kinds and content.instance in (None, instance):
-            visible.append(rendered(message, ("_instance",)))
-    return visible

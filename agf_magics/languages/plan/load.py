@@ -25,7 +25,8 @@ from ...text.yaml.reader import Bounds
 from ...values.extent import TooDeep
 from ...values.value import Value, isolate
 from ..documents import DocumentProblem, one_document
-from .calls import ASKED, Arguments, Call
+from .arguments import ASKED, Arguments
+from .calls import Call
 from .document import Document, DocumentReader
 from .lint import lint
 from .log.log import Log, remove_secrets

@@ -19,11 +19,12 @@ from ...text.yaml.nodes import NOTHING, Fields, plain
 from ...text.yaml.reader import Bounds
 from .action_space import ActionSpace
 from .document import document, is_bare
+from .frame import outputs
+from .interface import Interface, end, start
 from .path import PARENT, Path, parse_path
 from .policies import POLICIES, vendor
 from .reading import Policy
 from .safety import caps, refused
-from .values import Interface, end, outputs, start
 
 _BOUNDS = Bounds()
 

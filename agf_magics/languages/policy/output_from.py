@@ -19,7 +19,7 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node
 from ...values.value import Value
-from .values import FIRST, RESULT, value_at
+from .frame import FIRST, RESULT, value_at
 
 STRATEGIES = ("last", "merge", "first")
 """No alias should have one of these names."""

@@ -15,12 +15,7 @@ from ...flow.steps import Branches, Choose, Each, Invoke, Repeat, Sequence
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.yaml.nodes import Fields, plain
-from .matchers import Condition
-from .output_from import Choice, output_step
-from .path import iteration_problem
-from .react import react
-from .reading import Policy, alias_of
-from .values import (
+from .frame import (
     EACH,
     PARALLEL,
     RESULT,
@@ -30,6 +25,11 @@ from .values import (
     store_output,
     whole_input,
 )
+from .matchers import Condition
+from .output_from import Choice, output_step
+from .path import iteration_problem
+from .react import react
+from .reading import Policy, alias_of
 
 _OTHERWISE = "otherwise"
 """The label of the default agent."""

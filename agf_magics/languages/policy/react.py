@@ -32,10 +32,11 @@ from ...text.yaml.nodes import Scalar, plain
 from ...values.extent import TooDeep
 from ...values.value import Value, is_json, isolate
 from .action_space import Delegate
+from .frame import RESULT
+from .interface import Interface
 from .lookalikes import input_field, warn_of_braces
 from .path import PARENT
 from .reading import Policy
-from .values import RESULT, Interface
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 _WHOLE = frozenset({"top_k", "max_output_tokens"})

@@ -21,11 +21,12 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar, is_text
 from .action_space import ActionSpace
+from .frame import AgentInput
 from .input_mapping import Delivery
+from .interface import Interface
 from .matchers import Condition, condition
 from .output_from import Choice, read_choice
 from .path import PARENT, Path, Where, parse_path, source_problem
-from .values import AgentInput, Interface
 
 EARLIER: Mapping[str, str] = {
     # AMB-1: the seed's order of steps has no exception for a loop; suggest another way.

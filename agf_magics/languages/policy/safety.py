@@ -1,5 +1,6 @@
-"""Constraints, governance and memory. No safety field is ignored (AMB-35): one that this
-runtime cannot implement refuses the run, with a warning when the definition is made.
+"""Constraints, governance and memory: the limits of a run, and what this runtime cannot implement.
+No safety field is ignored silently (AMB-35): a required one refuses the run, with a warning when
+the definition is made.
 """
 
 from __future__ import annotations

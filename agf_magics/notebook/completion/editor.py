@@ -1,4 +1,5 @@
-"""Problems and help for the editor, asked by the front end through a comm."""
+"""The questions of the front end through a comm: problems and help for the editor, and to open a run
+again."""
 
 from __future__ import annotations
 
@@ -18,10 +19,6 @@ from ..output.receiving import receive_while_busy
 
 TARGET = "agf-magics.problems"
 """The target of the comm."""
-
-
-# --- the comm
-# --------------------------------------------------------------------------------------------------
 
 
 def install_problems(undo: ExitStack, shell: Any, registry: Registry) -> None:

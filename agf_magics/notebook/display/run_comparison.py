@@ -12,7 +12,7 @@ from ...pictures.difference import diff_text
 from ...pictures.pages.wire import ComparedRunRow, ComparedStepRow, ComparedValueRow
 from ...pictures.plain import line, plain
 from ...pictures.values import value_text
-from ..explorer.calls import texts_of
+from ..explorer.arguments import texts_of
 from ..explorer.request_types import Json, Refused
 
 MOST_COMPARED = 500

@@ -24,7 +24,7 @@ from ...pictures.pages.parts import status
 from ...pictures.pages.run_list import PageOfRuns, runs_page, runs_table
 from ...pictures.plain import line
 from ...settings.folders import this_notebook
-from ..explorer.calls import natural
+from ..explorer.arguments import natural
 from ..explorer.open_views import close_explorer
 from ..explorer.request_types import Json, Requests
 from ..explorer.run_channel import open_run

@@ -4,30 +4,25 @@ as a conversation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...engine.linking.linked import Linked, flow_at
 from ...flow.progress.rows import Row
 from ...flow.step_path import format_path
-from ...flow.steps import Flow
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
 from ...journal.run_calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
-from ...lifecycle.past.calls_of_run import calls_of, elements_of
+from ...lifecycle.past.calls_of_run import elements_of
 from ...lifecycle.runs.run import Run
 from ...pictures.amounts import duration
-from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, EvaluationRow, SessionRow
+from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.values import value_json, value_text
-from ...text.diagnostics import AgfError
-from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
+from .arguments import flow_of, journal_of, natural, naturals, row_of
+from .request_types import AnyRun, Json, Refused
 from .sessions import MOST_CALLS, arriving_json, session_json
-
-if TYPE_CHECKING:
-    from ...lifecycle.forecasts.evaluations import Evaluation
 
 PAGE = 100
 """Calls of one page."""
@@ -41,29 +36,6 @@ MOST_ERROR = 4_000
 """Characters of an error."""
 SHORT = 150
 """Characters of a value in a table."""
-
-MOST_WHY = 600
-"""Characters of the reason why a request is refused."""
-
-
-def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
-    """The reply to a request of the page: what its function returns for the arguments, or why it
-    cannot."""
-    id, name, given = message.get("id"), str(message.get("do")), message.get("with")
-    try:
-        if name not in requests:
-            raise Refused(f"unknown request {name!r}")
-        found = requests[name](given if isinstance(given, dict) else {})
-        return {"type": "reply", "id": id, "ok": True, "value": found}
-    except AgfError as error:
-        why = str(error.diagnostic.message)
-    except Refused as error:
-        why = str(error)
-    except (
-        Exception
-    ) as error:  # a value of a user, or a bug of ours: the page names it, the cell stays clean
-        why = f"this cannot be shown ({type(error).__name__}: {error})"
-    return {"type": "reply", "id": id, "ok": False, "why": line(why, MOST_WHY)}
 
 
 def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -211,61 +183,6 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
 
 
-def evaluation_pages(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, list[Json]]]:
-    """All pages of what these steps read and gave, from one evaluation of the run."""
-    from ...lifecycle.forecasts.evaluations import find_all_evaluations
-
-    for row, (kept, note) in zip(rows, find_all_evaluations(run, rows), strict=True):
-        kept.sort(key=lambda evaluation: evaluation.error is None)
-        places = range(0, max(len(kept), 1), PAGE)
-        yield row, [_evaluation_page(run, kept, note, offset) for offset in places]
-
-
-class _Evaluated:
-    """The last evaluations that a page asked for: its next pages are of the same ones."""
-
-    of: tuple[str, str] = ("", "")
-    found: tuple[list[Evaluation], str] = ([], "")
-
-
-def _evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """A page of what a step that only evaluates read and gave, failed ones first."""
-    row, offset = row_of(run, given), natural(given.get("offset"))
-    journal_of(run)
-    if offset == 0 or _Evaluated.of != (run.run_id, row.id):
-        from ...lifecycle.forecasts.evaluations import find_evaluations
-
-        kept, note = find_evaluations(run, row)
-        kept.sort(key=lambda one: one.error is None)
-        _Evaluated.of, _Evaluated.found = (run.run_id, row.id), (kept, note)
-    return _evaluation_page(run, *_Evaluated.found, offset)
-
-
-def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset: int) -> Json:
-    return {
-        "total": len(kept),
-        "offset": offset,
-        "page": PAGE,
-        "note": plain(note, 400),
-        "rows": [_evaluation_row(run, one) for one in kept[offset : offset + PAGE]],
-    }
-
-
-def _evaluation_row(run: AnyRun, one: Evaluation) -> EvaluationRow:
-    value, why = value_text(one.value), ""
-    if one.error is not None:
-        value, why = "", run.secrets.text(format_exception(one.error))
-    return EvaluationRow(
-        numbers=list(one.numbers),
-        given=[
-            [line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()
-        ],
-        case=line(one.case, 60),
-        output=line(value, SHORT),
-        error=line(why, SHORT),
-    )
-
-
 def _session(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """The conversation of a model's session; of several sessions, the one with ``index``, else the
     first one."""
@@ -289,35 +206,8 @@ CALL_REQUESTS = {
     "call": _call,
     "spans": _spans,
     "elements": _elements,
-    "evaluations": _evaluations,
     "session": _session,
 }
-
-
-def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
-    """The flow that the calls with these ids lead to."""
-    flow = flow_at(linked, calls)
-    if flow is None:
-        raise Refused("this step calls no flow that can be drawn")
-    return flow
-
-
-def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
-    id = given.get("step")
-    row = run.progress.rows.get(tuple(str(id).split("/")))
-    if row is not None and row.id == id:  # nearly always: no id of a step has a slash
-        return row
-    for row in list(run.progress.rows.values()):
-        if row.id == id:
-            return row
-    raise Refused(f"the run has no step {line(str(id), 100)!r}")
-
-
-def journal_of(run: AnyRun) -> RunCalls:
-    found = calls_of(run)
-    if found is None:
-        raise Refused(NO_JOURNAL)
-    return found
 
 
 def running_calls(run: AnyRun, row: Row, index: tuple[int, ...] = ()) -> list[Record]:
@@ -326,20 +216,3 @@ def running_calls(run: AnyRun, row: Row, index: tuple[int, ...] = ()) -> list[Re
     if not isinstance(run, Run) or run.journal is None:
         return []
     return journal_of(run).begun(list(run.journal.running.values()), row, MOST_CALLS, index)
-
-
-def natural(number: object) -> int:
-    return number if type(number) is int and 0 <= number < 1 << 40 else 0
-
-
-def naturals(numbers: object) -> tuple[int, ...]:
-    return tuple(natural(one) for one in numbers[:20]) if isinstance(numbers, list) else ()
-
-
-def texts_of(texts: object) -> list[str]:
-    return [one for one in texts[:1_000] if isinstance(one, str)] if isinstance(texts, list) else []
-
-
-def flow_of(run: AnyRun, row: Row) -> Flow:
-    """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_within(run._linked, row.key[:-1]).flow

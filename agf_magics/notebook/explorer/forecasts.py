@@ -17,7 +17,7 @@ from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DifferenceRow, StaleRow, StoreRow
 from ...pictures.plain import line, plain
 from ...pictures.values import value_json
-from .calls import journal_of, natural
+from .arguments import journal_of, natural
 from .request_types import AnyRun, Json, Refused
 
 SLOW = 1.0

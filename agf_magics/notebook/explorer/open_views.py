@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...text.giving_up import giving_up
-from .calls import reply_to
+from .replies import reply_to
 from .request_types import Json, Requests
 
 MOST_OPEN = 10

@@ -36,16 +36,9 @@ from ...pictures.values import value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
-from .calls import (
-    CALL_REQUESTS,
-    MOST_ERROR,
-    call_rows,
-    linked_within,
-    natural,
-    row_of,
-    running_calls,
-    texts_of,
-)
+from .arguments import linked_within, natural, row_of, texts_of
+from .calls import CALL_REQUESTS, MOST_ERROR, call_rows, running_calls
+from .evaluations import answer_evaluations
 from .forecasts import answer_moment, answer_moments, answer_stale
 from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
@@ -315,6 +308,7 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "table": table_page,
     "label": label_row,
     **CALL_REQUESTS,
+    "evaluations": answer_evaluations,
     "stale": answer_stale,
     "moments": answer_moments,
     "moment": answer_moment,

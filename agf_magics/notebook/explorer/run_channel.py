@@ -32,9 +32,9 @@ from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.output import Bundle, accompany
-from .calls import MOST_WHY
 from .open_call import open_call
 from .open_views import Answers, open_explorer
+from .replies import MOST_WHY
 from .request_types import AnyRun, Json, Refused, Requests
 
 COUNTERS, LONG = 0.25, 10.0

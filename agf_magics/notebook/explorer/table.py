@@ -17,7 +17,7 @@ from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
 from ...values.value import Value
-from .calls import natural
+from .arguments import natural
 from .request_types import AnyRun, Json, Refused
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _changed(table: RowTable) -> list[int]:
     if not earlier:
         raise Refused("there is no earlier run over a table of this flow")
     other = runs(earlier)
-    from ...lifecycle.scoring.comparison import TableComparison
+    from ...lifecycle.scoring.table_comparison import TableComparison
 
     compared = TableComparison(other.table, table)
     changed = {(one.other.number, one.other.repeat) for one in compared.changed}

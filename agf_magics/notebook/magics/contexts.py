@@ -18,7 +18,7 @@ from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
 from ..display.context_slider import moment_json, static
 from ..display.view import show_over
-from ..explorer.calls import natural
+from ..explorer.arguments import natural
 from ..notebook import Notebook
 from ..output.output import show
 

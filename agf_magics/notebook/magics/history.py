@@ -198,7 +198,7 @@ OF_ONE_RUN = ("--compare", "--export", "--report", "--record")
 def _comparison_of(run: PastRun, other: PastRun, key: Token | None) -> Any:
     """Two runs compared, row by row if both are runs over tables."""
     if run.language == other.language == OVER:
-        from ...lifecycle.scoring.comparison import compare_over
+        from ...lifecycle.scoring.table_comparison import compare_over
 
         return compare_over(run, other, key=key.text if key is not None else None)
     if key is not None:

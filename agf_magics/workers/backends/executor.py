@@ -1,5 +1,5 @@
-"""Any ``concurrent.futures.Executor`` as a backend: processes, Dask, ipyparallel, mpi4py, parsl,
-loky.
+"""Any ``concurrent.futures.Executor`` as a backend: processes, ipyparallel, mpi4py, parsl, loky.
+Dask has a folder of its own.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from ....flow.step import Step
 from ....text.diagnostics import Diagnostic
 from ....text.source import Span
 from ....values.value import Value
-from ..prompts.prompts import Folders
+from ..prompts.prompt_files import Folders
 from ..state import Write
 from .declared_tools import Tools
 

@@ -1,25 +1,21 @@
 """``prompt:`` of a node: a text, ``{system, user}``, or the name of a file of either (decisions
 Y12, Y12′, A16).
 
-A name such as ``review`` or ``loop/review`` leads to a file; `places` has the order in which
-folders are searched.
+A name leads to a file (prompt_files.py).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ....text.diagnostics import Diagnostics
-from ....text.file_names import PROTECTED, fold, is_protected, refusal
 from ....text.files import read_file
-from ....text.folder import notebook_folder, source_folder
+from ....text.folder import notebook_folder
 from ....text.shorten import shorten
 from ....text.source import UNUSABLE, Source, Span, Text, path_error_reason
-from ....text.suggestions import join_hints, suggest
+from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Node, Scalar, is_text
 from ....text.yaml.reader import documents
 from ...documents import Key
@@ -28,22 +24,12 @@ from ..takes import PROMPT
 from ..words import PROMPT_FILE, PROMPT_MODEL
 from .answer_schema import read_output_schema, read_schema
 from .jinja import SYNTAX, JinjaPrompt, read_jinja
+from .prompt_files import FILE, NAME, Folders, find_file, shown_path
 from .slots import Prompt, Slot, read_text, split_slots
 
-_NAME = re.compile(r"(?!state\.)[\w-][\w.-]*+(?>(?:/[\w-][\w.-]*+)*)")
-_FILE = re.compile(r"[\w./-]+\.(?:yaml|yml|txt|md)")
 _LARGEST = 1_000_000
-MOST_FILES = 1_000
-"""Files of a folder that are compared with a name that leads to none."""
 
 Filled = Prompt | JinjaPrompt
-
-
-class Folders(NamedTuple):
-    """Where prompt files are searched: ``prompts_dir`` and ``prompts_relative`` of a graph."""
-
-    prompts_dir: str = ""
-    relative: bool = False
 
 
 class Prompts(NamedTuple):
@@ -72,8 +58,8 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
     if not node.text.strip():
         hint = 'prompt: "Summarize {text}"'
         reader.refuse("graph.empty-prompt", "the prompt is empty", node.span, hint)
-    if _NAME.fullmatch(node.text) or _FILE.fullmatch(node.text):
-        path = _find(reader, node, folders)
+    if NAME.fullmatch(node.text) or FILE.fullmatch(node.text):
+        path = find_file(reader, node, folders)
         if path is not None:
             return _from_file(reader, node, path, kind)
     return Prompts(read_part(reader, node, kind), None, node.span)
@@ -154,83 +140,9 @@ def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
     return read_schema(reader, held) if held is not None else None
 
 
-def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
-    """The files that ``name`` may lead to, in order: world.md § 7 has the rule, the fourth place is
-    ours.
-
-    ``own``: the folder of the graph; ``working``: the notebook's.
-    """
-    bases = [own, working] if folders.relative else [working]
-    searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
-    searched += [*bases[:-1], working / "prompts", own / "prompts"]
-    if name.endswith(_ENDINGS):
-        return [own / name, *(folder / name for folder in searched if _NAME.fullmatch(name))]
-    head, _, tail = name.rpartition("/")
-    stems = [*(folder / name for folder in searched), working / head / "prompts" / tail]
-    return [Path(f"{stem}{ending}") for stem in stems for ending in (".yaml", ".yml")]
-
-
-_ENDINGS = (".yaml", ".yml", ".txt", ".md")
-
-
-def _find(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
-    """The file that the name leads to; None: the name is the prompt itself."""
-    working, own = notebook_folder.path.resolve(), source_folder(node.span.source)
-    root = working if own.is_relative_to(working) else own
-    tried, is_hidden = dict[str, None](), False
-    for path in places(node.text, own, working, folders):
-        try:
-            why, resolved = refusal(path, root), path.resolve()
-            is_hidden |= why == "protected"
-            if why is None:
-                if resolved.is_file():
-                    return resolved
-                tried[_shown(resolved, root)] = None
-        except UNUSABLE as error:
-            tried[f"{shorten(str(path))} ({path_error_reason(error)})"] = None
-    if is_hidden:
-        message = f"{shorten(node.text)!r} is protected"
-        reader.refuse("file.protected", message, node.span, PROTECTED)
-    near = _near(node.text, root, tried)
-    if "/" not in node.text and not _FILE.fullmatch(node.text):
-        message = f"{shorten(node.text)!r} is sent as the prompt itself"
-        files = " or ".join(list(tried)[:4:2])
-        hint = join_hints(near, f"a prompt file is {files}; a prompt of several words is text")
-        reader.warn("graph.prompt-word", message, node.span, hint)
-        return None
-    if not tried:
-        message = f"{shorten(node.text)!r} is outside the folder"
-        reader.refuse(
-            "graph.prompt-file", message, node.span, "move the prompt file next to the graph"
-        )
-    message = f"cannot find the prompt file {shorten(node.text)!r}"
-    whole = node.text.endswith(_ENDINGS)
-    files = ", ".join(tried) if whole else f"{', '.join([*tried][::2])}, and the same with .yml"
-    hint = join_hints(near, f"searched: {files}")
-    reader.refuse("graph.prompt-file", message, node.span, hint)
-
-
-def _near(name: str, root: Path, tried: Iterable[str]) -> str | None:
-    """The hint of the prompt file that the name may mean, in the folders that were searched."""
-    folders = dict.fromkeys((root / file).parent for file in tried)
-    files = (file for folder in folders for file in islice(folder.glob("*.*"), MOST_FILES))
-    head, slash, last = name.rpartition("/")
-    named = last.endswith(_ENDINGS)
-    names = {
-        f"{head}{slash}{file.name if named else file.stem}"
-        for file in files
-        if file.suffix in _ENDINGS and not is_protected(fold(file.name))
-    }
-    return suggest(name, sorted(names))
-
-
-def _shown(path: Path, root: Path) -> str:
-    return path.relative_to(root).as_posix()
-
-
 def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
     working = notebook_folder.path.resolve()
-    name = _shown(path, working) if path.is_relative_to(working) else node.text
+    name = shown_path(path, working) if path.is_relative_to(working) else node.text
     try:
         if path.stat().st_size > _LARGEST:
             raise ValueError(f"it has more than {_LARGEST:,} bytes")

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from ....text.suggestions import suggest
 from .functions import EACH_NAMES, FUNCTIONS
-from .nodes import concatenation
 from .row import Function
+from .written import concatenation
 
 Token = tuple[int, str, int]
 """Its kind, its text, its offset."""

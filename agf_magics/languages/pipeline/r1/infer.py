@@ -12,18 +12,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ....schemas import shapes
-from ....schemas.shapes import (
-    BOOL,
-    NUMBER,
-    TEXT,
-    Look,
-    PathFault,
-    Shape,
-    descend,
-    either,
-    list_of,
-    part_that_is,
-)
+from ....schemas.shape_paths import Look, PathFault, descend
+from ....schemas.shapes import BOOL, NUMBER, TEXT, Shape, either, list_of, part_that_is
 from ....text.diagnostics import Diagnostic
 from ....text.source import Span
 from ....text.suggestions import suggest

@@ -8,10 +8,8 @@ long chain is not a deep tree.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -163,24 +161,7 @@ class Get(NamedTuple):
 Node = Lit | Path | Items | Fields | Not | Minus | Logic | Compare | Arithmetic | Each | Call | Get
 
 KEYWORDS = {"true", "false", "null", "and", "or", "not"}
-
-POWER = {
-    "or": 1,
-    "and": 2,
-    "==": 4,
-    "!=": 4,
-    "<": 4,
-    ">": 4,
-    "<=": 4,
-    ">=": 4,
-    "+": 5,
-    "-": 5,
-    "*": 6,
-    "/": 6,
-}
-"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
-most tightly."""
-NOT, COMPARING, SIGN = 3, 4, 7
+"""Words that are no names."""
 
 
 _CHILDREN: Mapping[type, Callable[[Any], tuple[Node, ...]]] = {
@@ -249,51 +230,3 @@ def reads(node: Node, certain: bool = True) -> Iterator[Read]:
 def _in_frame(path: Path) -> tuple[str, ...] | None:
     # Only its first name can be the parameter of a lambda.
     return None if isinstance(path.read[0], int) else path.read  # type: ignore[return-value]
-
-
-def literal(value: Value) -> str:
-    """A text, a number, a bool or null as R1 writes it."""
-    if isinstance(value, str):
-        escaped = (
-            value.replace("\\", "\\\\")
-            .replace("'", "\\'")
-            .replace("\n", "\\n")
-            .replace("\t", "\\t")
-        )
-        return f"'{escaped}'"
-    if isinstance(value, float):
-        whole = format(Decimal(repr(value)), "f")  # R1 has no exponents
-        return whole if "." in whole else whole + ".0"
-    return "null" if value is None else str(value).lower()
-
-
-_LITERALS = {
-    **{name: name for name in ("true", "false", "null")},
-    **dict.fromkeys(("none", "nil", "undefined"), "null"),
-}
-
-
-def spelling(name: str) -> str | None:
-    """The hint for a literal of another language or in the wrong case."""
-    literal = _LITERALS.get(name.lower())
-    return literal and f"write: {literal}"
-
-
-_HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")
-
-
-def concatenation(text: str) -> str:
-    """An expression for a text with holes, whatever the values in them are.
-
-    >>> concatenation("Hello {ctx.name}!"), concatenation("{ctx.name}")
-    ("'Hello ' + text(ctx.name) + '!'", 'ctx.name')
-    """
-    parts = _HOLE.split(text)
-    is_alone = len(list(filter(None, parts))) == 1
-    terms = []
-    for index, part in enumerate(parts):
-        if index % 2 == 0:
-            terms += [literal(part)] if part else []
-        elif part:
-            terms.append(part.strip() if is_alone else f"text({part.strip()})")
-    return " + ".join(terms)

@@ -12,7 +12,8 @@ from ....text.suggestions import join_hints, suggest
 from ....values.value import Value, type_name
 from .failures import Failure
 from .hints import ELSEWHERE, USE_A_TOOL, method_hint
-from .nodes import STORES, Path, spelling
+from .nodes import STORES, Path
+from .written import spelling
 
 
 def two_needed(op: str, needs: str, left: Value, right: Value, at: int) -> Failure:

@@ -44,6 +44,24 @@ DEEPEST = 100
 MOST_DIGITS = 1_000
 """The maximum number of digits of a number."""
 
+POWER = {
+    "or": 1,
+    "and": 2,
+    "==": 4,
+    "!=": 4,
+    "<": 4,
+    ">": 4,
+    "<=": 4,
+    ">=": 4,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+}
+"""How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
+most tightly."""
+NOT, COMPARING, SIGN = 3, 4, 7
+
 T = TypeVar("T")
 END, NAME, SYMBOL, NUMBER, STRING, FOREIGN = range(6)
 _B = r"[ \t\r\n]*+"
@@ -179,7 +197,7 @@ class _Parser:
 
     def binding(self) -> int:
         """How tightly the current token binds as an infix operator; 0 if it is none."""
-        return nodes.POWER.get(self.token[1], 0)
+        return POWER.get(self.token[1], 0)
 
     def chain(self, first: Node, binds: int) -> Node:
         """Operators that bind equally tightly, with ``first`` as the left operand of the first
@@ -187,14 +205,14 @@ class _Parser:
         rest: list[nodes.Operation] = []
         while self.binding() == binds:
             _, op, at = self.token
-            if rest and binds == nodes.COMPARING:
+            if rest and binds == COMPARING:
                 self.fail_here("r1.chain", "comparisons do not chain", "write: a < b and b < c")
             self.next()
             rest.append(nodes.Operation(at, op, self.expression(binds)))
         at, op, second = rest[0]
-        if binds > nodes.COMPARING:
+        if binds > COMPARING:
             return Arithmetic(at, first, tuple(rest))
-        if binds == nodes.COMPARING:
+        if binds == COMPARING:
             return Compare(at, op, first, second)
         return Logic(at, op, (first, *(operation.operand for operation in rest)))
 
@@ -215,7 +233,7 @@ class _Parser:
             return node
         if self.sees("-"):
             self.next()
-            return Minus(at, self.expression(nodes.SIGN))
+            return Minus(at, self.expression(SIGN))
         if self.sees("["):
             self.open()
             return Items(at, tuple(self.listed("]", lambda: self.expression(0))))
@@ -233,12 +251,12 @@ class _Parser:
                 return Lit(at, _LITERALS[text])
             if text != "not":
                 self.unexpected("a value")
-            if power > nodes.NOT:
+            if power > NOT:
                 self.fail_here(
                     "r1.syntax", "'not' cannot follow an operator", "put it in parentheses: (not …)"
                 )
             self.next()
-            return Not(at, self.expression(nodes.NOT))
+            return Not(at, self.expression(NOT))
         self.next()
         if self.sees("("):
             return self.call(text, at)

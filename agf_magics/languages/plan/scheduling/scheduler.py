@@ -15,7 +15,8 @@ from ....flow.protocols import Frame, Outcome, Ready, Skip
 from ....text.diagnostics import Diagnostic, StepError
 from ....values.value import Value
 from ...scan import MISSING
-from ..calls import Call, Template, fill
+from ..arguments import fill
+from ..calls import Call, Template
 from ..log.log import Log
 from ..log.lookup import suggest_field
 from ..log.messages import plain_message

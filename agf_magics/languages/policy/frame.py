@@ -1,5 +1,4 @@
-"""The values of a policy: the inputs of its agents, the places of their outputs, its start and its
-end.
+"""The frame of a policy at run time: the inputs of its agents, and where their outputs are stored.
 
 The frame is ``{"parent": {"input": …}, alias: {"input": …, "output": …}, …}``, as paths read it; an
 alias has the values of its latest run (AMB-4). Values that no path may read have names that no
@@ -9,17 +8,13 @@ alias can have.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Literal, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from ...flow.expressions import Computed, Stored
-from ...flow.protocols import DROPPED, FanOutResult, FlowInput, FlowResult, Frame, Outcome, Ref
-from ...schemas.json_schema import judge
-from ...schemas.schema import shown_value
-from ...schemas.violations import describe_all, place
-from ...text.diagnostics import Diagnostic, StepError
+from ...flow.protocols import DROPPED, FanOutResult, Frame, Outcome, Ref
 from ...text.source import Span
-from ...values.value import Value, is_json
-from .input_mapping import ANYTHING, Delivery
+from ...values.value import Value
+from .input_mapping import Delivery
 from .path import ELEMENT, PARENT
 
 FIRST: Final = "first()"
@@ -157,70 +152,6 @@ class JoinParallel:
         return (Ref((PARALLEL,)),)
 
 
-class Interface:
-    """The input or output of a policy: a JSON Schema that is checked before the first step or at
-    the end (AMB-32)."""
-
-    __slots__ = ("_judge", "schema", "span", "word")
-
-    def __init__(
-        self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None
-    ) -> None:
-        self.word, self.schema, self.span = word, schema, span
-        self._judge = judge(schema or ANYTHING)
-
-    def check(self, value: Value) -> None:
-        """Raises StepError ``policy.invalid-input`` or ``policy.invalid-output``."""
-        if not self.schema:
-            return
-        if not is_json(
-            value
-        ):  # opaque values are passed on, but do not conform to a JSON Schema (decision A1)
-            path, odd = _odd(value)
-            self._refuse(f"is not JSON: {place(path) or 'it'} is {shown_value(odd)}")
-        if violations := self._judge(self._without_nulls(value)):
-            self._refuse(f"does not conform to interface.{self.word}: {describe_all(violations)}")
-
-    def _without_nulls(self, value: Value) -> Value:
-        """An input without the optional fields that are null: only required fields refuse null
-        (AMB-6)."""
-        if self.word == "output" or type(value) is not dict:
-            return value
-        schema = self.schema or ANYTHING
-        properties, required = schema.get("properties"), schema.get("required", ())
-        optional = properties.keys() - required if isinstance(properties, Mapping) else ()
-        return {
-            name: field
-            for name, field in value.items()
-            if field is not None or name not in optional
-        }
-
-    def _refuse(self, why: str) -> NoReturn:
-        raise StepError(Diagnostic(_CODES[self.word], f"the {self.word} {why}", self.span))
-
-
-_CODES: Mapping[str, str] = {"input": "policy.invalid-input", "output": "policy.invalid-output"}
-
-
-def start(interface: Interface) -> Callable[[FlowInput], Frame]:
-    """The function that makes the frame of the first step. It does not fill in defaults of the
-    schema."""
-
-    def first_frame(given: FlowInput) -> Frame:
-        interface.check(given.input)
-        return {PARENT: {"input": given.input}}
-
-    return first_frame
-
-
-def end(interface: Interface) -> Callable[[Frame], FlowResult]:
-    def finish(frame: Frame) -> FlowResult:
-        interface.check(frame[OUTPUT])
-        return FlowResult(frame[OUTPUT], outputs(frame))
-
-    return finish
-
-
 def outputs(frame: Frame) -> dict[str, Value]:
     """The outputs by alias."""
     ours = (
@@ -236,15 +167,3 @@ def outputs(frame: Frame) -> dict[str, Value]:
         if name not in ours and type(stored) is dict and "output" in stored
     }
     return {**ran, **frame.get(PARALLEL, {})}
-
-
-def _odd(value: Value) -> tuple[tuple[Any, ...], Value]:
-    """The part of a value that is not JSON, and its place."""
-    parts = (
-        value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
-    )
-    for name, part in parts:
-        if not is_json(part):
-            path, odd = _odd(part)
-            return (name, *path), odd
-    return (), value

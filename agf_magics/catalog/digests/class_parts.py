@@ -1,0 +1,95 @@
+"""Classes and what stands in them as parts of a digest: attributes, properties, slots, and generic
+types.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from typing import Any
+
+from .digest import Digest, NoDigest, add_generic, add_parts, is_constant
+from .functions import add_installed
+from .origins import is_found
+from .places import Place, in_names
+
+_OF_EVERY_CLASS = frozenset(
+    {
+        "__dict__",
+        "__weakref__",
+        "__module__",
+        "__doc__",
+        "__firstlineno__",
+        "__static_attributes__",
+        "__slotnames__",
+        "__dataclass_params__",  # the methods that they make are attributes of the class
+    }
+)
+
+
+@add_parts.register(type)
+def _class(kind: type, digest: Digest) -> None:
+    if is_found(kind) and add_installed(digest, kind.__module__, kind.__qualname__):
+        return
+    if digest.is_state:
+        digest.add_code(kind, f"{kind.__module__}.{kind.__qualname__}")
+        return
+    digest.add("class", kind.__qualname__)
+    if type(kind) is not type:
+        digest.add_value(type(kind))
+    digest.all("bases", kind.__bases__)
+    for name, value in sorted(vars(kind).items()):
+        if name in _OF_EVERY_CLASS:
+            continue
+        digest.add("attribute", name)
+        if digest.places is None or name.startswith("__") or not _is_data(value):
+            digest.add_value(value)
+            continue
+        owner, held = f"{kind.__module__}.{kind.__qualname__}", vars(kind)
+        look = in_names(held, name)
+        place = Place(f"{kind.__name__}.{name}", f"{owner}.{name}", kind, name, look, counts=True)
+        digest.add_place(place)
+
+
+def _is_data(value: Any) -> bool:
+    """Whether the attribute of a class may change while a run goes on, and not only by an edit."""
+    return is_constant(value) or type(value) in (list, dict, set, tuple, bytearray)
+
+
+@add_parts.register(types.MemberDescriptorType)
+def _slot(slot: types.MemberDescriptorType, digest: Digest) -> None:
+    digest.add("slot", slot.__name__)
+
+
+@add_parts.register(staticmethod)
+@add_parts.register(classmethod)
+@add_parts.register(property)
+def _wrapped(wrapper: Any, digest: Digest) -> None:
+    if type(wrapper) not in (property, staticmethod, classmethod):
+        raise NoDigest
+    parts = (
+        (wrapper.fget, wrapper.fset, wrapper.fdel)
+        if isinstance(wrapper, property)
+        else (wrapper.__func__,)
+    )
+    digest.all(type(wrapper).__name__, parts)
+
+
+add_parts.register(types.GenericAlias, add_generic)
+add_parts.register(types.UnionType, add_generic)
+
+
+_OF_A_FIELD = (
+    *("name", "type", "default", "default_factory"),
+    *("init", "repr", "hash", "compare", "kw_only"),
+)
+
+
+@add_parts.register
+def _field(field: dataclasses.Field, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
+    """What `dataclasses.fields` tells of a field. Without it no function that names a dataclass could
+    be compared."""
+    parts = (getattr(field, name) for name in _OF_A_FIELD)
+    missing = dataclasses.MISSING
+    digest.all("field", ("missing" if part is missing else [part] for part in parts))
+    digest.add_value(dict(field.metadata))

@@ -1,0 +1,47 @@
+"""Lists, dicts, sets and members of enums as parts of a digest."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+from .digest import Digest, NoDigest, add_parts
+from .digesting import digest_value
+
+_OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
+
+
+@add_parts.register(list)
+@add_parts.register(tuple)
+def _list(things: Any, digest: Digest) -> None:
+    if type(things) not in (list, tuple):
+        raise NoDigest
+    digest.all(type(things).__name__, things)
+
+
+@add_parts.register
+def _dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
+    if type(things) is not dict:
+        raise NoDigest
+    digest.add("dict", str(len(things)))
+    for key, value in things.items():  # in order, which a function may depend on
+        digest.add_value(key)
+        digest.add_value(value)
+
+
+@add_parts.register(set)
+@add_parts.register(frozenset)
+def _set(things: Any, digest: Digest) -> None:
+    digests = [digest_value(each) for each in things]
+    if type(things) not in (set, frozenset) or None in digests:
+        raise NoDigest
+    digest.all(type(things).__name__, sorted(map(str, digests)))
+
+
+@add_parts.register
+def _member(member: enum.Enum, digest: Digest) -> None:
+    digest.add_value(type(member))
+    digest.add("member", str(member._name_))
+    digest.add_value(
+        {name: value for name, value in vars(member).items() if name not in _OF_EVERY_MEMBER}
+    )

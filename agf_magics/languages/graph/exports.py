@@ -1,0 +1,52 @@
+"""``exports:`` of a graph: the keys of its state that are written to files, and their formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
+
+from ...flow.protocols import Name
+from ...flow.step_options import Export
+from ...text.yaml.nodes import Fields, shown
+from ..documents import named
+from .expressions.reading import Reader
+from .words import EXPORT
+
+
+def read_exports(reader: Reader, node: Fields | None) -> Iterator[Export]:
+    """The exports of a graph; errors go to ``reader``."""
+    for key, value in reader.entries(node):
+        name = key.text
+        if not isinstance(value, Fields):
+            hint = f"{name}: {{format: markdown, filename: {name}.md}}"
+            message = f"an export must be a mapping, got {shown(value)}"
+            reader.error("graph.wrong-type", message, value.span, hint)
+            continue
+        given = reader.fields(EXPORT, value, value.span)
+        kind = given.get("format") or "json"
+        default = Name(f"{name}{ENDINGS[kind][0]}", key.span)
+        path, place = named(given, "filename", default)
+        if not is_inside(path):
+            hint = f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
+            reader.error(
+                "graph.export-file", f"{path!r} leaves the folder of the export", place, hint
+            )
+        elif not path.lower().endswith(ENDINGS[kind]):
+            hint = f"the endings of {kind} are {', '.join(ENDINGS[kind])}"
+            reader.error("graph.export-file", f"{path!r} cannot have this ending", place, hint)
+        yield Export(name, kind, path, key.span)
+
+
+ENDINGS: Mapping[str, tuple[str, ...]] = {
+    "json": (".json",),
+    "markdown": (".md", ".markdown"),
+    "text": (".txt", ".md", ".csv", ".tsv"),
+}
+"""The endings of an exported file: none of them is that of a program."""
+
+
+def is_inside(path: str) -> bool:
+    """Whether a file name stays inside its folder, on every system."""
+    posix, windows = PurePosixPath(path), PureWindowsPath(path)
+    rooted = posix.is_absolute() or windows.drive or windows.root or "\0" in path
+    return bool(path.strip()) and not rooted and ".." not in (*posix.parts, *windows.parts)

@@ -1,0 +1,57 @@
+"""What a request of the page names: the row of a step, its flow, its journal, numbers and texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...engine.linking.linked import Linked, flow_at
+from ...flow.progress.rows import Row
+from ...flow.steps import Flow
+from ...journal.run_calls import RunCalls
+from ...lifecycle.past.calls_of_run import calls_of
+from ...pictures.plain import line
+from .request_types import NO_JOURNAL, AnyRun, Refused
+
+
+def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
+    """The flow that the calls with these ids lead to."""
+    flow = flow_at(linked, calls)
+    if flow is None:
+        raise Refused("this step calls no flow that can be drawn")
+    return flow
+
+
+def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
+    id = given.get("step")
+    row = run.progress.rows.get(tuple(str(id).split("/")))
+    if row is not None and row.id == id:  # nearly always: no id of a step has a slash
+        return row
+    for row in list(run.progress.rows.values()):
+        if row.id == id:
+            return row
+    raise Refused(f"the run has no step {line(str(id), 100)!r}")
+
+
+def journal_of(run: AnyRun) -> RunCalls:
+    found = calls_of(run)
+    if found is None:
+        raise Refused(NO_JOURNAL)
+    return found
+
+
+def natural(number: object) -> int:
+    return number if type(number) is int and 0 <= number < 1 << 40 else 0
+
+
+def naturals(numbers: object) -> tuple[int, ...]:
+    return tuple(natural(one) for one in numbers[:20]) if isinstance(numbers, list) else ()
+
+
+def texts_of(texts: object) -> list[str]:
+    return [one for one in texts[:1_000] if isinstance(one, str)] if isinstance(texts, list) else []
+
+
+def flow_of(run: AnyRun, row: Row) -> Flow:
+    """The flow, the run's own or a called one, that has the step of a row."""
+    return linked_within(run._linked, row.key[:-1]).flow

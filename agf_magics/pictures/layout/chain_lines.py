@@ -1,0 +1,135 @@
+"""A chain in lines, like a text: its parts are cut into lines, which make one layout.
+
+A connector leads from the end of each line to the begin of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+from ..scene.scene import Box, Link, Scene
+from .dot import Layout, Line, Rectangle, is_turned
+from .graphviz import Point
+
+GUTTER = 34.0
+"""Between two lines of a chain."""
+TURN = 16.0
+"""How far a connector runs past the lines that it connects."""
+RADIUS = 8.0
+
+
+def is_chain(scene: Scene) -> bool:
+    """Whether one part simply follows the other."""
+    place = {part.id: number for number, part in enumerate(scene.parts)}
+    links = {
+        (place[link.tail], place[link.head])
+        for link in scene.links
+        if link.tail in place and link.head in place
+    }
+    return len(place) > 5 and links == set(pairwise(range(len(place))))
+
+
+def split_chain(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
+    """The parts in at most ``number`` chunks of about the same length."""
+    places = (is_turned(layout.boxes[part.id], layout.is_down) for part in scene.parts)
+    lengths = [box.height + GUTTER for box in places]
+    limit = sum(lengths) / number
+    while True:
+        chunks: list[list[Box]] = [[]]
+        filled = 0.0
+        for part, length in zip(scene.parts, lengths, strict=True):
+            if chunks[-1] and filled + length > limit:
+                chunks.append([])
+                filled = 0.0
+            chunks[-1].append(part)
+            filled += length
+        if len(chunks) <= number:
+            return chunks
+        limit *= 1.03
+
+
+def estimated_fit(scene: Scene, layout: Layout, number: int, room: tuple[float, float]) -> float:
+    chunks = [
+        [is_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
+        for chunk in split_chain(scene, layout, number)
+    ]
+    long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
+    wide = sum(max(box.width for box in chunk) + GUTTER for chunk in chunks)
+    across, along = room if layout.is_down else room[::-1]
+    return min(1.0, across / wide, along / long)
+
+
+def in_lines(
+    layouts: Sequence[Layout], chunks: Sequence[Sequence[Box]], links: Sequence[Link]
+) -> Layout:
+    """The layouts of the lines of a chain as one, with a connector from each line to the next. They
+    are put side by side as columns that go down, and turned if they go to the right."""
+    if not layouts[0].is_down:
+        return _flipped(in_lines(list(map(_flipped, layouts)), chunks, links))
+    longest = max(one.height for one in layouts)
+    boxes: dict[str, Rectangle] = {}
+    lines: list[Line] = []
+    at, edges = 0.0, []
+    for one in layouts:
+        moved = partial(_moved, at, TURN)
+        boxes |= {
+            id: Rectangle(box.left + at, box.top + TURN, box.width, box.height)
+            for id, box in one.boxes.items()
+        }
+        lines += [_with_points(line, moved) for line in one.lines]
+        at += one.width
+        edges.append(at)
+        at += GUTTER
+    for (before, after), edge in zip(pairwise(chunks), edges, strict=False):
+        ends = before[-1].id, after[0].id
+        joining = [link for link in links if (link.tail, link.head) == ends and link.kind != "hold"]
+        link = min(joining, key=lambda link: link.kind != "flow")
+        way = _connector(boxes[ends[0]], boxes[ends[1]], edge + GUTTER / 2, longest)
+        lines.append(Line(link._replace(label=""), _rounded(way), None))
+    return Layout(at - GUTTER, longest + 2 * TURN, boxes, tuple(lines), True)
+
+
+def _flipped(layout: Layout) -> Layout:
+    """The same layout with its axes exchanged."""
+    boxes = {id: is_turned(box, False) for id, box in layout.boxes.items()}
+    lines = tuple(
+        _with_points(line, lambda point: Point(point.y, point.x)) for line in layout.lines
+    )
+    return Layout(layout.height, layout.width, boxes, lines, not layout.is_down)
+
+
+def _moved(dx: float, dy: float, point: Point) -> Point:
+    return Point(point.x + dx, point.y + dy)
+
+
+def _with_points(line: Line, change: Callable[[Point], Point]) -> Line:
+    label = change(line.label) if line.label else None
+    return Line(line.link, tuple(map(change, line.points)), label)
+
+
+def _connector(tail: Rectangle, head: Rectangle, middle: float, longest: float) -> list[Point]:
+    """From the end of one column of a chain around to the begin of the next."""
+    far = longest + 2 * TURN
+    x, x2 = tail.left + tail.width / 2, head.left + head.width / 2
+    way = [(x, tail.top + tail.height), (x, far), (middle, far), (middle, 0), (x2, 0)]
+    return [Point(*corner) for corner in (*way, (x2, head.top))]
+
+
+def _rounded(corners: Sequence[Point]) -> tuple[Point, ...]:
+    """Straight lines as one curve with round corners, and its tip."""
+    curve = [corners[0]]
+    for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
+        start, end = _toward(corner, before, RADIUS), _toward(corner, after, RADIUS)
+        curve += [curve[-1], start, start, corner, corner, end]
+    tip = corners[-1]
+    base = _toward(tip, corners[-2], 12)
+    return (*curve, curve[-1], base, base, tip)
+
+
+def _toward(corner: Point, other: Point, distance: float) -> Point:
+    """The point at ``distance`` from a corner, at most halfway to the other one."""
+    length = max(abs(other.x - corner.x) + abs(other.y - corner.y), 0.1)
+    part = min(distance, length / 2) / length
+    return Point(corner.x + part * (other.x - corner.x), corner.y + part * (other.y - corner.y))
