@@ -1,5 +1,7 @@
-"""Messages of a page that arrive while a cell runs: they are received on a subshell, which the kernel
-makes for itself if the front end names none, as VS Code."""
+"""Messages of a page that arrive while a cell runs are received on a subshell.
+
+The kernel makes one for itself if the front end names none, as VS Code does.
+"""
 
 from __future__ import annotations
 
