@@ -1,5 +1,6 @@
-"""Classes and what stands in them as parts of a digest: attributes, properties, slots, and generic
-types.
+"""Classes and what stands in them as parts of a digest.
+
+That is attributes, properties, slots, fields of dataclasses, and generic types.
 """
 
 from __future__ import annotations
