@@ -6,7 +6,6 @@ place, or a second problem may stand behind the first one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from .text_group import TextGroup, WrittenFile
 MOST_TRIED = 10
 """Problems of one question that are tried: each costs a check of the text."""
 
-_MEANT = re.compile(r"did you mean ((?:[^?\n]|\?(?![\s?]|$))+)\?")
+_MEANT = "did you mean "
 _QUOTES = "\"'"
 
 
@@ -31,10 +30,21 @@ class Repair(NamedTuple):
 def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> list[Repair]:
     """The repairs of the problems between two places of a text."""
     here = (one for one in file.problems or () if one.start <= end and one.end >= start)
-    meant = ((one, found[1]) for one in here if (found := _MEANT.search(one.hint)))
+    meant = ((one, name) for one in here if (name := _meant(one.hint)))
     return list(
         filter(None, (_tried(file, one, name, group) for one, name in islice(meant, MOST_TRIED)))
     )
+
+
+def _meant(hint: str) -> str:
+    """The first name that a hint offers; empty: it offers none."""
+    line = hint.partition(_MEANT)[2].partition("\n")[0]
+    for end, sign in enumerate(line):
+        if sign == "?" and (
+            line[end + 1 : end + 2].isspace() or line[end + 1 : end + 2] in ("", "?")
+        ):
+            return line[:end]
+    return ""
 
 
 def _tried(file: WrittenFile, one: Place, name: str, group: TextGroup) -> Repair | None:

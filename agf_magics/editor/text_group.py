@@ -6,7 +6,6 @@ a change in a notebook of many cells costs one cell.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -30,8 +29,6 @@ ONLY_A_KERNEL_KNOWS = (
     "flow.unknown-policy",
 )
 """The codes of names that something may register which the scan cannot read."""
-
-_FILE_NAME = re.compile(r"[^/\\]*\Z")
 
 
 class Target(NamedTuple):
@@ -65,8 +62,7 @@ class WrittenFile:
     @property
     def name(self) -> str:
         """The name of a flow that the text does not name, from its file."""
-        found = _FILE_NAME.search(self.uri)
-        return (found[0] if found else "").split(".")[0]
+        return self.uri.replace("\\", "/").rpartition("/")[2].split(".")[0]
 
 
 class TextGroup:

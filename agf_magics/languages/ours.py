@@ -15,20 +15,11 @@ from typing import NamedTuple
 class Known(NamedTuple):
     """A language of this package, by its name."""
 
-    lines: str
-    """A regular expression for what begins a line that only this language has."""
     keys: tuple[frozenset[str], ...]
     """Sets of keys: a text that has all keys of one set is meant as a definition, also if it cannot
     be read as YAML."""
-    json: bool = True
-    """Whether a JSON text that begins so is of this language, too."""
     layers: tuple[str, ...] = ()
     """The first words of the codes of its errors beside its name."""
-
-    @property
-    def begins(self) -> str:
-        """A regular expression for the beginning of a JSON text."""
-        return rf"\A\s*+\{{\s*+\"?(?:{self.lines})" if self.json else r"(?!)"
 
 
 def _keys(*sets: str) -> tuple[frozenset[str], ...]:
@@ -36,35 +27,33 @@ def _keys(*sets: str) -> tuple[frozenset[str], ...]:
 
 
 OURS: Mapping[str, Known] = {
-    "pipeline": Known(
-        r"[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:",
-        _keys("pipeline steps"),
-        json=False,
-        layers=("r1",),
-    ),
-    "policy": Known(
-        r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)",
-        _keys("schema_version execution_policy", "id config"),
-    ),
-    "plan": Known(
-        r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
-        r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:',
-        _keys("calls", "_tool _outputPath"),
-    ),
-    "graph": Known(r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:", _keys("nodes edges")),
+    "pipeline": Known(_keys("pipeline steps"), layers=("r1",)),
+    "policy": Known(_keys("schema_version execution_policy", "id config")),
+    "plan": Known(_keys("calls", "_tool _outputPath")),
+    "graph": Known(_keys("nodes edges")),
 }
 """Each is a package here with its `Language`. The first is the language of a text that no line
 decides."""
 
+# Regular expressions for lines, or for the beginning of a JSON text, that only one language has.
+_POLICY = r"(?:schema_version|execution_policy)\"?\s*+:|id\"?\s*+:\s*+[\"']?(?:agf\.|x-)"
+_PLAN = (
+    r'"?calls"?\s*+:|\{[^\n{]*,\s*+"?calls"?\s*+:'
+    r'|(?:[ \t]*+-)?[\[{ \t]*+"?_(?:tool|delegate|outputPath)"?\s*+:'
+)
+_PIPELINE = r"\n[{ \t]*+\"?(?:pipeline|schema)\"?[ \t]*+:"
+_GRAPH = r"(?:nodes|edges)[ \t]*+\"?[ \t]*+:"
+
 
 @cache
 def _beginnings() -> Mapping[str, tuple[re.Pattern[str], re.Pattern[str]]]:
-    first, *others = OURS
     # A line begins with "\n", not with ``^``: the search for a pattern that begins with a letter is
     # four times as fast.
     return {
-        name: (re.compile(rf"\n(?:{OURS[name].lines})"), re.compile(OURS[name].begins))
-        for name in (*others, first)
+        "policy": (re.compile(rf"\n(?:{_POLICY})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_POLICY})")),
+        "plan": (re.compile(rf"\n(?:{_PLAN})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_PLAN})")),
+        "graph": (re.compile(rf"\n(?:{_GRAPH})"), re.compile(rf"\A\s*+\{{\s*+\"?(?:{_GRAPH})")),
+        "pipeline": (re.compile(_PIPELINE), re.compile(r"(?!)")),
     }
 
 

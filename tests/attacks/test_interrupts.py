@@ -17,7 +17,7 @@ import asyncio, json, os, signal, sys, threading, time
 from pathlib import Path
 import agf_magics as agf
 from agf_magics.lifecycle.runs.live import live
-from agf_magics.engine.host import interrupts
+from agf_magics.engine.host import waiting_thread
 
 PACKAGE = os.path.dirname(agf.__file__)
 effects = []
@@ -87,7 +87,7 @@ def checked(number, begin):
     assert outcome == "ok" or made == [0, 1, 2][: len(made)], (number, outcome, made)
     assert outcome != "ok" or made == [0, 1, 2] or not sent or "resume" in sys.argv[1], (number, outcome, made)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler, number
-    assert not interrupts.waiters.stack and interrupts.waiters.held is None, number
+    assert not waiting_thread.waiters.stack and waiting_thread.waiters.held is None, number
     kept = [one.status for one in agf.runs()]
     assert "running" not in kept, (number, outcome, kept)
     return outcome, sent

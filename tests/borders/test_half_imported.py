@@ -35,8 +35,8 @@ def half(package: str, inner: str) -> str:
 BEGINNING = """
 import datetime
 import agf_magics as agf
-from agf_magics.catalog.tools.settled_types import settled_json_type
-from agf_magics.values.opaque import is_array
+from agf_magics.catalog.tools.numpy_types import numpy_json_type
+from agf_magics.values.sequences import is_array
 from agf_magics.values.times import is_numpy_time
 
 class Point:
@@ -51,7 +51,7 @@ flow = agf.define("{pipeline: p, steps: [{tool: {name: gives, args: {}}}]}")
 CASES = {
     "an array": ("numpy", "numpy._globals", "is_array([1]) is False"),
     "a time": ("numpy", "numpy._globals", "is_numpy_time(datetime.date(2026, 1, 2)) is False"),
-    "an annotation": ("numpy", "numpy._globals", "settled_json_type(Point) is None"),
+    "an annotation": ("numpy", "numpy._globals", "numpy_json_type(Point) is None"),
     "a pickled value": ("polars", "polars.lazyframe", "type(agf.run(flow).output) is Point"),
 }
 

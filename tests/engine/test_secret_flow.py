@@ -12,6 +12,7 @@ import agf_magics as agf
 from agf_magics.engine.linking.link import link
 from agf_magics.journal.secrets.masking import MOST_SECRETS
 from agf_magics.lifecycle.definitions.influence import find_secret_sources
+from agf_magics.lifecycle.runs.run import state_of
 from tests.counting import work
 from tests.engine import kept
 
@@ -60,7 +61,7 @@ def test_what_feeds_a_secret_argument_is_not_written_down(way: str, tmp_path: Pa
     text = f"pipeline: main\nsteps:\n- transform: {{value: ctx.doc, output: doc_}}\n- {body}"
     with kept.journal_in(tmp_path) as path:
         run = agf.run(text, {"key": key, "doc": "pears and figs"}, registry=registry)
-        assert json.loads(run.work)["secret"] == ["key"]  # type: ignore[attr-defined]
+        assert json.loads(state_of(run).journal.manifest)["secret"] == ["key"]
         past = agf.runs(run.run_id)
         assert past.stores["doc_"] == "pears and figs"
         past.export(tmp_path / "run.json")
@@ -99,7 +100,7 @@ def test_what_feeds_a_secret_argument_of_a_node_is_not_written_down(way: str, tm
     agf.define(text, "graph", name="main", registry=registry)
     with kept.journal_in(tmp_path) as path:
         run = agf.run("main", {"key": key, "doc": "pears and figs"}, registry=registry)
-        assert "key" in json.loads(run.work)["secret"]  # type: ignore[attr-defined]
+        assert "key" in json.loads(state_of(run).journal.manifest)["secret"]
         disk = kept.on_disk(path)
     assert b"pears and figs" in disk
     assert SECRET.encode() not in disk

@@ -396,7 +396,7 @@ def test_an_interrupt_works_in_a_cell_that_awaits_on_a_loop_with_a_handler_of_it
 def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_its_task() -> None:
     """As a kernel does it for an async cell: its loop, asleep, would look at the cancel when the next timer is due."""
     assert play("""
-        from agf_magics.engine.host.loop import here
+        from agf_magics.engine.host.running_loop import here
 
         async def main(host):
             loop = asyncio.get_running_loop()
@@ -420,7 +420,7 @@ def test_an_interrupt_ends_an_awaited_run_when_the_loops_handler_only_cancels_it
 
 def test_a_loop_that_looks_after_its_signals_keeps_doing_so() -> None:
     play("""
-        from agf_magics.engine.host.loop import here
+        from agf_magics.engine.host.running_loop import here
 
         async def main(host):
             loop = asyncio.get_running_loop()

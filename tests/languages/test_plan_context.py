@@ -360,7 +360,7 @@ def test_what_is_put_in_the_place_of_a_delegated_call_is_the_input_of_its_flow(r
     assert run(text, registry, ask=lambda question: {"_output": "x"}).stores == {"state": {"a": "x"}}
     refused = run_raw(text, registry, ask=lambda question: {"_tool": "x"}).error
     assert refused is not None
-    assert "'_tool' of a call cannot be changed" in str(refused)
+    assert "the call has no argument '_tool'" in str(refused)
 
 
 def test_a_secret_that_a_person_puts_in_a_call_is_told_to_its_tool_alone(registry: agf.Registry) -> None:

@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w+")
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
 _ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
-_OPERATOR = re.compile(r"\S +(?:or|and|if|else|in|is|not) +\S| +(?:if|or|and)\Z|\Anot +")
+_OPERATORS = frozenset({"or", "and", "if", "else", "in", "is", "not"})
 """Words of other languages that are operators there."""
 
 
@@ -91,7 +91,12 @@ def read_keys(reader: Reader, graph: Graph) -> None:
 
 
 def _is_ordinary(name: str) -> bool:
-    return _ORDINARY.fullmatch(name) is not None and _OPERATOR.search(name) is None
+    first, *others = name.split() or [""]
+    *between, last = others or [""]
+    is_expression = (
+        (first == "not" and others) or _OPERATORS & set(between) or last in ("if", "or", "and")
+    )
+    return _ORDINARY.fullmatch(name) is not None and not is_expression
 
 
 def _declare(name: str, declares: bool) -> str:
