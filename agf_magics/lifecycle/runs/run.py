@@ -373,7 +373,8 @@ class Run(BaseRun):
         """Answer the question that a background run asks, as a person would in its view: ``h.answer("yes")``.
 
         ``value``: a text as a person types it, True or False for an approval, or a mapping in the
-        place of a call. ``step``: the step that asks (default None: the one whose question is open).
+        place of a call. Required. ``step``: the step that asks. Default None: the one whose question
+        is open.
         Raises DefinitionError if it asks nothing, another step asks, or the answer does not fit.
         The questions are in ``run.progress.asked``."""
         answer_question(self.run_id, self.name, self.progress, value, step)
