@@ -37,7 +37,7 @@ VALUES = {"--input": "VAR"}
 
 def test_an_option_has_one_name_and_one_value() -> None:
     for name, (line, _) in LINES.items():
-        magics = {option.flag: option.metavar for command in ACTS[name] for option in command.options}
+        magics = {option.flag: option.metavar for command in ACTS.get(name, ()) for option in command.options}
         for option in line.options:
             if option.flag in ALONE:
                 continue
