@@ -301,6 +301,7 @@ OTHERS = {
     "--agf-record", "--agf-no-journal",  # pytest
     "--enable-auto-tool-choice",  # vLLM
     "--resources", "--no-nanny",  # dask worker
+    "--install-extension",  # code
     "--help",
 }  # fmt: skip
 """Options of other programs, and the one that every magic has."""
