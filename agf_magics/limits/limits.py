@@ -42,11 +42,11 @@ class LimitRow(NamedTuple, Generic[N]):
     @property
     def how_to_set(self) -> str:
         """The hint of an error about this limit."""
-        line = f"{self.flag}, " if self.flag else ""
-        return (
-            f"{line}%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…) "
-            f"set the limit; 0 means none"
-        )
+        where = f"%config AgfMagics.{self.setting} and, in Python, limits=Limits({self.name}=…)"
+        if not self.flag:
+            return f"{where} set the limit; 0 means none"
+        # Only those take 0: on a line it would read as "spend nothing".
+        return f"{self.flag} sets the limit of a line; {where} set it, and there 0 means none"
 
 
 FAN_OUT_DEPTH = LimitRow(
