@@ -285,7 +285,7 @@ def test_a_timeout_counts_from_the_start_of_the_call_on_its_worker(processes: Pr
     (failure,) = run.progress.failures
     assert failure.error.diagnostic.code == "step.timeout"  # type: ignore[attr-defined]
     message = failure.error.diagnostic.message  # type: ignore[attr-defined]
-    assert re.search(r"took longer than 0\.3 s \(left running: slow on process \d+ on \S+\)", message), message
+    assert re.search(r"took longer than 0\.3 s \(left running: work on process \d+ on \S+\)", message), message
 
 
 @pytest.mark.slow

@@ -65,7 +65,7 @@ def test_a_worker_with_another_python_refuses_what_it_cannot_read(other: tuple[s
     found = [failure.error.diagnostic for failure in run.progress.failures]  # type: ignore[attr-defined]
     assert [one.code for one in found] == ["step.unsendable"] * 2
     where_from = f"Python {version} there, {PYTHON} here"
-    assert found[0].message == f"a worker of InOtherPython cannot read '<lambda>': {where_from}"
+    assert found[0].message == f"a worker of InOtherPython cannot read 'work': {where_from}"
     assert found[0].hint == "start the workers with the Python of the kernel"
     assert run.status == "ok"
 
