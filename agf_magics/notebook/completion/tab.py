@@ -31,5 +31,8 @@ def known(notebook: Notebook, shell: Any) -> Surroundings:
     from ...editor.complete import Surroundings
     from ..magics.history import kept_ids
     from ..magics.lessons import lessons
+    from ..magics.mcp import server_names
 
-    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons)
+    return Surroundings(
+        notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons, server_names
+    )
