@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
 from ...flow.step_options import OwnLimits
-from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
+from ...flow.steps import Sequence, part
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
