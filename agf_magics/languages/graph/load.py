@@ -31,10 +31,11 @@ from .lint import Graph, lint
 from .node_kinds import build
 from .nodes.builder_contract import Built, Here
 from .nodes.declared_tools import Tools, read_tools
+from .peer_key import peer_key_in_code
 from .prompts.prompt_files import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
-from .walk_messages import endless_walk, over_limit, peer_key
+from .walk_messages import endless_walk, over_limit
 from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8
@@ -110,7 +111,7 @@ class _Loader:
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
             end=ends(keys),
-            dialect=Dialect(stores=ROOT, foreign=peer_key),
+            dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
                 said(given, "description"),
                 own_limits=_caps(config),
