@@ -267,7 +267,9 @@ def test_settings_are_described_with_their_defaults() -> None:
 
 
 def test_everything_public_is_described() -> None:
-    in_modules = {f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__}
+    in_modules = {
+        f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__
+    }
     shown = {name for group in tables.API.values() for name in group}
     not_shown = {"agent_tools", "mcp", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
     assert shown == ({*agf.__all__} | in_modules) - not_shown
@@ -303,9 +305,9 @@ OTHERS = {
     "--enable-auto-tool-choice",  # vLLM
     "--resources", "--no-nanny",  # dask worker
     "--install-extension",  # code
-    "--help",
+    "--help", "--version",
 }  # fmt: skip
-"""Options of other programs, and the one that every magic has."""
+"""Options of other programs, and those that no command lists: every magic has the first, agf-magics the second."""
 
 
 def test_an_option_that_a_guide_names_exists() -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from mcp import Client, MCPError
 from mcp_types import ElicitResult, Implementation, ServerNotification, ToolListChangedNotification
-from pydantic import ValidationError
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...version import __version__
@@ -143,7 +142,7 @@ class Session:
             try:
                 async with asyncio.timeout(10):
                     await self._list(client)
-            except (MCPError, TimeoutError, ValidationError) as error:
+            except (MCPError, TimeoutError, ValueError) as error:
                 self.on_noise(f"its list of tools cannot be read again: {describe(error)}")
 
     async def _listen(self, client: Client) -> None:
@@ -191,7 +190,7 @@ class Session:
         failure: StepError
         try:
             return await ask()
-        except (ValidationError, RuntimeError) as error:
+        except (ValueError, RuntimeError) as error:
             failure = self.unusable(describe(error))
         except Exception as error:
             failure = self._gone() if self._over.is_set() else self._refused(error)
