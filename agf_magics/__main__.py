@@ -43,8 +43,8 @@ from .compat.installed import missing
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
+from .flow.flow import Flow
 from .flow.progress.question import Question
-from .flow.steps import Flow
 from .languages.ours import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition

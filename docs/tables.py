@@ -207,11 +207,11 @@ VALUES: Mapping[str, str] = {
 
 def _signature(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
-    given = []
+    given = list[str]()
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in given):
             given.append("*")
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         given.append(f"{stars}{one.name}: {one.annotation}{default}")
         if one.kind is one.POSITIONAL_ONLY:
