@@ -37,7 +37,8 @@ from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
-from .compat.imports import for_the_person
+from .compat.imports import for_the_person, installed_only
+from .compat.installed import missing
 from .compat.protocol_streams import claim
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
@@ -541,14 +542,11 @@ def _mcp(parsed: ParsedLine) -> int:
 
 
 def _lsp(parsed: ParsedLine) -> int:
-    try:
-        with for_the_person():
-            from .editor.server import serve
-    except ImportError as error:
-        if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
-            raise
+    if missing(["pygls"]):
         message = "the language server needs pygls, which is not installed"
-        raise refused("define.not-installed", message, "pip install 'agf-magics[lsp]'") from None
+        raise refused("define.not-installed", message, "pip install 'agf-magics[lsp]'")
+    with installed_only():
+        from .editor.server import serve
     return serve()
 
 

@@ -330,6 +330,7 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "dask": ("`--on dask`: concurrent calls on a cluster", "the same"),
     "otel": ("runs as OpenTelemetry traces", "`trace_to` needs the SDK"),
     "lsp": ("the [language server](editors.md) for editors", "`agf-magics lsp` is refused with `define.not-installed`"),
+    "mcp": ("MCP: servers' tools in flows, flows as tools", "what needs it is refused with `mcp.not-installed`"),
     "sql": ("SQL over tables, in DuckDB", "the message has the line that installs it"),
     "lab": ("JupyterLab, Notebook and the kernel", "for those who have them already"),
     "test": ("all above, and what `make test` needs", "for contributors"),

@@ -61,7 +61,7 @@ README = DOCS.parent / "README.md"
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
-    "warning while running", "error of the line", "warning of the line", "error when read",
+    "warning while running", "error of the line", "warning of the line", "error when read", "error when connected",
 }  # fmt: skip
 
 

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....compat.installed import missing
 from ....flow.null_warnings import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import TEXT
@@ -136,7 +136,7 @@ def _as_json(value: Value, met_missing: list[Value]) -> Value:
 def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     """The template of ``text``; None after an error."""
     span = text.locate(0, len(text.text))
-    if find_spec("jinja2") is None:
+    if missing(["jinja2"]):
         message = "this prompt needs jinja2, which is not installed"
         reader.refuses.append(Diagnostic("graph.jinja-not-installed", message, span, INSTALL))
         return JinjaPrompt(text, (), span)
