@@ -164,7 +164,9 @@ MCP_COMMAND = Command(
         Option("--at-once", "the number of runs at the same time; by default 8", "count", "N"),
         Option("--allow-shell", "let shell steps start programs"),
         *FOR_LIMITS,
-        Option("--trace", "report the runs to OpenTelemetry as spans, with the provider of the process"),
+        Option(
+            "--trace", "report the runs to OpenTelemetry as spans, with the provider of the process"
+        ),
         FOLDER._replace(help=f"{FOLDER.help}; by default that of FILE"),
     ),
     example="agf-magics mcp flows --tools tools.py",

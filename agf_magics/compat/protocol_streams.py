@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from io import BufferedReader
+from io import BufferedReader, TextIOWrapper
 from typing import BinaryIO, NamedTuple
 
 
@@ -27,4 +27,6 @@ def claim() -> ProtocolStreams:
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # as stderr, where its lines now stand
     return ProtocolStreams(os.fdopen(read, "rb"), os.fdopen(write, "wb", buffering=0))

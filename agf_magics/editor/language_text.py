@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..catalog import Registry
+from ..catalog.agents import Agent
+from ..catalog.tools.tool import Tool
+from ..flow.steps import Flow
 from ..languages import LANGUAGES
 from ..pictures.plain import line
 
@@ -73,27 +76,30 @@ def language_text(language: str) -> str:
 
 def registered_text(registry: Registry) -> str:
     """The tools, agents and flows that a definition can name."""
-    parts = []
-    kinds: Mapping[str, Mapping[str, Any]] = {
-        "tools": registry.tools,
-        "agents": registry.agents,
-        "flows": registry.flows,
-    }
-    for kind, things in kinds.items():
-        listed = [_named(name, thing) for name, thing in list(things.items())[:MOST_NAMES]]
+    kinds = (
+        ("tools", registry.tools.items()),
+        ("agents", registry.agents.items()),
+        ("flows", registry.flows.items()),
+    )
+    parts = list[str]()
+    for kind, things in kinds:
+        listed = [_named(name, thing) for name, thing in list(things)[:MOST_NAMES]]
         parts += [f"## Registered {kind}", *(listed or [f"There are no {kind}."])]
     return "\n".join(parts) + "\n"
 
 
-def _named(name: str, thing: Any) -> str:
+def _named(name: str, thing: Tool | Agent | Flow) -> str:
     """A line about a callable: what it accepts, where that is known, and what it does."""
-    declared = getattr(thing, "declared", None)
-    about = declared.description if declared is not None else getattr(thing, "description", "")
-    takes = getattr(thing, "takes", "")
-    if declared is not None:
-        takes = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
+    accepts = ""
+    if isinstance(thing, Tool):
+        accepts, about = f"({line(thing.takes, MOST_ABOUT)})", thing.description
+    elif isinstance(thing, Agent):
+        about = thing.description
+    else:
+        names = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))
+        accepts, about = f"({line(names, MOST_ABOUT)})", thing.declared.description
     said = f": {line(about, MOST_ABOUT)}" if about else ""
-    return f"- `{line(name, 80)}({line(takes, MOST_ABOUT)})`{said}"
+    return f"- `{line(name, 80)}{accepts}`{said}"
 
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[str]:

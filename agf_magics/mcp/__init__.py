@@ -1,1 +1,5 @@
 """MCP both ways: the tools of a server in flows, and flows as the tools of a server."""
+
+from .server.serve import FlowsServed, serve
+
+__all__ = ["FlowsServed", "serve"]

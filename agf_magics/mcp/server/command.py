@@ -6,8 +6,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 
 from ...catalog import Registry
-from ...commands.line import ParsedLine, line_error
+from ...commands.line import ParsedLine
 from ...commands.values import count, limits_of
+from ...commands.words import line_error
 from ...flow.steps import Flow
 from ...lifecycle.definitions.define import register
 from ...lifecycle.definitions.file_sets import definition_files, knowing
@@ -15,6 +16,7 @@ from ...lifecycle.runs.live import live
 from ...settings.settings import current
 from ...text.diagnostics import refused
 from ..sdk import require_sdk
+from .token import new_token, token_of_environment
 
 GREATEST_PORT = 65_535
 
@@ -39,15 +41,17 @@ def serve_command(parsed: ParsedLine, registry: Registry, tell: Callable[[str], 
         else:
             from .http import serve_here
 
-            serve_here(server, port, tell)
+            token = token_of_environment()
+            if token is None:
+                token = new_token()
+                tell(f"each request needs the header Authorization: Bearer {token}")
+            serve_here(server, port, token, tell)
     finally:
         live.leave_open()  # what was launched and has not ended can be resumed
     return 0
 
 
-def _flows(
-    parsed: ParsedLine, registry: Registry, tell: Callable[[str], object]
-) -> Iterator[Flow]:
+def _flows(parsed: ParsedLine, registry: Registry, tell: Callable[[str], object]) -> Iterator[Flow]:
     """Register the definitions of the line, which may call each other in any order."""
     words = parsed.words("FILE")
     files = list(dict.fromkeys(file for word in words for file in definition_files(word.text)))

@@ -10,7 +10,7 @@ from ...flow.progress.question import Question
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
 from ...pictures.plain import plain
-from ...text.diagnostics import AgfError, Diagnostic, merge_equal
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, merge_equal, refused
 from ...values.as_json import as_json
 from ...values.value import Value
 from .questions import described
@@ -50,7 +50,7 @@ def ended(run: Run | PastRun) -> Envelope:
         stores = {name: as_json(value) for name, value in run.stores.items()}
         data = {"run_id": run_id, "output": as_json(run.output), "named_stores": stores}
         if (size := len(written(data))) > LARGEST:
-            return failed(too_large(run_id, size))
+            return failed(error_text(too_large(run_id, size)))
         return {"status": "ok", "data": data}
     status = run.status if run.status in ("cancelled", "waiting") else "error"
     why = error_text(run.error) if run.error is not None else "it has no result"
@@ -76,12 +76,11 @@ def diagnostic_text(found: Diagnostic) -> str:
     return plain(f"{found.message} [{found.code}]{hint}", MOST_MESSAGE)
 
 
-def too_large(run_id: str, size: int) -> str:
-    """The message for an output that no client could read."""
-    return (
-        f"the output has {size:,} characters, and a client reads at most {LARGEST:,} "
-        f"[mcp.large-output]\n  = the run {run_id} is in the journal of the server's folder"
-    )
+def too_large(run_id: str, size: int) -> DefinitionError:
+    """The error for an output that no client could read."""
+    message = f"the output has {size:,} characters, and a client reads at most {LARGEST:,}"
+    hint = f"the run {run_id} is in the journal of the server's folder; return less, or write a file"
+    return refused("mcp.large-output", message, hint)
 
 
 def written(value: Value | Mapping[str, Value]) -> str:

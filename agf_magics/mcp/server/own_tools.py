@@ -55,22 +55,30 @@ def own_tools(
     return {tool.name: tool for tool in every}
 
 
-def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[OwnTool]:
-    async def launch(arguments: Arguments) -> Envelope:
-        tool = tools[arguments["name"]]
-        run = await served.launch(tool.name, tool.input_of(arguments.get("input") or {}))
+class _RunTools:
+    """What the tools for runs do."""
+
+    def __init__(self, served: ServedRuns, tools: Mapping[str, FlowTool]) -> None:
+        self._served, self._tools = served, tools
+
+    async def launch(self, arguments: Arguments) -> Envelope:
+        tool = self._tools[arguments["name"]]
+        run = await self._served.launch(tool.name, tool.input_of(arguments.get("input") or {}))
         assert run.run is not None, "it was started"
         return started(run.run.run_id)
 
-    async def result(arguments: Arguments) -> Envelope:
-        return await served.state(arguments["run_id"])
+    async def result(self, arguments: Arguments) -> Envelope:
+        return await self._served.state(arguments["run_id"])
 
-    async def answer(arguments: Arguments) -> Envelope:
-        return await served.answer(arguments["run_id"], arguments["answer"])
+    async def answer(self, arguments: Arguments) -> Envelope:
+        return await self._served.answer(arguments["run_id"], arguments["answer"])
 
-    async def cancel(arguments: Arguments) -> Envelope:
-        return await served.cancel(arguments["run_id"])
+    async def cancel(self, arguments: Arguments) -> Envelope:
+        return await self._served.cancel(arguments["run_id"])
 
+
+def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[OwnTool]:
+    act = _RunTools(served, tools)
     name = _text("The flow.", enum=sorted(tools)) if tools else _text("The flow.")
     run_id = _text("The id that the start returned.")
     input = {"type": "object", "description": "Its arguments, as for the tool of this name."}
@@ -84,26 +92,26 @@ def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[Own
             "run_pipeline_async",
             "Start a flow that takes long and return its run_id at once. run_result returns the result.",
             _schema(required=("name",), name=name, input=input),
-            *(launch, False, True),
+            *(act.launch, False, True),
         ),
         OwnTool(
             "run_result",
             "Return the result of a run, the status started while it is running, or the question that "
             "it asks. A run that the end of the server interrupted goes on.",
             _schema(run_id=run_id),
-            *(result, False, True),
+            *(act.result, False, True),
         ),
         OwnTool(
             "run_answer",
             "Answer the question of a run with what the person said. Never answer for the person.",
             _schema(run_id=run_id, answer=of_person),
-            *(answer, False, True),
+            *(act.answer, False, True),
         ),
         OwnTool(
             "run_cancel",
             "Cancel a run. What it has done stays in the journal.",
             _schema(run_id=run_id),
-            *(cancel, False, True),
+            *(act.cancel, False, True),
         ),
     )
 

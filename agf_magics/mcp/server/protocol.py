@@ -11,11 +11,12 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
 from ...catalog import Registry
-from ...flow.steps import Flow
 from ...flow.progress.question import Question
+from ...flow.steps import Flow
 from ...lifecycle.runs.run import Run
 from ...limits.limits import Limits
-from ...text.diagnostics import DefinitionError
+from ...pictures.plain import plain
+from ...text.diagnostics import DefinitionError, refused
 from ...text.suggestions import suggest
 from ...values.as_json import as_json
 from ...values.value import Value
@@ -26,7 +27,6 @@ from .envelopes import (
     LARGEST,
     Envelope,
     asks,
-    diagnostic_text,
     error_text,
     too_large,
     written,
@@ -93,9 +93,12 @@ class FlowServer:
                 return _own_result(await own.checked(arguments))
         except DefinitionError as error:
             return _failure(error_text(error))
-        near = suggest(params.name, (*self.tools, *self.own), "tools")
-        message = f"no tool {params.name[:80]!r} [mcp.unknown-tool]" + (f": {near}" if near else "")
-        raise MCPError(types.INVALID_PARAMS, message)
+        raise MCPError(types.INVALID_PARAMS, error_text(self.unknown(params.name)))
+
+    def unknown(self, name: str) -> DefinitionError:
+        """The error for a tool that the server does not have."""
+        near = suggest(name, (*self.tools, *self.own), "tools")
+        return refused("mcp.unknown-tool", f"the server has no tool {name[:80]!r}", near)
 
     async def _run(
         self, context: Context, tool: FlowTool, params: types.CallToolRequestParams
@@ -106,15 +109,19 @@ class FlowServer:
             arguments = params.arguments or {}
             served = await self.served.start(tool.name, tool.input_of(arguments))
         assert served.run is not None, "it was started"
+        told = 0
         try:
             while not served.has_ended:
                 question = await served.next()
-                if question is None:
-                    await context.session.report_progress(served.done, None, served.at or None)
+                if question is None and served.done > told:
+                    told = served.done
+                    await context.session.report_progress(told, None, served.at)
+                elif question is None:
+                    continue
                 elif not _can_ask(context):
                     return _waits(served.run, question)
                 elif not context.session.can_send_request:
-                    return _input_required(served.run, question)
+                    return _input_required(served.run, _request(served, question))
                 else:
                     await _elicit(context, served, question)
         except asyncio.CancelledError:
@@ -190,7 +197,7 @@ def _result(tool: FlowTool, run: Run) -> types.CallToolResult:
         return _failure(text)
     output = as_json(run.output)
     if (size := len(text := written(output))) > LARGEST:
-        return _failure(too_large(run.run_id, size))
+        return _failure(error_text(too_large(run.run_id, size)))
     structured = tool.structured(output)
     return types.CallToolResult(content=_text(text), structured_content=structured)
 
@@ -209,21 +216,22 @@ def _can_ask(context: Context) -> bool:
     return asking is not None and (asking.form is not None or asking.url is None)
 
 
-def _request(question: Question) -> types.ElicitRequestFormParams:
-    return types.ElicitRequestFormParams(
-        message=questions.question_text(question), requested_schema=questions.form(question)
-    )
+def _request(served: ServedRun, question: Question) -> types.ElicitRequestFormParams:
+    text = questions.question_text(question)
+    if complaint := served.asked.complaint:
+        text = f"{plain(complaint)}\n{text}"
+    return types.ElicitRequestFormParams(message=text, requested_schema=questions.form(question))
 
 
-def _input_required(run: Run, question: Question) -> types.InputRequiredResult:
+def _input_required(run: Run, asked: types.ElicitRequestFormParams) -> types.InputRequiredResult:
     """The client brings the question to its person and calls again; the id of the run is no secret."""
-    request = types.ElicitRequest(params=_request(question))
+    request = types.ElicitRequest(params=asked)
     return types.InputRequiredResult(input_requests={ASKED: request}, request_state=run.run_id)
 
 
 async def _elicit(context: Context, served: ServedRun, question: Question) -> None:
     """Ask on the connection of the call, as protocols before 2026-07-28 do."""
-    asked = _request(question)
+    asked = _request(served, question)
     reply = await context.session.elicit_form(
         asked.message, asked.requested_schema, related_request_id=context.request_id
     )
@@ -237,4 +245,4 @@ def _take(served: ServedRun, question: Question, reply: types.ElicitResult) -> N
     if answer is None:
         served.asked.give_up()
     else:
-        served.asked.answer(answer)
+        served.asked.try_answer(answer)

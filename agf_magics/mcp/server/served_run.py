@@ -1,4 +1,4 @@
-"""One run that a client of the server has started: its end, its questions and its progress as the server's loop sees them."""
+"""One run of a client as the loop of the server sees it: its progress, its questions, its end."""
 
 from __future__ import annotations
 

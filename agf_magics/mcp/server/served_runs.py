@@ -163,10 +163,17 @@ class ServedRuns:
             lambda options: start_run(flow, input, replace(options, limits=self._limits))
         )
 
-    async def _begin(
-        self, start: Callable[[RunOptions], Run], answer: Value = None
-    ) -> ServedRun:
-        """Start a run on a thread: linking and the journal take time."""
+    async def _begin(self, start: Callable[[RunOptions], Run], answer: Value = None) -> ServedRun:
+        """Start a run. If the caller is cancelled meanwhile, the run counts until it has ended."""
+        self._starting += 1
+        starting = asyncio.ensure_future(self._started(start, answer))
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(_cancel_started)
+            raise
+
+    async def _started(self, start: Callable[[RunOptions], Run], answer: Value) -> ServedRun:
         served = ServedRun()
         options = RunOptions(
             registry=self._registry,
@@ -175,16 +182,12 @@ class ServedRuns:
             on_event=served.listen,
             answer=answer,
         )
-        self._starting += 1
-        starting = asyncio.ensure_future(asyncio.to_thread(start, options))
         try:
-            run = await asyncio.shield(starting)
+            # On a thread: linking and the journal take time.
+            run = await asyncio.to_thread(start, options)
             self._running[run.run_id] = served
             served.begin(run, lambda: self._over(run.run_id, served))
             return served
-        except asyncio.CancelledError:
-            starting.add_done_callback(_cancel_started)
-            raise
         finally:
             self._starting -= 1
             self._call_next()
@@ -209,7 +212,9 @@ class ServedRuns:
         return run
 
 
-def _cancel_started(starting: asyncio.Future[Run]) -> None:
+def _cancel_started(starting: asyncio.Future[ServedRun]) -> None:
     """Cancel a run whose client has gone while it was started."""
     if not starting.cancelled() and starting.exception() is None:
-        starting.result().cancel("the client of the MCP server has gone")
+        run = starting.result().run
+        assert run is not None, "it was started"
+        run.cancel("the client of the MCP server has gone")

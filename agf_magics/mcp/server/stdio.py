@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, cast
 from mcp.server.stdio import stdio_server
 
 from ...compat.protocol_streams import claim
+from ...text.diagnostics import DefinitionError, refused
+from .envelopes import error_text
 from .protocol import FlowServer
 
 LONGEST_LINE = 16_000_000
@@ -41,6 +43,12 @@ async def serve_stdio(flows: FlowServer) -> None:
     async with stdio_server(stdin=cast(Any, lines), stdout=cast(Any, replies)) as (read, write):
         await server.run(read, write, server.create_initialization_options())
     await flows.served.settle(SETTLING)
+
+
+def too_long(size: int) -> DefinitionError:
+    """The error for a message that is not read."""
+    message = f"a message has {size:,} bytes, and may have {LONGEST_LINE:,}"
+    return refused("mcp.large-message", message, "put what is large into a file, and send its path")
 
 
 class _Replies:
@@ -100,7 +108,7 @@ class _Lines:
 
     def _refuse(self, start: bytes, end: bytes, size: int) -> None:
         """Tell the client, if the id of its request is found, else the person."""
-        message = f"a message has {size:,} bytes, and may have {LONGEST_LINE:,} [mcp.large-message]"
+        message = error_text(too_long(size))
         found = _ID.search(start) or next(reversed([*_ID.finditer(end)]), None)
         if found is None:
             print(f"agf-magics: {message}", file=sys.stderr)
