@@ -32,6 +32,7 @@ def load(shell: Any) -> None:
     from .display import error_display
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
+    from .magics.definitions import DefinitionMagics
     from .magics.explain import ExplainMagics
     from .magics.history import HistoryMagics, describe_on_load
     from .magics.languages import LanguageMagics
@@ -49,6 +50,7 @@ def load(shell: Any) -> None:
     notebook = Notebook(shell, default(), config)
     kinds = (
         PipelineMagics,
+        DefinitionMagics,
         LanguageMagics,
         BackgroundMagics,
         HistoryMagics,

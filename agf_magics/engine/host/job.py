@@ -72,15 +72,13 @@ class Job(Generic[T]):
         self,
         main: Callable[[Host], Awaitable[T]],
         *,
-        enter: Callable[[], None] | None = None,
         waited: bool = True,
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
-        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a
-        thread will call `Job.wait` and run the calls that belong on it. ``over`` is called with the
-        result, on any thread, before the threads that wait continue. ``limit``: when the job is
-        ended from outside; None: never."""
+        """``waited``: a thread will call `Job.wait` and run the calls that belong on it. ``over`` is
+        called with the result, on any thread, before the threads that wait continue. ``limit``:
+        when the job is ended from outside; None: never."""
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
@@ -97,7 +95,7 @@ class Job(Generic[T]):
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
         self._task: asyncio.Task[None] | None = None
-        self._main, self._enter = main, enter
+        self._main = main
         self._engine = EngineLoop.current(waited)
 
     def start(self) -> None:
@@ -266,16 +264,12 @@ class Job(Generic[T]):
         if self.done:  # the loop was blocked, and the job was ended before it started
             return
         self._engine.jobs.add(self)
-        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
+        self._task = self._engine.loop.create_task(self._run(self._main))
         # A task that is cancelled before its first step runs nothing of `_run`.
         self._task.add_done_callback(self._end)
 
-    async def _run(
-        self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None
-    ) -> None:
+    async def _run(self, main: Callable[[Host], Awaitable[T]]) -> None:
         try:
-            if enter is not None:
-                enter()
             outcome: tuple[T] | BaseException = (await main(self._host),)
         except BaseException as error:
             outcome = error

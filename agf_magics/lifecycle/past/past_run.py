@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ...engine.calls.table_rows import ROW
 from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
+from ...flow.flow import Flow
 from ...flow.progress.progress import Progress, count_use
 from ...flow.progress.rows import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
-from ...flow.steps import Flow, calls
+from ...flow.steps import calls
 from ...journal import runs
 from ...journal.codec.encoding import DecodeError, decode_value
 from ...journal.codec.json_texts import encode

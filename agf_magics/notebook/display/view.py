@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...compat.browser import IN_BROWSER
 from ...engine.runner import clock
+from ...flow.flow import Flow
 from ...flow.progress.rows import Row
-from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of

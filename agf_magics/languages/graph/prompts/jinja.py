@@ -22,9 +22,10 @@ from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
 from ....values.times import is_missing, iso_text
 from ....values.value import Value, is_json
-from ..expressions.reading import LEAVE_OUT, PEER_KEY, Reader, peer_key
+from ..expressions.reading import Reader
 from ..expressions.value_errors import describe
 from ..expressions.written_text import check_length
+from ..peer_key import LEAVE_OUT, PEER_KEY, peer_key
 from .jinja_process import RENDERER, Killed, NoProcess
 from .slots import Slot
 
