@@ -11,8 +11,9 @@ from typing import Any
 
 from ..catalog import Registry
 from ..catalog.agents import Agent
+from ..catalog.model_agents import ModelAgent
 from ..catalog.tools.tool import Tool
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..languages import LANGUAGES
 from ..pictures.plain import line
 
@@ -88,12 +89,12 @@ def registered_text(registry: Registry) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _named(name: str, thing: Tool | Agent | Flow) -> str:
+def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
     """A line about a callable: what it accepts, where that is known, and what it does."""
     accepts = ""
     if isinstance(thing, Tool):
         accepts, about = f"({line(thing.takes, MOST_ABOUT)})", thing.description
-    elif isinstance(thing, Agent):
+    elif isinstance(thing, Agent | ModelAgent):
         about = thing.description
     else:
         names = ", ".join(dict.fromkeys(str(ref.path[-1]) for ref in thing.inputs))

@@ -9,7 +9,7 @@ from ...catalog import Registry
 from ...commands.line import ParsedLine
 from ...commands.values import count, limits_of
 from ...commands.words import line_error
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...lifecycle.definitions.define import register
 from ...lifecycle.definitions.file_sets import definition_files, knowing
 from ...lifecycle.runs.live import live

@@ -79,7 +79,9 @@ def diagnostic_text(found: Diagnostic) -> str:
 def too_large(run_id: str, size: int) -> DefinitionError:
     """The error for an output that no client could read."""
     message = f"the output has {size:,} characters, and a client reads at most {LARGEST:,}"
-    hint = f"the run {run_id} is in the journal of the server's folder; return less, or write a file"
+    hint = (
+        f"the run {run_id} is in the journal of the server's folder; return less, or write a file"
+    )
     return refused("mcp.large-output", message, hint)
 
 

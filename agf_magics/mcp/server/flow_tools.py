@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value
 

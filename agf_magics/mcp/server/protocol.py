@@ -11,8 +11,8 @@ from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
 
 from ...catalog import Registry
+from ...flow.flow import Flow
 from ...flow.progress.question import Question
-from ...flow.steps import Flow
 from ...lifecycle.runs.run import Run
 from ...limits.limits import Limits
 from ...pictures.plain import plain

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...catalog import Registry, default
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...lifecycle.launch.find_flow import find_flow
 from ...limits.limits import Limits
 from ..sdk import require_sdk

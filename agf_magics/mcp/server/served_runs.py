@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ...catalog import Registry
 from ...engine.run_options import RunOptions
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...lifecycle.launch.launch import start_run
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.past.past_runs import runs
