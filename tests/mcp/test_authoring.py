@@ -79,5 +79,5 @@ def test_what_is_registered_is_described() -> None:
 
 def test_an_unknown_language_is_told() -> None:
     with pytest.raises(DefinitionError) as caught:
-        describe_language("pipelin", registry())
+        describe_language("pipes", registry())
     assert caught.value.code == "define.language"

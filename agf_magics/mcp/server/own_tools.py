@@ -13,10 +13,9 @@ from ...text.diagnostics import refused
 from ...values.value import Value
 from .authoring import check_definition, describe_language, explain, languages
 from .envelopes import Envelope, started
-from .flow_tools import FlowTool
+from .flow_tools import FlowTool, Schema
 from .served_runs import ServedRuns
 
-Schema = dict[str, Any]
 Arguments = Mapping[str, Any]
 
 NAMES = (
