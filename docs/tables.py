@@ -182,7 +182,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.branch",
         "planning.Message",
     ),
-    "mcp": ("mcp.connect", "mcp.close_all", "mcp.servers", "mcp.Server"),
+    "mcp": ("mcp.connect", "mcp.close_all", "mcp.servers", "mcp.Server", "mcp.serve", "mcp.FlowsServed"),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "ToolContext", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "RunInterrupted", "Diagnostic"),

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .client.server import Server
     from .client.servers import close_all, connect, servers
+    from .server.serve import FlowsServed, serve
 else:
     _MODULES = {
+        "FlowsServed": ".server.serve",
         "Server": ".client.server",
         "close_all": ".client.servers",
         "connect": ".client.servers",
+        "serve": ".server.serve",
         "servers": ".client.servers",
     }
     """The module that defines a name: each of them needs the SDK."""
@@ -31,4 +34,4 @@ else:
         return sorted({*globals(), *_MODULES})
 
 
-__all__ = ["Server", "close_all", "connect", "servers"]
+__all__ = ["FlowsServed", "Server", "close_all", "connect", "serve", "servers"]
