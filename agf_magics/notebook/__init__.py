@@ -120,6 +120,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
+    from .output.message_queue import message_taker
+
+    take_messages = message_taker(getattr(shell, "kernel", None))
+    if take_messages is not None:
+        undo.callback(setattr, current, "meanwhile", current.meanwhile)
+        current.meanwhile = take_messages
 
 
 def _put_back(_: object = None) -> None:

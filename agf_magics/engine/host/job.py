@@ -123,9 +123,9 @@ class Job(Generic[T]):
                 self._engine.loop.call_soon_threadsafe(self._cancel)
             Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
 
-    def wait(self) -> T:
+    def wait(self, meanwhile: Callable[[], object] = lambda: None) -> T:
         """Wait for the end and run the calls that belong on this thread; return the value or raise
-        the error.
+        the error. ``meanwhile`` is called regularly while no call has the thread.
 
         The first interrupt cancels the run and all runs around it; the second raises
         KeyboardInterrupt. Raises StillRunning if a blocked loop cannot end the run.
@@ -142,7 +142,12 @@ class Job(Generic[T]):
             if IN_BROWSER:
                 self._wait_on_loop()
             else:
-                Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
+
+                def watch() -> None:
+                    self.look()
+                    meanwhile()
+
+                Waiter(self._calls, self.cancel).serve(self._ended.is_set, watch)
         except KeyboardInterrupt:
             self.cancel(INTERRUPT)
             raise
@@ -159,8 +164,11 @@ class Job(Generic[T]):
             raise self._outcome
         return self._outcome[0]
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the end of a background job. An interrupt only ends the waiting."""
+    def join(
+        self, timeout: float | None = None, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """Wait for the end of a background job. An interrupt only ends the waiting. ``meanwhile``
+        is called regularly."""
         if self.done:
             return
         _refuse_on_a_loop()
@@ -172,6 +180,7 @@ class Job(Generic[T]):
             if time.monotonic() >= until:
                 return
             self.look()
+            meanwhile()
             if around is not None and around.stopped:
                 raise KeyboardInterrupt  # the call that waits ends
 

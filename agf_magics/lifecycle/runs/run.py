@@ -351,10 +351,10 @@ class Run(BaseRun):
         if job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
         elif self.background:
-            job.join(timeout)
+            job.join(timeout, current.meanwhile)
         else:
             try:
-                job.wait()
+                job.wait(current.meanwhile)
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self
