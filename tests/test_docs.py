@@ -61,7 +61,8 @@ README = DOCS.parent / "README.md"
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
-    "warning while running", "error of the line", "warning of the line", "error when read", "error when connected",
+    "warning while running", "error of the line", "warning of the line", "error when read",
+    "error when connected", "warning when connected", "note when connected",
 }  # fmt: skip
 
 
@@ -266,9 +267,11 @@ def test_settings_are_described_with_their_defaults() -> None:
 
 
 def test_everything_public_is_described() -> None:
-    in_modules = {f"{module}.{name}" for module in ("agent_tools", "planning") for name in getattr(agf, module).__all__}
+    in_modules = {
+        f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__
+    }
     shown = {name for group in tables.API.values() for name in group}
-    not_shown = {"agent_tools", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
+    not_shown = {"agent_tools", "mcp", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
     assert shown == ({*agf.__all__} | in_modules) - not_shown
     for name in shown:
         section = _section(SITE["reference/python.md"], name)
