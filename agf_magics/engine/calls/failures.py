@@ -6,6 +6,7 @@ that the journal has.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ...flow.progress.question import Unanswered
@@ -22,14 +23,21 @@ from ..host.remote_calls import OutcomeUnknown
 from ..runner import CallSite
 from ..threads.user_code import TimedOut
 
+_OF_A_THREAD = re.compile(r"\bthread\b")
+
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""
 
 
 def failure(
-    site: CallSite[Invoke], callee: str | None, what: str, raised: BaseException
+    site: CallSite[Invoke],
+    callee: str | None,
+    what: str,
+    raised: BaseException,
+    moves: bool = False,
 ) -> StepError:
-    """What user code raised, as a failure of the step."""
+    """What user code raised, as a failure of the step. ``moves``: whether the engine chose the
+    thread of the call."""
     step, secrets = site.step, site.run.secrets
     span = step.place
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
@@ -60,6 +68,12 @@ def failure(
             hint
             or "its process has too little memory: give the call less data, or the process a "
             "higher limit"
+        )
+    # Only a hint: libraries have no class of their own for an object that another thread made.
+    if moves and not hint and _OF_A_THREAD.search(describe_exception(raised)):
+        hint = (
+            f"where='kernel' in @{what}(…) or {what}(…) makes its calls on the notebook's thread, as "
+            "an object that belongs to it needs"
         )
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
