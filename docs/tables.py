@@ -172,6 +172,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "agent_tools.run_pipeline_inline_async",
         "agent_tools.run_result",
     ),
+    "mcp": ("mcp.serve", "mcp.FlowsServed"),
     "history": ("resume", "rerun", "stale", "runs", "PastRun", "record", "replay", "replay_model", "import_run"),
     "over": ("Over", "score_over", "compare_over", "check_over", "CheckFailed"),
     "plans": (
