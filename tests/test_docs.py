@@ -266,7 +266,9 @@ def test_settings_are_described_with_their_defaults() -> None:
 
 
 def test_everything_public_is_described() -> None:
-    in_modules = {f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__}
+    in_modules = {
+        f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__
+    }
     shown = {name for group in tables.API.values() for name in group}
     not_shown = {"agent_tools", "mcp", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
     assert shown == ({*agf.__all__} | in_modules) - not_shown
