@@ -21,7 +21,7 @@ ANSWERS: Mapping[str, str] = {
     "gpu": "howto/workers",
     "loop": "howto/graphs",
     "secret": "howto/secrets",
-    "mcp": "howto/agents",
+    "mcp": "howto/mcp",
     "batch of rows": "howto/over-data",
     "stop": "howto/stop",
     "if": "reference/steps",

@@ -61,7 +61,8 @@ README = DOCS.parent / "README.md"
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
-    "warning while running", "error of the line", "warning of the line", "error when read", "error when connected",
+    "warning while running", "error of the line", "warning of the line", "error when read",
+    "error when connected", "warning when connected", "note when connected",
 }  # fmt: skip
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .client.server import Server
+    from .client.servers import close_all, connect, servers
     from .server.serve import FlowsServed, serve
 else:
     _MODULES = {
         "FlowsServed": ".server.serve",
+        "Server": ".client.server",
+        "close_all": ".client.servers",
+        "connect": ".client.servers",
         "serve": ".server.serve",
+        "servers": ".client.servers",
     }
     """The module that defines a name: each of them needs the SDK."""
 
@@ -28,4 +34,4 @@ else:
         return sorted({*globals(), *_MODULES})
 
 
-__all__ = ["FlowsServed", "serve"]
+__all__ = ["FlowsServed", "Server", "close_all", "connect", "serve", "servers"]

@@ -37,6 +37,7 @@ def load(shell: Any) -> None:
     from .magics.history import HistoryMagics, describe_on_load
     from .magics.languages import LanguageMagics
     from .magics.lessons import LessonMagics
+    from .magics.mcp import McpMagics
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
@@ -57,6 +58,7 @@ def load(shell: Any) -> None:
         ExplainMagics,
         LessonMagics,
         WorkerMagics,
+        McpMagics,
     )
     with ExitStack() as undo:
         undo.callback(notebook_folder.change, folder)
@@ -64,6 +66,7 @@ def load(shell: Any) -> None:
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(_close_workers)
+        undo.callback(_close_servers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in [kind(shell, notebook) for kind in kinds]:
@@ -179,6 +182,13 @@ def _close_workers() -> None:
     from ..workers.started_backends import started
 
     started.close()
+
+
+def _close_servers() -> None:
+    from .magics.mcp import connected
+
+    if (servers := connected()) is not None:
+        servers.close_all()
 
 
 def _cancel_background_runs() -> None:
