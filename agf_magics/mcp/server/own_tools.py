@@ -83,14 +83,12 @@ class _RunTools:
 
 def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[OwnTool]:
     act = _RunTools(served, tools)
-    name = _text("The flow.", enum=sorted(tools)) if tools else _text("The flow.")
-    run_id = _text("The id that the start returned.")
+    return (*_to_begin(act, sorted(tools)), *_to_follow(act))
+
+
+def _to_begin(act: _RunTools, names: Sequence[str]) -> Sequence[OwnTool]:
+    name = _text("The flow.", enum=list(names)) if names else _text("The flow.")
     input = {"type": "object", "description": "Its arguments, as for the tool of this name."}
-    about_answer = (
-        "yes or no, one of the choices, or a text; instead of a yes a mapping of changed arguments, "
-        "if the question says so."
-    )
-    of_person = {"description": about_answer, "type": ["string", "boolean", "number", "object"]}
     return (
         OwnTool(
             "run_pipeline_async",
@@ -98,6 +96,17 @@ def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[Own
             _schema(required=("name",), name=name, input=input),
             *(act.launch, False, META),
         ),
+    )
+
+
+def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
+    run_id = _text("The id that the start returned.")
+    about_answer = (
+        "yes or no, one of the choices, or a text; instead of a yes a mapping of changed arguments, "
+        "if the question says so."
+    )
+    of_person = {"description": about_answer, "type": ["string", "boolean", "number", "object"]}
+    return (
         OwnTool(
             "run_result",
             "Return the result of a run, the status started while it is running, or the question that "
