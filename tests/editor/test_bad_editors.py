@@ -84,9 +84,7 @@ def test_a_client_that_floods_gets_a_check_of_the_last_text_and_all_answers(edit
     question = {"method": "textDocument/foldingRange", "params": {"textDocument": {"uri": uri}}}
     for version in range(2, 1_002):
         editor.change(uri, WRONG.replace("fetsh", f"f{version}"), version)
-        editor.send(
-            {"id": f"q{version}", "method": "textDocument/foldingRange", "params": {"textDocument": {"uri": uri}}}
-        )
+        editor.send({"id": f"q{version}", **question})
     editor.change(uri, "pipeline: p\nsteps:\n- shel: x\n", 1_002)
     ask_all(editor, uri, 2, 3)
     assert [one["code"] for one in editor.wait_for(uri)] == ["pipeline.step-kind"]
