@@ -89,7 +89,8 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "folded": folded,
         "down": arranged.layout.is_down,
         "edges": [
-            EdgeRow(way, round(at.x, 1), round(at.y, 1)) for way, at in edge_places(drawn, arranged)
+            EdgeRow(way, round(at.x, 1), round(at.y, 1), room)
+            for way, at, room in edge_places(drawn, arranged)
         ],
     }
 

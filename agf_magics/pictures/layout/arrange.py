@@ -15,6 +15,7 @@ from ..scene.value_lines import wired
 from .chain_lines import estimated_fit, in_lines, is_chain, split_chain
 from .dot import Layout, laid_out
 from .graphviz import NoPicture
+from .label_places import with_clear_labels
 
 Direction = Literal["auto", "TB", "LR"]
 DIRECTIONS = ("LR", "TB")
@@ -48,7 +49,8 @@ def arrange(
     choices = [(1, one) for one in plain.values()]
     if max(fit(one.layout, room) for one in plain.values()) < READABLE and is_chain(scene):
         choices.append(_best_lines(scene, plain, room))
-    return min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
+    best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
+    return best._replace(layout=with_clear_labels(scene, best.layout))
 
 
 def fit(layout: Layout, room: tuple[float, float] = ROOM) -> float:

@@ -1,5 +1,5 @@
-"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing
-else.
+"""The places of the numbers on a graph's edges: on the line of the edge or beside it, where they
+cover nothing else. A number that has no such place is written shorter, or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from .graphviz import Point
 PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
 """Fractions of an edge's length, the best first."""
 HEIGHT = 15.0
+BESIDE = 4.0
+"""Pixels between the line of an edge and a number beside it."""
 
 
 class Area(NamedTuple):
@@ -21,6 +23,18 @@ class Area(NamedTuple):
     top: float
     right: float
     bottom: float
+
+    @property
+    def middle(self) -> Point:
+        return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2)
+
+    def borders(self, half: float) -> Iterator[Area]:
+        """The four sides, each ``half`` pixels wide inside and outside."""
+        left, top, right, bottom = self
+        yield Area(left - half, top - half, right + half, top + half)
+        yield Area(left - half, bottom - half, right + half, bottom + half)
+        yield Area(left - half, top, left + half, bottom)
+        yield Area(right - half, top, right + half, bottom)
 
     def shares(self, other: Area) -> float:
         """The size of the overlap."""
@@ -66,11 +80,17 @@ def _cells(area: Area) -> Iterator[tuple[int, int]]:
     return ((column, row) for column in across for row in down)
 
 
-def placed(text: str, curve: Sequence[Point], taken: Covered) -> Area:
-    """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
+def placed(text: str, curve: Sequence[Point], taken: Covered) -> Area | None:
+    """A place for ``text`` at the edge that covers nothing ``taken``; None: there is none."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
-    places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
-    return min(places, key=taken.overlap)
+    points = [_on(curve, part) for part in PLACES]
+    across, down = width / 2 + BESIDE, HEIGHT / 2 + BESIDE
+    for x, y in ((0.0, 0.0), (-across, 0.0), (across, 0.0), (0.0, -down), (0.0, down)):
+        for point in points:
+            area = around(Point(point.x + x, point.y + y), width, HEIGHT)
+            if not taken.overlap(area):
+                return area
+    return None
 
 
 def _on(curve: Sequence[Point], part: float) -> Point:

@@ -66,11 +66,13 @@ class UpdateRow(NamedTuple):
 
 
 class EdgeRow(NamedTuple):
-    """The place in a picture for the numbers of an edge."""
+    """The place in a picture for the numbers of an edge. An edge without such a place has no row."""
 
     key: str
     x: float
     y: float
+    room: int
+    """The number of characters that cover nothing there."""
 
 
 class DroppedRow(NamedTuple):
