@@ -8,12 +8,9 @@ from random import Random
 import pytest
 
 import agf_magics as agf
-from agf_magics.pictures import theme as look
 from agf_magics.pictures.layout.arrange import arrange
 from agf_magics.pictures.layout.arrow_ends import area_of
-from agf_magics.pictures.layout.edge_numbers import HEIGHT, around
-from agf_magics.pictures.layout.svg import ROOMS, edge_places
-from agf_magics.pictures.scene.boxes import SMALL
+from agf_magics.pictures.layout.svg import edge_places
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
 from tests.pictures.random_flows import graph, text_of
@@ -71,11 +68,7 @@ def test_the_edges_of_a_small_graph_are_all_lines() -> None:
 def test_the_numbers_of_edges_stand_on_nothing_and_few_edges_have_no_room_for_one() -> None:
     drawn = scene(GRAPHS["random 120"])
     arranged = arrange(drawn)
-    texts = {len(text): text for text in ROOMS}
-    places = {
-        key: around(middle, look.width(texts[room], SMALL, bold=True), HEIGHT)
-        for key, middle, room in edge_places(drawn, arranged)
-    }
+    places = {key: place.area for key, place, _ in edge_places(drawn, arranged)}
     drawn_edges = {link.way for link in wired(drawn, [drawn.parts])[0] if link.way}
     assert places.keys() <= drawn_edges
     assert len(places) > 0.9 * len(drawn_edges)

@@ -9,8 +9,10 @@ const LETTER = 6.3; // about the width of a letter of a state
 const SMALL_LETTER = 5.9; // and of a letter of the small texts
 const FARTHEST = 40; // pixels by which an arrow is made shorter, at most, where a state stands in its way
 const BESIDE = 0.6; // the share of the width beside the panel
+const LARGEST = 1.4; // the scale of a small picture
+const MARGIN = 12; // units at the edge of a picture that are empty
 const MAP = [140, 110]; // pixels of the overview, at most
-const READABLE = 0.65; // the scale below which words cannot be read
+const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function copied(node) {
@@ -90,6 +92,7 @@ class PictureView {
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
     this.sized = this.canvas;
+    new ResizeObserver(() => this.resized()).observe(this.canvas);
   }
 
   async fetch() {
@@ -112,9 +115,9 @@ class PictureView {
 
   // Another flow, at the place where it was left.
   enter(flow) {
-    this.seen.set(this.flow.join("/"), this.box && { box: this.box, folded: this.folded });
+    this.seen.set(this.flow.join("/"), this.box && { box: this.box, scale: this.scale, folded: this.folded });
     const left = this.seen.get(flow.join("/"));
-    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null });
+    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null, scale: left?.scale });
     this.fetch();
   }
 
@@ -135,7 +138,7 @@ class PictureView {
     const [x, y, width, height] = this.svg.getAttribute("viewBox").split(" ").map(Number);
     this.whole = [x, y, width, height];
     for (const name of ["width", "height"]) this.svg.removeAttribute(name);
-    this.svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
+    this.svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
     this.svg.setAttribute("role", "group");
     this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, class: "p", fill: "#ffffff" }));
     this.heads = [...this.svg.querySelectorAll("polygon")].map(headOf);
@@ -155,12 +158,21 @@ class PictureView {
     this.draw();
   }
 
-  // A low picture that is small beside the panel has the whole width, and the panel is below it.
+  // A picture that cannot be read beside the panel has the whole width, and the panel is below it. The place is as high as the picture
+  // there, or higher: as the panel beside it.
   fitRoom() {
     const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
-    this.isWide = beside < 0.9 && whole > beside * 1.1 && height * whole < innerHeight * 0.5;
+    this.isWide = beside < READABLE && whole > beside * 1.1;
     this.view.arrange();
-    this.canvas.style.height = `${bounded(140, 16 + height * (this.isWide ? whole : beside), innerHeight * 0.8)}px`;
+    const scale = Math.max(READABLE, this.isWide ? whole : beside), most = Math.max(innerHeight * 0.8, TALLEST);
+    this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, most)}px`;
+  }
+
+  // A new size of the place shows more or less of the picture, in the same scale.
+  resized() {
+    if (!this.svg || !this.box || !this.canvas.clientWidth) return;
+    if (!this.isMoved && !this.isFollowing) return this.begin();
+    this.show([this.box[0], this.box[1], this.canvas.clientWidth / this.scale, this.canvas.clientHeight / this.scale]);
   }
 
   // The box or the title of a row, and the border that shows its state.
@@ -224,13 +236,13 @@ class PictureView {
 
   // Room for the numbers of the rounds after which an edge was taken.
   addEdges(edges) {
-    this.edges = named("EdgeRow", edges).map(({ key, x, y, room }) => {
+    this.edges = named("EdgeRow", edges).map(({ key, x, y, side, room }) => {
       const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").ink });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
       const group = svgElement("g", { visibility: "hidden" });
       group.append(back, text);
       this.svg.append(group);
-      return { key, x, room, back, text, group };
+      return { key, x, side, room, back, text, group };
     });
   }
 
@@ -282,7 +294,9 @@ class PictureView {
       if (edge.text.textContent === words) continue;
       edge.text.textContent = words;
       const width = 10 + 3.7 * words.length + 3.1 * words.replace(/[, ]/g, "").length; // as the kernel reserves it: a sign is narrower than a digit
-      edge.back.setAttribute("x", edge.x - width / 2);
+      const left = edge.x + width * (edge.side - 1) / 2; // it touches its line, also if it is shorter than its room
+      edge.back.setAttribute("x", left);
+      edge.text.setAttribute("x", left + width / 2);
       edge.back.setAttribute("width", width);
       edge.group.setAttribute("visibility", words ? "visible" : "hidden");
     }
@@ -294,7 +308,7 @@ class PictureView {
     const now = lines.join("\n");
     if (box.written === now) return;
     box.written = now;
-    box.more?.setAttribute("visibility", now ? "hidden" : "visible");
+    if (now) box.more?.setAttribute("visibility", "hidden"); else box.more?.removeAttribute("visibility");
     box.tails.forEach((tail, k) => tail.replaceChildren(lines[k] ?? "", lines[k] ? svgElement("title", {}, whole) : ""));
   }
 
@@ -304,15 +318,16 @@ class PictureView {
 
   show(box) {
     this.box = box;
+    this.scale = (this.canvas.clientWidth || 500) / box[2];
     this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));
     this.drawMap();
   }
 
-  // An overview where less than half of the picture is in sight.
+  // An overview as soon as a part of the picture is out of sight.
   drawMap() {
     const [x, y, width, height] = this.whole, [seenX, seenY, seenWidth, seenHeight] = this.box;
-    const overlap = (low, size, from, seen) => Math.max(0, Math.min(low + size, from + seen) - Math.max(low, from)) / size;
-    const isHidden = overlap(x, width, seenX, seenWidth) * overlap(y, height, seenY, seenHeight) >= 0.5;
+    const isSeen = (low, size, from, seen) => from <= low + MARGIN && from + seen >= low + size - MARGIN;
+    const isHidden = isSeen(x, width, seenX, seenWidth) && isSeen(y, height, seenY, seenHeight);
     this.map.toggleAttribute("hidden", isHidden);
     if (isHidden) return;
     const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
@@ -341,22 +356,29 @@ class PictureView {
     const running = [...this.boxes].filter(([i]) => this.state.look(i).name === "running").map(([, box]) => box);
     const box = running.at(-1), [x, y, width, height] = this.box;
     const isSeen = box && box.x > x && box.x < x + width && box.y - box.tall / 2 > y && box.y + box.tall / 2 < y + height;
+    if (box && !isSeen) this.isFollowing = true;
     if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
-  // All of it where its words can be read, else the part around the selected step.
+  // All of it where its words can be read, else from its beginning: the upper left. What a person has selected is in sight.
   begin() {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
-    const scale = Math.min(1.4, Math.max(READABLE, Math.min(room[0] / width, room[1] / height)));
-    const middle = this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
-    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : Math.max(low, Math.min(low + all - seen, at - seen / 2));
-    const [seenX, seenY] = room.map(side => side / scale);
-    this.show([start(middle?.x ?? x, x, width, seenX), start(middle?.y ?? y, y, height, seenY), seenX, seenY]);
+    const scale = bounded(READABLE, Math.min(room[0] / width, room[1] / height), LARGEST), [seenX, seenY] = room.map(side => side / scale);
+    const chosen = this.state.kept.isChosen ? this.boxes.get(this.view.chosen) : null;
+    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
+    this.show([start(chosen?.x, x, width, seenX), start(chosen?.y, y, height, seenY), seenX, seenY]);
   }
 
   fit() {
     this.isMoved = true;
-    if (this.svg) this.show([...this.whole]);
+    if (this.svg) this.show(this.around());
+  }
+
+  // The whole picture in the form of its place.
+  around() {
+    const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
+    const scale = Math.min(room[0] / width, room[1] / height), [seenX, seenY] = room.map(side => side / scale);
+    return [x - (seenX - width) / 2, y - (seenY - height) / 2, seenX, seenY];
   }
 
   zoom(factor, at) {

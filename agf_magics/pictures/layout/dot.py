@@ -106,7 +106,9 @@ class _Text:
         self.frames = {box.id for box in self.every if isinstance(box, Frame)}
         self.half = 1 + bool(self.frames)
         """With frames a rank is half of the distance of two boxes, and a frame needs three halves."""
-        between = (0.3 if is_down else 0.42) / self.half
+        # The edges of a graph have numbers when it runs, and these need room beside heads and states.
+        is_numbered = any(link.way for link in self.links)
+        between = (0.3 if is_down and not is_numbered else 0.42) / self.half
         self.text = "\n".join(
             [
                 f"digraph {labels.name if labels else ''} {{",

@@ -29,16 +29,16 @@ from ..scene.boxes import Measured as Size
 from ..scene.scene import Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
-from .dot import Line, Rectangle
-from .edge_numbers import Area, Covered, placed
+from .dot import Layout, Line, Rectangle
+from .edge_numbers import Area, Covered, NumberPlace, placed
 from .graphviz import Point
 from .label_places import obstacles
 
 EDGE = 10.0
 """The margin of the picture; a state stands above the border of its box."""
-ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×")
-"""The longest numbers of an edge, some numbers, and their count: the explorer has the places before it
-has the numbers."""
+ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")
+"""The longest numbers of an edge, and shorter ones or their count: the explorer has the places before
+it has the numbers."""
 DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
@@ -60,16 +60,16 @@ def described(drawn: Scene) -> str:
     return line(f"{drawn.name}: {', then '.join(steps[:20])}{more}", 600)
 
 
-def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point, int]]:
-    """The keys of a graph's edges, each with the middle of the numbers that a run gives it and how many
+def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, NumberPlace, int]]:
+    """The keys of a graph's edges, each with the place of the numbers that a run gives it and how many
     characters there is room for."""
-    full = Covered(obstacles(drawn, arranged.layout))
+    full, whole = Covered(obstacles(drawn, arranged.layout)), _whole(arranged.layout)
     for drawn_line in arranged.layout.lines:
         if drawn_line.link.way:
             for text in ROOMS:
-                if place := placed(text, drawn_line.points[:-1], full):
-                    full.add(place)
-                    yield drawn_line.link.way, place.middle, len(text)
+                if place := placed(text, drawn_line.points[:-1], full, whole):
+                    full.add(place.area)
+                    yield drawn_line.link.way, place, len(text)
                     break
 
 
@@ -263,7 +263,7 @@ class _Painter:
 
     def numbers(self) -> Iterator[str]:
         """The numbers on the edges that were taken, or how many there are."""
-        full = Covered(obstacles(self.drawn, self.layout))
+        full, whole = Covered(obstacles(self.drawn, self.layout)), _whole(self.layout)
         for drawn_line in self.layout.lines:  # where the states of this run move the heads
             full.add(head_area(*shortened(*drawn_line.points[-2:], self.pills)))
         for drawn_line in self.layout.lines:
@@ -271,9 +271,9 @@ class _Painter:
             if not drawn_line.link.way or taken is None:
                 continue
             for text in dict.fromkeys((taken.words, count_of(taken.words))):
-                if place := placed(text, drawn_line.points[:-1], full):
-                    full.add(place)
-                    yield from _number(text, place, taken.look.ink)
+                if place := placed(text, drawn_line.points[:-1], full, whole):
+                    full.add(place.area)
+                    yield from _number(text, place.area, taken.look.ink)
                     break
 
     def opened(self, role: str, box: Box) -> str:
@@ -295,6 +295,10 @@ def _lines(x: float, heights: Sequence[float]) -> str:
 def tooltip(box: Box, corner: Corner | None) -> str:
     """The full texts of a box and its state."""
     return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
+
+
+def _whole(layout: Layout) -> Area:
+    return Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
 
 
 def _number(text: str, place: Area, ink: str) -> Iterator[str]:

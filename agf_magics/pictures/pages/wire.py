@@ -71,6 +71,8 @@ class EdgeRow(NamedTuple):
     key: str
     x: float
     y: float
+    side: int
+    """-1: the numbers end at x; 1: they begin there; 0: it is their middle."""
     room: int
     """The number of characters that cover nothing there."""
 
