@@ -194,9 +194,11 @@ class _Painter:
         y += 16 * (len(size.names) - 1)
         is_input = box.word == INPUT
         count, first = len(size.does), y + LEADING
-        more = [first + LEADING * row + 2 * (row >= count) for row in range(count + len(size.rows))]
-        if more:
-            yield _lines(x, more)
+        below = [
+            first + LEADING * row + 2 * (row >= count) for row in range(count + len(size.rows))
+        ]
+        if below:
+            yield _lines(x, below)
         for text in size.does:
             y += LEADING
             fill = look.LIGHT.value if is_input else look.LIGHT.dim
@@ -204,7 +206,7 @@ class _Painter:
         for place_of_row, row_of_chips in enumerate(size.rows):
             y += LEADING + (2 if place_of_row == 0 else 0)
             yield from self.chips(x, y, row_of_chips, box)
-        if more:
+        if below:
             yield "</g>"
 
     def chips(
@@ -265,7 +267,8 @@ class _Painter:
         """The numbers on the edges that were taken, or how many there are."""
         full, whole = Covered(obstacles(self.drawn, self.layout)), _whole(self.layout)
         for drawn_line in self.layout.lines:  # where the states of this run move the heads
-            full.add(head_area(*shortened(*drawn_line.points[-2:], self.pills)))
+            base, tip = drawn_line.points[-2:]
+            full.add(head_area(*shortened(base, tip, self.pills)))
         for drawn_line in self.layout.lines:
             taken = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or taken is None:
