@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..compat.imports import installed_only
+from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
-from ..flow.steps import Flow
 from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.export import export

@@ -11,14 +11,14 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ...engine.linking.linked import Linked
+from ...flow.flow import Flow
 from ...flow.progress.events import Event
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row, Usage
-from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
-from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.records.recorded_outcomes import EarlierOutcomes
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
 from ...languages.ours import OURS
@@ -297,7 +297,7 @@ class Run(BaseRun):
         count = sum(row.earlier for row in self.progress.rows.values())
         reused = counted(count, "call")
         match self.journal:
-            case Journal(earlier=ReplayLog()):
+            case Journal(earlier=EarlierOutcomes()):
                 repeats = f": {reused} of an earlier session not repeated" if count else ""
                 return f"resumed{repeats}"
             case Journal(reuse=Reuse() as reuse):
@@ -351,10 +351,10 @@ class Run(BaseRun):
         if job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
         elif self.background:
-            job.join(timeout)
+            job.join(timeout, current.meanwhile)
         else:
             try:
-                job.wait()
+                job.wait(current.meanwhile)
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self

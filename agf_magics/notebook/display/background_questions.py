@@ -106,7 +106,7 @@ class _OwnExplorer:
         from ..explorer.run_channel import Channel
 
         self._run, self._count = run, 0
-        self._channel = Channel(run, True, lambda _: None)
+        self._channel = Channel(run, False, lambda _: None)
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
         self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})
@@ -142,9 +142,9 @@ def describe_answer(question: Question, answer: Value) -> str:
 
 def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
     """The question of a run, which an explorer of that run does not show twice."""
-    page = frozen(question, waiting)
-    run = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
-    return {**page, "text/html": f"<div {run}>{page['text/html']}</div>"}
+    shown = frozen(question, waiting)
+    attributes = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
+    return {**shown, "text/html": f"<div {attributes}>{shown['text/html']}</div>"}
 
 
 def frozen(question: Question, answer: str) -> dict[str, str]:
