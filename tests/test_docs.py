@@ -170,6 +170,13 @@ def test_a_reader_of_the_site_sees_what_is_not_run(name: str) -> None:
     assert not forms or "not cells" in SITE[name].partition("\n## ")[0], "the top of the page says it"
 
 
+@pytest.mark.parametrize("name", SITE)
+def test_a_reader_of_the_site_sees_the_name_of_each_file(name: str) -> None:
+    files = [block.name for block in blocks(SITE[name]) if block.aside == "file"]
+    shown = re.findall(r'<p class="file"><code>(.+)</code></p>\n\n```', markdown.site(SITE[name]))
+    assert shown == files
+
+
 def _is_like(wanted: str, printed: str) -> bool:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return doctest.OutputChecker().check_output(wanted, printed.strip() + "\n", options)
