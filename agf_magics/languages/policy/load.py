@@ -59,7 +59,6 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             span = policy.space.tools[alias].name.span
             hint = "the model of an agf.react asks before it calls one"
             problems.warn("policy.approval", message, span, hint)
-    refuses = (*refuses, *policy.refuses)
     metadata = root.inner("metadata")
     name, label = metadata.scalar("id"), metadata.text_at("id")
     return Flow(
@@ -81,7 +80,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             uses=None if is_bare(root) else policy.space.uses(),
             # The agents of another policy have their own documents, which say what they need.
             servers=policy.space.servers if policy.id.text == "agf.react" else (),
-            refuses=refuses,
+            refuses=(*refuses, *policy.refuses),
         ),
         origin=Origin(name.span if name else policy.id.span),
     )
