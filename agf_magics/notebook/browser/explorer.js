@@ -8,7 +8,7 @@ const TICK = 250; // milliseconds between two looks at the clock
 const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
-const FAILED = new Set(["failed", "kept", "left"]);
+const FAILED = new Set(["failed", "kept", "left", "lost"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
 
 class Explorer {
@@ -17,7 +17,7 @@ class Explorer {
     this.host = host;
     // A later view of the same run begins as the last one was.
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
-    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, said: 0 });
+    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
     host.explorer = this; // for scripts in the page
     host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
@@ -158,7 +158,7 @@ class Explorer {
 
   sayFailure(rows) {
     const i = rows.find(row => this.state.look(row).name === "failed");
-    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][Step.word]} ${this.state.tree[i][Step.label]} failed`);
+    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.nameOf(i)} failed`);
   }
 
   header() {
@@ -253,7 +253,7 @@ class Explorer {
     } else {
       this.shown = new StepList(this, tab === "timeline");
       const { search, axis, node, lanes } = this.shown;
-      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, lanes);
+      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, this.shown.rest, lanes);
     }
     this.draw();
     this.shown.reveal(this.chosen);

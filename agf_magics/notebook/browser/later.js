@@ -178,8 +178,8 @@ export default base => {
       const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
-      const rows = both.map(({ label, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
-        element("th", { scope: "row", title: step }, label || step, element("small", {}, ` ${step}`)),
+      const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
+        element("th", { scope: "row", title: step }, name || step, element("small", {}, ` ${step}`)),
         element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other")),
         element("td", {}, differs === "yes" ? "≠" : differs || "=")));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));

@@ -2,7 +2,7 @@
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
 const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
-const KINDS = { ok: "success", cancelled: "info" }; // by the status of a run that has ended
+const KINDS = { ok: "success", dropped: "success", cancelled: "info" }; // by the status of a run that has ended
 const PASSING = new Set(Object.values(KINDS));
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 

@@ -24,7 +24,7 @@ class Panel {
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[Step.id] : "";
-    const title = element("h3", {}, row ? `${row[Step.word]} ${row[Step.label]}` : this.state.name);
+    const title = element("h3", {}, row ? this.state.nameOf(this.view.chosen) : this.state.name);
     this.asked = performance.now();
     this.isOld = false;
     const isBusy = this.state.last.live && !this.state.hears;
@@ -99,8 +99,8 @@ class Panel {
     const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
-      facts ? ` · ${facts}` : "", " · ", element("code", {}, step.id));
-    const children = [element("h3", {}, `${step.word} ${step.label}`), head, ...this.view.extras.panelParts(step, this.view.chosen)];
+      facts ? ` · ${facts}` : "", ` · ${step.does} · `, element("code", {}, step.id));
+    const children = [element("h3", {}, step.name), head, ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));

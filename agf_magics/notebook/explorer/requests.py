@@ -24,12 +24,20 @@ from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
-from ...pictures.pages.parts import failure_groups, status
+from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
 from ...pictures.pages.wire import DroppedRow, EdgeRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
+from ...pictures.row_words import (
+    activity,
+    count_words,
+    does,
+    shown_name,
+    spent,
+    state_words,
+    tally_of,
+)
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame
 from ...pictures.values import value_json, value_text
@@ -108,7 +116,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found: Json = {
         "name": line(run.name, 80),
         "id": line(run.run_id, 90),
-        "status": status(progress),
+        "status": shown_status(progress),
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
         "how": "" if run.how_to_continue in run.note else run.how_to_continue,
@@ -180,8 +188,9 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found: Json = {
         "id": line(row.id, 200),
         "word": line(row.word, 24),
-        "label": line(row.label, 400),
-        "state": row.state,
+        "name": line(shown_name(row), 400),
+        "does": line(does(row), 400),
+        "state": row.look,
         "words": state_words(row),
         "took": duration(row.seconds),
         "counted": _counted(run, row),

@@ -65,6 +65,10 @@ def _cell(column: str, run: RunLine) -> str:
         return ""
 
 
+def _status(shown: look.State) -> str:
+    return f"{shown.mark} {line(shown.word, 20)}"
+
+
 def _input(listed: RunLine) -> str:
     run = listed.open() if listed.open is not None else None
     return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
@@ -78,7 +82,7 @@ def _error_of(listed: RunLine) -> str:
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
     "name": lambda run: line(run.name, 60),
-    "status": lambda run: f"{look.state(run.status).mark} {line(run.status, 20)}",
+    "status": lambda run: _status(look.state(run.status)),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",

@@ -13,6 +13,7 @@ from ...values.value import Value
 from ..amounts import counted
 from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
+from ..row_words import listed
 from ..values import WRAP, value_html, value_text
 from . import parts as page
 
@@ -93,7 +94,9 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if len(steps) > MOST_BODY:
         steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
     if run.progress.ended is not None:
-        steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
+        steps = _folded(
+            counted(len(listed(run.progress)), "step"), steps, opened=run.status != "ok"
+        )
     large.append(("the steps", steps))
     parts.append(fitted(large, run.run_id, MOST_BODY))
     parts.append(page.questions_html(run.progress) if questions else "")
