@@ -336,7 +336,7 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
             answers.cut += 1
             continue
         yield f'<section style="margin-left:{min(row.depth, 12) * 1.2:.1f}em">{step}</section>'
-    for number, name in enumerate(told["stores"]):
+    for number, (name, _) in enumerate(told["stores"]):
         yield "<h2>Stores</h2>" if not number else ""
         yield f"<h3><code>{html(name)}</code></h3>{_value(answers.ask('store', number=number))}"
     for why, count, places in map(DroppedRow._make, told["dropped"]):

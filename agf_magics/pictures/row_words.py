@@ -222,9 +222,9 @@ def numbers_of(numbers: list[int]) -> Corner:
 def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
     that ran once, and for one whose name says it."""
+    if turns_of(row) is not None:
+        return ""
     if not row.many:
-        if turns_of(row) is not None:
-            return ""
         if row.by_need and row.state == "skipped":
             return line(row.why, 100)
         if row.times <= 1:
@@ -243,7 +243,7 @@ def count_words(row: Row) -> str:
 
 def brief_times(row: Row) -> str:
     """`count_words` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
-    if row.times <= 1 or row.asks:
+    if row.times <= 1 or row.asks or turns_of(row) is not None:
         return count_words(row)
     return _tally(0, (row,)).ended_of()
 

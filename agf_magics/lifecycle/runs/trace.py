@@ -85,7 +85,7 @@ class CallTable(Trace):
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
 
 
-TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
+TIMES = {"took": "seconds", "at": "seconds", "took in the other": "seconds of the other"}
 
 
 def _cell(row: dict[str, Any], column: str) -> str:

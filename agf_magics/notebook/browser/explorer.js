@@ -46,15 +46,15 @@ class Explorer {
     this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
-      element("header", {}, this.title, element("span", { class: "controls" },
+      element("header", {}, this.title, element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
-        this.extras.bell, this.extras.time, this.extras.stale, this.buttons.cancel, this.buttons.resume)),
+        this.extras.bell, this.extras.time, this.extras.stale, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
     // The panel is as high as what is beside it, and may always be as high as a short list.
-    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? 0 : entry.contentRect.height)}px`; });
+    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)}px`; });
     this.beside.observe(this.main);
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
@@ -101,9 +101,11 @@ class Explorer {
     this.draw();
   }
 
-  // The panel is beside the steps, or below them: where the window is narrow, and where a wide picture needs the room.
+  // The panel is beside the steps, or below them: where the window is narrow, where a wide picture or the bars of the time
+  // need the room, and with a conversation.
   arrange() {
-    this.isBelow = this.isNarrow || (this.tab === "picture" && Boolean(this.picture?.isWide));
+    const isWide = { picture: this.picture?.isWide, timeline: this.columns.clientWidth < SMALL }[this.tab];
+    this.isBelow = this.isNarrow || Boolean(isWide || this.panel.isWide);
     this.box.classList.toggle("below", this.isBelow);
     this.divider.setAttribute("aria-orientation", this.isBelow ? "horizontal" : "vertical");
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
@@ -219,7 +221,7 @@ class Explorer {
   }
 
   async act(name, given) {
-    // Resume stands where Cancel stood: the second of two quick clicks means nothing.
+    // The second of two quick clicks means nothing.
     if (name === "resume" && performance.now() - this.cancelled < 1000) return;
     if (name === "cancel") this.cancelled = performance.now();
     this.message.hidden = true;

@@ -12,13 +12,16 @@ class Panel {
     this.node = element("section", { class: "panel", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
+    this.isMoved = false; // a person scrolled: it no longer follows a reply that arrives
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
   }
 
   // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
-    const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN * (this.parts.has("calls") ? 2 : 1);
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
-    this.isOld ||= i < 0 ? before !== this.state.last.status : rows.some(isMine);
+    const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
+    const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
+    this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld) this.fetch();
   }
 
@@ -27,10 +30,12 @@ class Panel {
     const title = element("h3", {}, row ? this.state.nameOf(this.view.chosen) : this.state.name);
     this.asked = performance.now();
     this.isOld = false;
+    this.dropped = this.state.last.dropped; // what the list of a run is about
     const isBusy = this.state.last.live && !this.state.hears;
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;
+      this.isMoved = false;
       this.parts.clear();
       this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
     }
@@ -51,6 +56,16 @@ class Panel {
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
+    if (this.isWide !== Boolean(found.session)) {
+      this.isWide = Boolean(found.session);
+      this.view.arrange();
+      this.view.draw();
+    }
+  }
+
+  // The end of a part that grows comes in sight.
+  follow(node) {
+    if (!this.isMoved && this.state.last.live) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
   }
 
   showRun(run) {
@@ -62,7 +77,7 @@ class Panel {
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
     if (run.output) part("Output", this.copy({}), valueElement(run.output));
-    if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
+    if (run.stores.length) part("Stores", ...named("NamedStoreRow", run.stores).map(({ name, about }, number) => this.store(`${name} · ${about}`, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, times, places }) => failureElement(why, times, places)));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
@@ -370,6 +385,7 @@ class Conversation {
     }));
     const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
+    if (found.messages.at(-1)?.arriving) this.view.panel.follow(this.node);
   }
 
   // A field to choose one of several sessions.

@@ -26,7 +26,7 @@ from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.pages.wire import DroppedRow, EdgeRow
+from ...pictures.pages.wire import DroppedRow, EdgeRow, NamedStoreRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.row_words import (
@@ -40,7 +40,7 @@ from ...pictures.row_words import (
 )
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame
-from ...pictures.values import value_json, value_text
+from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
@@ -129,7 +129,10 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
             for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
-        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
+        "stores": [
+            NamedStoreRow(line(name, 60), value_brief(value, mask))
+            for name, value in islice(run.stores.items(), MOST_STORES)
+        ],
     }
     if run.error is not None:
         found["error"] = _error(run, run.error)

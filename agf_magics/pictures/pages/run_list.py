@@ -81,14 +81,14 @@ def _error_of(listed: RunLine) -> str:
 
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
-    "name": lambda run: line(run.name, 60),
+    "name": lambda run: "" if run.run_id.startswith(f"{run.name}-") else line(run.name, 60),
     "status": lambda run: _status(look.state(run.status)),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),
+    "error": _error_of,
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
     "cost": lambda run: money(run.cost) if run.cost is not None else "",
     "input": _input,
-    "error": _error_of,
     "shown in": lambda run: line(run.place, 60),
     "": lambda run: line(run.note, 60),
 }

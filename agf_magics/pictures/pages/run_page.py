@@ -14,7 +14,7 @@ from ..amounts import counted
 from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
 from ..row_words import listed
-from ..values import WRAP, value_html, value_text
+from ..values import WRAP, value_brief, value_html, value_text
 from . import parts as page
 
 MOST_STORES = 30
@@ -167,7 +167,8 @@ def _value_lines(run: RunLike, value: Value) -> list[str]:
 
 
 def _store(run: RunLike, name: str, value: Value) -> str:
-    return _folded(f"<code>{html(line(name, 60))}</code>", _value_html(run, value))
+    about = html(value_brief(value, run.secrets.shown))
+    return _folded(f"<code>{html(line(name, 60))}</code> · {about}", _value_html(run, value))
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:

@@ -145,6 +145,13 @@ class StaleRow(NamedTuple):
     change: str
 
 
+class NamedStoreRow(NamedTuple):
+    """One of the stores of a run: how large it is, or a short value itself."""
+
+    name: str
+    about: str
+
+
 class StoreRow(NamedTuple):
     """A value of a moment."""
 
@@ -220,6 +227,7 @@ WIRE: tuple[type[Any], ...] = (
     EvaluationRow,
     SessionRow,
     StaleRow,
+    NamedStoreRow,
     StoreRow,
     DifferenceRow,
     ColumnRow,
