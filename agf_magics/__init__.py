@@ -31,9 +31,9 @@ with uncollected():
         transform,
     )
     from .engine.threads.call_threads import running
+    from .flow.flow import Flow
     from .flow.progress.events import Event
     from .flow.progress.question import Question
-    from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate
     from .lifecycle.launch.find_flow import find_flow

@@ -207,11 +207,11 @@ VALUES: Mapping[str, str] = {
 
 def _signature(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
-    given = []
+    given = list[str]()
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in given):
             given.append("*")
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         given.append(f"{stars}{one.name}: {one.annotation}{default}")
         if one.kind is one.POSITIONAL_ONLY:
@@ -277,7 +277,8 @@ def command_line() -> str:
     for name, (command, _) in __main__.ACTS.items():
         rows = [(f"`{one.metavar}{' …' * one.many}`", one.help) for one in command.operands]
         rows += [(f"`{one.shown}`", f"{one.help}{_again(one.many)}") for one in command.options]
-        parts.append(f"## agf-magics {name}\n\n{command.about}\n\n{_table(('argument', 'meaning'), rows)}")
+        table = f"\n\n{_table(('argument', 'meaning'), rows)}" if rows else ""
+        parts.append(f"## agf-magics {name}\n\n{command.about}{table}")
     return "\n\n".join(parts)
 
 
@@ -330,8 +331,9 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "dask": ("`--on dask`: concurrent calls on a cluster", "the same"),
     "otel": ("runs as OpenTelemetry traces", "`trace_to` needs the SDK"),
     "lsp": ("the [language server](editors.md) for editors", "`agf-magics lsp` is refused with `define.not-installed`"),
+    "mcp": ("MCP: servers' tools in flows, flows as tools", "what needs it is refused with `mcp.not-installed`"),
     "sql": ("SQL over tables, in DuckDB", "the message has the line that installs it"),
-    "lab": ("JupyterLab, Notebook and the kernel", "for those who have them already"),
+    "lab": ("JupyterLab, Notebook and the kernel", "install them yourself, or use those that you have"),
     "test": ("all above, and what `make test` needs", "for contributors"),
     "docs": ("what `make docs` needs", "for contributors"),
     "bench": ("what `make bench` compares with", "for contributors"),

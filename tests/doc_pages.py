@@ -193,6 +193,8 @@ class Session:
             error, agf.StepError
         ):
             when = "error when read"
+        elif found[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
+            when = "error when connected"
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
         elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):

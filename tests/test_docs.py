@@ -61,7 +61,7 @@ README = DOCS.parent / "README.md"
 
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
-    "warning while running", "error of the line", "warning of the line", "error when read",
+    "warning while running", "error of the line", "warning of the line", "error when read", "error when connected",
 }  # fmt: skip
 
 
@@ -302,9 +302,9 @@ OTHERS = {
     "--enable-auto-tool-choice",  # vLLM
     "--resources", "--no-nanny",  # dask worker
     "--install-extension",  # code
-    "--help",
+    "--help", "--version",
 }  # fmt: skip
-"""Options of other programs, and the one that every magic has."""
+"""Options of other programs, and those that no command lists: every magic has the first, agf-magics the second."""
 
 
 def test_an_option_that_a_guide_names_exists() -> None:

@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..schemas.schema import Schema
 from ..text.diagnostics import Diagnostic
 from ..text.names import same_name

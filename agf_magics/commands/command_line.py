@@ -77,6 +77,13 @@ FOR_SCORES = (
 )
 FORMATS = ("text", "json", "github")
 
+QUICKSTART_COMMAND = Command(
+    name="agf-magics quickstart",
+    about="Write quickstart.ipynb, a notebook to begin with, into the current folder.",
+    operands=(),
+    options=(),
+    example="agf-magics quickstart",
+)
 RUN_COMMAND = Command(
     name="agf-magics run",
     about="Run a definition and print its output as JSON.",

@@ -32,6 +32,7 @@ def load(shell: Any) -> None:
     from .display import error_display
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
+    from .magics.definitions import DefinitionMagics
     from .magics.explain import ExplainMagics
     from .magics.history import HistoryMagics, describe_on_load
     from .magics.languages import LanguageMagics
@@ -49,6 +50,7 @@ def load(shell: Any) -> None:
     notebook = Notebook(shell, default(), config)
     kinds = (
         PipelineMagics,
+        DefinitionMagics,
         LanguageMagics,
         BackgroundMagics,
         HistoryMagics,
@@ -118,6 +120,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
+    from .output.message_queue import message_taker
+
+    take_messages = message_taker(getattr(shell, "kernel", None))
+    if take_messages is not None:
+        undo.callback(setattr, current, "meanwhile", current.meanwhile)
+        current.meanwhile = take_messages
 
 
 def _put_back(_: object = None) -> None:

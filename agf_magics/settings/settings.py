@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -431,6 +431,8 @@ class Current:
         (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What a thread does regularly while it waits for a run."""
         self.words = Phrases()
         self.tracing: Any = None
         """What `trace_to` has chosen; None: the setting decides."""

@@ -15,10 +15,11 @@ from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool,
 from ...catalog.shelf import Shelf
 from ...catalog.tools.arguments import Arguments
 from ...catalog.tools.derived_tool import derive
+from ...flow.flow import Flow
 from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import Lookup
-from ...flow.steps import Flow, Invoke, Sequence, every
+from ...flow.steps import Invoke, Sequence, every
 from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from ...values.value import Value
+from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..step import Step
 from ..step_names import given_names, name_of, only_call, says_nothing
@@ -22,13 +23,11 @@ from ..steps import (
     Branches,
     Compute,
     Each,
-    Flow,
     Fold,
     Invoke,
     Repeat,
     Sequence,
     children,
-    outermost,
 )
 from . import events as ev
 from .turns import Turns

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...catalog import Registry, parse_json_reply
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.plan import Log
 from ...languages.plan.calls import Call, expressions
 from ...languages.plan.load import PlanDialect

@@ -22,16 +22,16 @@ class Panel {
     const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
     const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
     this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
-    if (isDue && this.isOld) this.fetch();
+    if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
   }
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[Step.id] : "";
     const title = element("h3", {}, row ? this.state.nameOf(this.view.chosen) : this.state.name);
-    this.asked = performance.now();
-    this.isOld = false;
+    const isBusy = this.state.isDeaf;
+    this.asked = isBusy ? undefined : performance.now();
+    this.isOld = isBusy;
     this.dropped = this.state.last.dropped; // what the list of a run is about
-    const isBusy = this.state.last.live && !this.state.hears;
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;

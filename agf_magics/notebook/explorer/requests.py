@@ -48,6 +48,7 @@ from .arguments import linked_within, natural, row_of, texts_of
 from .calls import CALL_REQUESTS, MOST_ERROR, call_rows, running_calls
 from .evaluations import answer_evaluations
 from .forecasts import answer_moment, answer_moments, answer_stale
+from .raised_in import raised_in
 from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
@@ -189,8 +190,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     row = row_of(run, given)
     has_calls = row.started > 0 and calls_of(run) is not None
     found: Json = {
-        "id": line(row.id, 200),
-        "word": line(row.word, 24),
+        "id": line(str(given.get("step")), 200),
         "name": line(shown_name(row), 400),
         "does": line(does(row), 400),
         "state": row.look,
@@ -278,8 +278,10 @@ def _values(run: AnyRun, row: Row) -> Json:
 
 
 def _error(run: AnyRun, error: BaseException) -> str:
-    """The error with its place and its hint, without secrets."""
+    """The error with its place and its hint, and the line that raised it, without secrets."""
     text = str(error) if isinstance(error, AgfError) else format_exception(error)
+    if place := raised_in(error):
+        text = f"{text}\n  raised in {place}"
     return plain(run.secrets.text(text), MOST_ERROR)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
+from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
 from ...flow.step import Step
 from ...flow.step_names import (
@@ -31,7 +32,6 @@ from ...flow.steps import (
     Choose,
     Compute,
     Each,
-    Flow,
     Fold,
     Invoke,
     Repeat,
