@@ -143,8 +143,13 @@ def _states_of(run: Any) -> States:
 
     moments = find_moments(run)
     found = States(
-        {"number": number, "after": at.label, "seconds": at.seconds, "state": moments.state(number)}
-        for number, at in enumerate(moments)
+        {
+            "number": number,
+            "after": moments[number].label,
+            "seconds": moments[number].seconds,
+            "state": moments.state(number),
+        }
+        for number in range(len(moments))
     )
     found.note = moments.note
     return found

@@ -1,5 +1,8 @@
-"""The name of a step, one for all views: the author's title, else the name of its branch or node,
-else what it writes, else what it calls."""
+"""The name of a step, one for all views.
+
+It is the author's title, else the name of its branch or node, else of what it writes, else of what it
+calls.
+"""
 
 from __future__ import annotations
 

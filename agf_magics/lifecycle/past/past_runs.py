@@ -7,7 +7,6 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ...compat.imports import installed_only
 from ...flow.progress.run_line import STATUSES, RunLine
 from ...journal import deletion
 from ...journal import runs as queries
@@ -22,6 +21,7 @@ from ...text.giving_up import note_given_up
 from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
+from ..runs.trace import Trace
 from ..storage.lookup import UNFINISHED, find_run, journal
 from ..storage.old_runs import forget_old
 from ..storage.run_notes import describe_lost, describe_resumed
@@ -35,14 +35,19 @@ class Runs(tuple[RunLine, ...]):
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame with one row per run. Raises ImportError without pandas."""
-        with installed_only():
-            import pandas
-
-        columns = ("run_id", "name", "status", "started", "seconds", "tokens", "cost", "note")
-        rows = [{name: getattr(run, name) for name in columns} for run in self]
-        found = pandas.DataFrame(rows, columns=columns)
-        found["started"] = [datetime.fromtimestamp(run.started) for run in self]
-        return found
+        return Trace(
+            {
+                "run_id": run.run_id,
+                "name": run.name,
+                "status": run.status,
+                "started": datetime.fromtimestamp(run.started),
+                "seconds": run.seconds,
+                "tokens": run.tokens,
+                "cost": run.cost,
+                "note": run.note,
+            }
+            for run in self
+        ).to_pandas()
 
     @property
     def interrupted(self) -> Runs:

@@ -5,6 +5,7 @@ const ROW = 24; // pixels, as in the style
 const TALLEST = 420;
 const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
+const BOLD = 7.2; // about the width of a letter of a name
 const BEYOND = 4; // rows above and below those in sight
 
 class StepList {
@@ -128,7 +129,10 @@ class StepList {
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists}`;
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
-    setText(node.label, name);
+    if (node.label.textContent !== name) {
+      node.label.textContent = name;
+      node.name.style.minWidth = `min(62%, ${this.state.tree[i][Step.depth] * 14 + 44 + name.length * BOLD}px)`;
+    }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
     const words = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
@@ -143,7 +147,7 @@ class StepList {
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
-    // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
+    // The name comes first, then the counts; the last parts of these are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
     node.classList.toggle("tight", isNumbers && row[Now.brief] != null && shown.length * LETTER > room);
     const ok = row[Now.okShare] * 100, ended = ok + row[Now.failedShare] * 100;
@@ -172,7 +176,7 @@ class StepList {
     node.took = element("span", { class: "took" });
     node.bar = element("u");
     node.label = element("b");
-    node.name = element("span", { class: "name", style: { paddingLeft: `${depth * 14}px`, minWidth: `min(45%, ${depth * 14 + 74}px)` } },
+    node.name = element("span", { class: "name", style: { paddingLeft: `${depth * 14}px` } },
       node.twist, `${glyph} `, node.label, element("i", {}, `  ${does}`), element("i", { class: "id" }, `  ${id}`));
     node.append(node.state, node.name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
     this.elements.set(i, node);
