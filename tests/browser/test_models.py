@@ -78,7 +78,7 @@ PRICED = """%load_ext agf_magics
 %config AgfMagics.journal = "cost.sqlite"
 import os
 import agf_magics as agf
-os.environ |= {"OPENAI_BASE_URL": "SERVER", "OPENAI_API_KEY": "any text"}
+os.environ |= {"OPENAI_BASE_URL": "SERVER", "OPENAI_API_KEY": "any-text"}
 
 @agf.tool
 def price(fruit: str) -> float:
