@@ -54,7 +54,7 @@ with uncollected():
     from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import planning
+    from . import mcp, planning
     from .lifecycle import agent_tools
     from .lifecycle.forecasts.stale import stale
     from .lifecycle.launch.tracing import trace_to
@@ -79,6 +79,7 @@ else:
         "score_over": ".lifecycle.scoring.scorers",
         "check_over": ".lifecycle.scoring.checks",
         "context": ".lifecycle.planning.contexts",
+        "mcp": ".mcp",
         "planning": ".planning",
         "stale": ".lifecycle.forecasts.stale",
         "report": ".notebook.report",
@@ -234,6 +235,7 @@ __all__ = [
     "export",
     "import_run",
     "load",
+    "mcp",
     "model_agent",
     "planning",
     "policy",

@@ -28,6 +28,7 @@ from .commands.command_line import (
     FOR_SCORES,
     FORMATS,
     LSP_COMMAND,
+    MCP_COMMAND,
     QUICKSTART_COMMAND,
     RESUME_COMMAND,
     RUN_COMMAND,
@@ -40,6 +41,7 @@ from .commands.values import amount, count, inputs, limits_of, recording_of, row
 from .commands.words import Token, line_error
 from .compat.imports import for_the_person, installed_only
 from .compat.installed import missing
+from .compat.protocol_streams import claim
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
@@ -162,6 +164,8 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     if parsed is None:
         _say(command.help)
         return 0
+    if name in PROTOCOLS:
+        claim()  # before a file of tools is imported, which may print
     notebook_folder.change(_folder(parsed))
     opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
     settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
@@ -530,6 +534,15 @@ def _imported(word: Token) -> Mapping[str, Any]:
 _NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
 
+def _mcp(parsed: ParsedLine) -> int:
+    from .mcp.server.command import serve_command
+
+    # Nobody is at the terminal: a client asks its person.
+    current = settings.current
+    current.ask, current.words = None, settings.MCP_CLIENT
+    return serve_command(parsed, default(), lambda text: _tell(wrapped(text)))
+
+
 def _lsp(parsed: ParsedLine) -> int:
     if missing(["pygls"]):
         message = "the language server needs pygls, which is not installed"
@@ -561,9 +574,13 @@ ACTS = {
     "resume": (RESUME_COMMAND, _resume),
     "check": (CHECK_COMMAND, _check),
     "draw": (DRAW_COMMAND, _draw),
+    "mcp": (MCP_COMMAND, _mcp),
     "lsp": (LSP_COMMAND, _lsp),
 }
 """The commands, by the first word of the line."""
+
+PROTOCOLS = ("mcp",)
+"""The commands that speak a protocol over stdin and stdout and run code of the person."""
 
 SETTINGS = {"--allow-shell": "allow_shell", "--allow-import": "allow_import", "--trace": "tracing"}
 """The options that turn on a setting."""

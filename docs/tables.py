@@ -182,6 +182,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.branch",
         "planning.Message",
     ),
+    "mcp": ("mcp.connect", "mcp.close_all", "mcp.servers", "mcp.Server", "mcp.serve", "mcp.FlowsServed"),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "ToolContext", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "RunInterrupted", "Diagnostic"),
@@ -200,6 +201,7 @@ def _entry(name: str) -> str:
 
 VALUES: Mapping[str, str] = {
     "Event": "One of the [events](events.md) of a run: the type of what `on_event` receives.",
+    "mcp.servers": "The connected servers: a mapping of names to `mcp.Server`, of this process.",
     "registry": "The `Registry` of this process, the default of each parameter `registry`.",
 }
 """What is neither a class nor a function."""

@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
+BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_pytest.py")
+"""Modules beside the package, which others import at each of their starts."""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -67,7 +69,7 @@ def test_the_wheel_holds_the_package_the_error_pages_the_quickstart_and_the_exte
     assert "agf_magics/py.typed" in ours
     errors = {f"agf_magics/notebook/errors/{page.name}" for page in ROOT.glob("docs/reference/errors/*.md")}
     assert {name for name in names if ".dist-info/" not in name} == {
-        *(*ours, *errors, *extension, "agf_magics/quickstart.ipynb", "agf_magics_pytest.py")
+        *(*ours, *errors, *extension, "agf_magics/quickstart.ipynb", *BESIDE)
     }
 
 

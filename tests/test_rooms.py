@@ -59,7 +59,7 @@ MAY: dict[str, tuple[str, ...]] = {
     ),
     "mcp": (
         *("compat", "text", "values", "schemas", "flow", "catalog", "languages", "limits", "engine", "settings"),
-        *("workers", "lifecycle", "commands", "editor", "version"),
+        *("pictures", "workers", "lifecycle", "commands", "editor", "version"),
     ),
     "notebook": ("",),
 }
@@ -93,7 +93,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),
-        "mcp.client",
+        "mcp.client", "mcp.server.http", "mcp.server.stdio",
         *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # they watch and end a process
     ),
     "_thread": ("engine",),
@@ -106,6 +106,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
     "pygls": ("editor.server",), "lsprotocol": ("editor.server", "editor.protocol_values"),
     "mcp": ("mcp",), "mcp_types": ("mcp",), "anyio": ("mcp",), "httpx2": ("mcp",), "keyring": ("mcp.client",),
+    "uvicorn": ("mcp.server.http",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
     "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
@@ -118,7 +119,6 @@ ONLY_WHERE_USED = {
 
 LONG_FILES: dict[str, str] = {
     "commands/magics.py": "the words of every magic, one table",
-    "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",

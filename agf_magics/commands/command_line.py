@@ -149,6 +149,35 @@ DRAW_COMMAND = Command(
     options=(*ALWAYS, SAVE_PICTURE),
     example="agf-magics draw longest.yaml --save longest.svg",
 )
+MCP_COMMAND = Command(
+    name="agf-magics mcp",
+    about="Serve definitions as tools of an MCP server, over stdin and stdout or HTTP.",
+    operands=(
+        Operand(
+            "FILE",
+            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
+            "file",
+            many=True,
+        ),
+    ),
+    options=(
+        *ALWAYS,
+        Option(
+            "--http",
+            "serve on this port of 127.0.0.1 instead of stdin and stdout; 0: a free one",
+            "count",
+            "PORT",
+        ),
+        Option("--at-once", "the number of runs at the same time; by default 8", "count", "N"),
+        Option("--allow-shell", "let shell steps start programs"),
+        *FOR_LIMITS,
+        Option(
+            "--trace", "report the runs to OpenTelemetry as spans, with the provider of the process"
+        ),
+        FOLDER._replace(help=f"{FOLDER.help}; by default that of FILE"),
+    ),
+    example="agf-magics mcp flows --tools tools.py",
+)
 LSP_COMMAND = Command(
     name="agf-magics lsp",
     about="Serve an editor: the language server, over stdin and stdout.",

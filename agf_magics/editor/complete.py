@@ -21,7 +21,7 @@ from ..flow.progress.run_line import STATUSES
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
 from ..languages.ours import OURS
-from ..languages.pipeline import FUNCTIONS
+from ..languages.pipeline import FUNCTION_HELP
 from ..lifecycle.runs.live import live
 from ..pictures.layout.arrange import DIRECTIONS
 from ..settings.folders import this_notebook
@@ -54,6 +54,8 @@ class Surroundings(NamedTuple):
     """The id, the flow and the status of each run in the journal, the latest first."""
     lessons: Callable[[], Iterable[str]] = tuple
     """The names of the lessons."""
+    servers: Callable[[], Iterable[str]] = tuple
+    """The names of the connected MCP servers."""
 
 
 def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | None:
@@ -179,7 +181,7 @@ def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
     for part in lead.split(".")[:-1]:
         value = value.get(part) if isinstance(value, Mapping) else None
     names = value if isinstance(value, Mapping) else ()
-    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTIONS)]
+    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTION_HELP)]
 
 
 def _models(known: Surroundings) -> list[str]:
@@ -209,6 +211,7 @@ _OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
     "step": _steps,
     "workers": lambda wanted: [*WORKER_WORDS, *_that(wanted.known, can_run)],
     "variable": lambda wanted: _that(wanted.known, lambda value: isinstance(value, Mapping)),
+    "server": lambda wanted: ["connect"] * (not wanted.before) + [*wanted.known.servers()],
     "new": lambda wanted: _variables(wanted.known) if wanted.body == "" else (),
 }
 """What a word of a kind may be."""

@@ -28,7 +28,7 @@ from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.store import ADD_LARGE, ROOM, Store
 from .records.failures import error_json
-from .records.recorded_outcomes import NO_RECORDS, RecordedOutcome, ReplayLog
+from .records.recorded_outcomes import NO_RECORDS, EarlierOutcomes, RecordedOutcome
 from .records.records import CallKey, Record, SequenceRow
 from .secrets.masking import Received
 
@@ -51,7 +51,7 @@ class Journal:
     durable before anything that comes after it."""
 
     def __init__(
-        self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
+        self, store: Store, num: int, run_id: str, most: int, earlier: EarlierOutcomes | None = None
     ) -> None:
         # A journal that goes elsewhere, as on a worker, has no store.
         self.store = store.used_by(self) if store else store

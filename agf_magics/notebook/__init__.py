@@ -29,7 +29,7 @@ def load(shell: Any) -> None:
     from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
     from .config import AgfMagics
-    from .display import error_display
+    from .display import error_display, result_formats
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
     from .magics.definitions import DefinitionMagics
@@ -37,6 +37,7 @@ def load(shell: Any) -> None:
     from .magics.history import HistoryMagics, describe_on_load
     from .magics.languages import LanguageMagics
     from .magics.lessons import LessonMagics
+    from .magics.mcp import McpMagics
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
@@ -57,6 +58,7 @@ def load(shell: Any) -> None:
         ExplainMagics,
         LessonMagics,
         WorkerMagics,
+        McpMagics,
     )
     with ExitStack() as undo:
         undo.callback(notebook_folder.change, folder)
@@ -64,6 +66,7 @@ def load(shell: Any) -> None:
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(_close_workers)
+        undo.callback(_close_servers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in [kind(shell, notebook) for kind in kinds]:
@@ -84,7 +87,7 @@ def load(shell: Any) -> None:
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         error_display.install_rendering(undo, shell, lambda: config.traceback == "full")
-        error_display.formats(
+        result_formats.install_formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )
         notebook.undo = undo.pop_all()
@@ -179,6 +182,13 @@ def _close_workers() -> None:
     from ..workers.started_backends import started
 
     started.close()
+
+
+def _close_servers() -> None:
+    from .magics.mcp import connected
+
+    if (servers := connected()) is not None:
+        servers.close_all()
 
 
 def _cancel_background_runs() -> None:

@@ -420,6 +420,16 @@ COMMAND_LINE = Phrases(
     "give its files: --define FOLDER and agf-magics check FOLDER read a folder",
 )
 
+MCP_CLIENT = COMMAND_LINE._replace(
+    give="give it as the argument {0!r}",
+    resume_run="call run_result with {0!r}",
+    answer_run="call run_answer with {0!r}",
+    allow="start the server with --{1}",
+    list_runs="run_pipeline_async returns the id of a run",
+    show_run="call run_result with {0!r}",
+)
+"""How a model writes it that calls the tools of an MCP server."""
+
 
 class Current:
     """The settings in force in this process, from the notebook's ``%config`` or the files."""

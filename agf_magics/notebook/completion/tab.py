@@ -31,5 +31,8 @@ def known(notebook: Notebook, shell: Any) -> Surroundings:
     from ...editor.complete import Surroundings
     from ..magics.exercises import lesson_names
     from ..magics.history import kept_ids
+    from ..magics.mcp import server_names
 
-    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lesson_names)
+    return Surroundings(
+        notebook.registry, shell.user_ns, notebook.frame, kept_ids, lesson_names, server_names
+    )
