@@ -222,7 +222,7 @@ class Explorer {
   async act(name, given) {
     // The second of two quick clicks means nothing.
     if (name === "resume" && performance.now() - this.cancelled < 1000) return;
-    if (name === "cancel") this.cancelled = performance.now();
+    if (name === "cancel") this.cancelled = this.state.isCancelledHere = performance.now();
     this.message.hidden = true;
     try {
       await this.state.request(name, given);
