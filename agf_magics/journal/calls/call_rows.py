@@ -360,13 +360,13 @@ class CallRows:
         if why == CHANGED:
             for each in given:
                 self.identities.changed(each)
+        must_be_stored = call.is_effect or call.kind not in REPEATED
+        if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
+            packed = packed._replace(is_large=False, why=QUICK)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
             why = SHARED.format(kind) if kind else ""
-        must_be_stored = call.is_effect or call.kind not in REPEATED
-        if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            packed = packed._replace(is_large=False, why=QUICK)
         return Outcome(call, value, packed, None, why, must_be_stored)
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
@@ -381,8 +381,12 @@ class CallRows:
         return self.results is not None and time.monotonic() - began >= size / self.results.rate
 
     def has_late_digest(self, call: StartedCall) -> bool:
-        """Whether the digest of a call that has ended is still to be made."""
-        return call.late is not None and self.takes_long(call.began, call.late.size)
+        """Whether the digest of a call that has ended is still to be made: the digests of its data are
+        known, or it took longer than these take."""
+        if call.late is None:
+            return False
+        is_known = all(map(self.objects.has, call.late.data.values()))
+        return is_known or self.takes_long(call.began, call.late.size)
 
     def with_digest(self, call: StartedCall) -> StartedCall:
         """A call that has ended, with its digest. On any thread."""

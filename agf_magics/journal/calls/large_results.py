@@ -21,7 +21,7 @@ from ..codec.parted import Parted, Search, content_digest, is_plain, parts_in, t
 from ..codec.pickles import NotPicklable
 from ..database.errors import JournalError
 from ..database.store import Store
-from ..database.value_files import NoRoom, Part
+from ..database.value_files import Part
 
 _NOTE = "INSERT OR IGNORE INTO files VALUES (?, ?, ?)"
 
@@ -55,6 +55,11 @@ class KnownObjects:
         entry = self._find(value, now)
         return entry.data if entry is not None else None
 
+    def has(self, value: Value) -> bool:
+        """Whether the object was known, perhaps before it changed."""
+        entry = self._known.get(id(value))
+        return entry is not None and entry.look() is value
+
     def digest(self, value: Value) -> str | None:
         """The digest of the content of an object, made once; None: it has none."""
         entry = self._find(value)
@@ -71,9 +76,9 @@ class KnownObjects:
         self._know(value, digest, data, now)
 
     def _find(self, value: Value, now: Print | None = None) -> _Known | None:
-        entry = self._known.get(id(value))
-        if entry is None or entry.look() is not value:
+        if not self.has(value):
             return None
+        entry = self._known[id(value)]
         return entry if is_same_print(entry.was, now or print_of(value)) else None
 
     def _know(
@@ -122,13 +127,13 @@ class LargeResults:
         parted: Parted | None = None
         try:
             begun = time.monotonic()
-            parted = take_apart(value, files.create, search)
+            parted = take_apart(value, partial(files.create, fills), search)
             data = self._written(parted, fills)
             files.measure(sum(size for _, size in parts_in(data)), time.monotonic() - begun)
             return data
         except NotPicklable as error:
             raise NotStored(f"it cannot be pickled ({error})") from None
-        except (OSError, NoRoom, JournalError, MemoryError) as error:
+        except (OSError, JournalError, MemoryError) as error:
             why = getattr(error, "strerror", None) or str(error) or type(error).__name__
             raise NotStored(f"its parts cannot be written ({why})") from None
         finally:
@@ -136,7 +141,7 @@ class LargeResults:
                 parted.file.drop()
 
     def _written(self, parted: Parted, fills: bool) -> bytes:
-        """Note and write the parts of a value. Raises OSError, NoRoom, JournalError."""
+        """Note and write the parts of a value. Raises OSError, JournalError."""
         files: Any = self._store.files
         new: Any = parted.file
         parts = {Part(each.digest, each.view.nbytes): each.view for each in parted.stretches}

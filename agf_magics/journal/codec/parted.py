@@ -13,6 +13,7 @@ import importlib
 import io
 import json
 import pickle
+import types
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol
@@ -355,7 +356,10 @@ def _with_parts(kind: Any) -> Any:
 
 
 def _is_foreign(thing: Any) -> bool:
-    return (getattr(thing, "__module__", None) or "").partition(".")[0] not in _PLAIN
+    owner = getattr(thing, "__self__", thing)  # a method in C has no module
+    owner = owner if isinstance(owner, type | types.ModuleType) else thing
+    module = getattr(owner, "__module__", None) or getattr(owner, "__name__", None) or ""
+    return module.partition(".")[0] not in _PLAIN
 
 
 def _has_times(array: Any) -> bool:

@@ -165,7 +165,7 @@ _TAKES_TWO = {
     "STACK_GLOBAL": "global",
     "BUILD": "state",
 }
-_IGNORED = frozenset({"PROTO", "FRAME", "STOP"})
+_IGNORED = frozenset({"PROTO", "FRAME", "STOP", "READONLY_BUFFER"})
 
 
 def _built(data: bytes) -> object:
@@ -215,6 +215,8 @@ def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[
         stack.append(_Node("global", list(str(argument).split(" ", 1))))
     elif name == "POP":
         stack.pop()
+    elif name == "NEXT_BUFFER":  # a part, which is compared by its digest
+        stack.append(_Node("buffer", []))
     elif not before and argument is not None:  # a number, a text, bytes
         stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
     else:

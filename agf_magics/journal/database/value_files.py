@@ -8,6 +8,7 @@ are read into memory, and their digest is compared before anybody uses them.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
 import os
@@ -47,7 +48,7 @@ class PartError(Exception):
     """A part is not there, or not what was written. The message has the reason."""
 
 
-class NoRoom(Exception):
+class NoRoom(OSError):
     """The part would fill the disk."""
 
 
@@ -68,15 +69,17 @@ class Freed(NamedTuple):
 class NewPart:
     """A part whose digest is known only at its end."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        """Raises OSError."""
+    def __init__(self, folder: Path, name: str, check_room: Callable[[int], None]) -> None:
+        """``check_room``: called for the size of what is written next. Raises OSError."""
         self._folder, self._path = folder, folder / name
+        self._check_room = check_room
         self._file = os.open(self._path, _NEW, 0o600)
         self._hash, self._size = hashlib.sha256(), 0
 
     def write(self, data: Any) -> None:
         """Add bytes. Raises OSError."""
         view = memoryview(data)
+        self._check_room(view.nbytes)
         self._hash.update(view)
         self._size += view.nbytes
         view = view.cast("B") if view.nbytes else view[:0]
@@ -123,20 +126,18 @@ class ValueFiles:
         if size >= MEASURED:
             self.rate = 0.5 * self.rate + 0.5 * size / max(seconds, 1e-3)
 
-    def create(self) -> NewPart:
-        """A part to write. Raises OSError."""
+    def create(self, fills: bool = False) -> NewPart:
+        """A part to write. ``fills``: default False; True: also if the disk has hardly room. Raises
+        OSError."""
         self._make()
-        return NewPart(self.folder, f"{self._owner}-{next(self._numbers)}.part")
+        check = _has_room if fills else self._check_room
+        return NewPart(self.folder, f"{self._owner}-{next(self._numbers)}.part", check)
 
     def add(self, part: Part, data: memoryview, fills: bool = False) -> None:
-        """Write a part, unless it is there and sound. ``fills``: default False; True: also if the
-        disk has hardly room. Raises OSError, NoRoom."""
-        self._make()
+        """Write a part, unless it is there and sound. ``fills``: as for `create`. Raises OSError."""
         if self.has(part):
             return
-        if not fills:
-            self.check_room(part.size)
-        new = self.create()
+        new = self.create(fills)
         try:
             new.write(data)
             self.keep(new)
@@ -149,11 +150,10 @@ class ValueFiles:
         new.keep()
         self._note(new.part.digest, os.lstat(self.folder / new.part.digest))
 
-    def check_room(self, size: int) -> None:
-        """Raise NoRoom if so many more bytes would fill the disk."""
+    def _check_room(self, size: int) -> None:
         disk = shutil.disk_usage(self.folder)
         if disk.free - size < disk.total * FREE:
-            raise NoRoom(f"less than {FREE:.0%} of the disk would stay free")
+            raise NoRoom(errno.ENOSPC, f"less than {FREE:.0%} of the disk would stay free")
 
     def has(self, part: Part) -> bool:
         """Whether the part is there. A file that this process has not seen is read: a damaged one
@@ -242,6 +242,10 @@ class ValueFiles:
 
     def _note(self, digest: str, facts: os.stat_result) -> None:
         self._sound[digest] = _identity(facts)
+
+
+def _has_room(size: int) -> None:
+    """The disk says itself when it is full."""
 
 
 def _identity(facts: os.stat_result) -> tuple[int, int]:

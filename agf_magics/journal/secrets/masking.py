@@ -246,7 +246,9 @@ class Secrets:
         """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
         call that returned it. ``secret``: it is a secret itself."""
         packed = encode_value(value, most)
-        if not self.active and not secret and not self.surrounds(packed.data):
+        # Of a large value, only the preview is searched here.
+        is_clean = not (self.surrounds(packed.data) or self.surrounds(packed.shown))
+        if is_clean and not self.active and not secret:
             return packed
         return self.packed(packed, value, received, secret)
 
