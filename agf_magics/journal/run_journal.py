@@ -428,9 +428,9 @@ class Journal:
             self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
 
     def _warn_lost(self, key: CallKey, why: LostValue) -> None:
-        message = f"the stored result of {format_path(key.at)} cannot be read: {why}"
-        hint = "its call is made again; if it must not be repeated, a person is asked first"
-        lost = Diagnostic("journal.lost-value", message, None, hint, "warning")
+        then = "a person is asked" if key in self.log.unknown else "its call is made again"
+        message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
+        lost = Diagnostic("journal.lost-value", message, severity="warning")
         self.emit(ev.Warned(time.monotonic(), lost))
 
     def _warn_not_stored(self, call: StartedCall, why: str | None) -> None:
