@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools lite test-lite browse-lite dist wheel-check extras colab floors newest vscode clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab floors newest vscode clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ browser-tools: $(VENV)/.has-browser
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium fonts-dejavu-core >/dev/null; } \
 	  || $(PY) -m playwright install chromium
+
+movie: browser-tools  ## play the first cells of the quickstart in JupyterLab, for the README (docs/_static/first-minute.webp)
+	@$(PY) -m tests.browser.movie $(ARGS)
 
 # Pyodide and node come from npm. Wheels of Pyodide's release in build/lite/release replace the stand-in for rpds-py.
 lite: $(VENV)/.has-lab,lite  ## a JupyterLite site that needs no server, into build/lite/site

@@ -1,4 +1,5 @@
-"""Install the wheel beside the kernel that Colab has, and run the cells of the quickstart there.
+"""Install the wheel beside the kernel that Colab has, run the cells of the quickstart there, and cancel a run while its
+cell waits.
 
     python .ci/colab.py dist/agf_magics-*.whl      (make colab)
 
@@ -86,6 +87,7 @@ def main(wheel: Path) -> None:
     (FOLDER / "cells.py").write_text(CELLS, encoding="utf-8")
     ran = run(python, "cells.py", ROOT / "notebooks" / "quickstart.ipynb")
     print(f"{' '.join(STOCK)}: unchanged, and runs {ran.strip()}")
+    print(run(python, ROOT / ".ci" / "busy_cell.py", "hears").strip())
 
 
 if __name__ == "__main__":

@@ -77,6 +77,11 @@ from agf_magics.editor.server import make_server
 
 assert make_server().name == "agf-magics"
 """,
+    "mcp": """
+from agf_magics.mcp.sdk import require_sdk
+
+require_sdk()
+""",
     "sql": """
 import agf_magics as agf
 

@@ -31,9 +31,9 @@ with uncollected():
         transform,
     )
     from .engine.threads.call_threads import running
+    from .flow.flow import Flow
     from .flow.progress.events import Event
     from .flow.progress.question import Question
-    from .flow.steps import Flow
     from .lifecycle.definitions.define import define, load
     from .lifecycle.definitions.evaluate import evaluate
     from .lifecycle.launch.find_flow import find_flow
@@ -53,7 +53,7 @@ with uncollected():
     from .version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from . import planning
+    from . import mcp, planning
     from .lifecycle import agent_tools
     from .lifecycle.forecasts.stale import stale
     from .lifecycle.launch.tracing import trace_to
@@ -78,6 +78,7 @@ else:
         "score_over": ".lifecycle.scoring.scorers",
         "check_over": ".lifecycle.scoring.checks",
         "context": ".lifecycle.planning.contexts",
+        "mcp": ".mcp",
         "planning": ".planning",
         "stale": ".lifecycle.forecasts.stale",
         "report": ".notebook.report",
@@ -215,6 +216,7 @@ __all__ = [
     "export",
     "import_run",
     "load",
+    "mcp",
     "model_agent",
     "planning",
     "policy",

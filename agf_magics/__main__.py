@@ -1,5 +1,5 @@
-"""The command line: ``python -m agf_magics run|resume|check|draw``. The same core as the notebook,
-without IPython.
+"""The command line: ``python -m agf_magics run|resume|check|draw|quickstart|lsp``. The same core as
+the notebook, without IPython.
 """
 
 from __future__ import annotations
@@ -28,20 +28,25 @@ from .commands.command_line import (
     FOR_SCORES,
     FORMATS,
     LSP_COMMAND,
+    MCP_COMMAND,
+    QUICKSTART_COMMAND,
     RESUME_COMMAND,
     RUN_COMMAND,
 )
 from .commands.line import ParsedLine, read_words, typed
 from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
+from .commands.quickstart import quickstart
 from .commands.values import amount, count, inputs, limits_of, recording_of, rows_of, workers_of
 from .commands.words import Token, line_error
-from .compat.imports import for_the_person
+from .compat.imports import for_the_person, installed_only
+from .compat.installed import missing
+from .compat.protocol_streams import claim
 from .engine.host.hold_interrupts import held_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
+from .flow.flow import Flow
 from .flow.progress.question import Question
-from .flow.steps import Flow
 from .languages.ours import detect_language
 from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
@@ -146,7 +151,7 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     name = words[0].text
     if name in ("-h", "--help"):
         about = "\n\n".join(command.help for command, _ in ACTS.values())
-        _say(f"Run, resume, check or draw definitions.\n\n{about}")
+        _say(f"Run, resume, check or draw definitions; --version says which version.\n\n{about}")
         return 0
     if name == "--version":
         _write(f"agf-magics {agf.__version__}")
@@ -159,6 +164,8 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     if parsed is None:
         _say(command.help)
         return 0
+    if name in PROTOCOLS:
+        claim()  # before a file of tools is imported, which may print
     notebook_folder.change(_folder(parsed))
     opened: dict[str, Any] = {field: True for flag, field in SETTINGS.items() if flag in parsed}
     settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
@@ -527,26 +534,53 @@ def _imported(word: Token) -> Mapping[str, Any]:
 _NAME_A_FILE = "name a file, as --tools tools.py, or a module, as --tools package.tools"
 
 
+def _mcp(parsed: ParsedLine) -> int:
+    from .mcp.server.command import serve_command
+
+    # Nobody is at the terminal: a client asks its person.
+    current = settings.current
+    current.ask, current.words = None, settings.MCP_CLIENT
+    return serve_command(parsed, default(), lambda text: _tell(wrapped(text)))
+
+
 def _lsp(parsed: ParsedLine) -> int:
-    try:
-        with for_the_person():
-            from .editor.server import serve
-    except ImportError as error:
-        if error.name is None or error.name.split(".")[0] not in ("pygls", "lsprotocol"):
-            raise
+    if missing(["pygls"]):
         message = "the language server needs pygls, which is not installed"
-        raise refused("define.not-installed", message, "pip install 'agf-magics[lsp]'") from None
+        raise refused("define.not-installed", message, "pip install 'agf-magics[lsp]'")
+    with installed_only():
+        from .editor.server import serve
     return serve()
 
 
+def _quickstart(parsed: ParsedLine) -> int:
+    """Write the notebook, but never over another file: a person may have worked in it."""
+    target, span = Path("quickstart.ipynb"), parsed.source.span()
+    text = quickstart()
+    try:
+        if target.exists() and target.read_text(encoding="utf-8") != text:
+            message = f"{str(target)!r} is already in this folder and differs from the one to write"
+            raise line_error("file", message, span, "rename it, or use another folder")
+        target.write_text(text, encoding="utf-8")
+    except UNUSABLE as error:
+        why = path_error_reason(error)
+        raise line_error("file", f"{str(target)!r} cannot be written: {why}", span) from None
+    _say(f"wrote {target}: open it in JupyterLab, or in another program for notebooks")
+    return 0
+
+
 ACTS = {
+    "quickstart": (QUICKSTART_COMMAND, _quickstart),
     "run": (RUN_COMMAND, _run),
     "resume": (RESUME_COMMAND, _resume),
     "check": (CHECK_COMMAND, _check),
     "draw": (DRAW_COMMAND, _draw),
+    "mcp": (MCP_COMMAND, _mcp),
     "lsp": (LSP_COMMAND, _lsp),
 }
 """The commands, by the first word of the line."""
+
+PROTOCOLS = ("mcp",)
+"""The commands that speak a protocol over stdin and stdout and run code of the person."""
 
 SETTINGS = {"--allow-shell": "allow_shell", "--allow-import": "allow_import", "--trace": "tracing"}
 """The options that turn on a setting."""

@@ -80,10 +80,10 @@ def lesson(shell: Any, language: str, exercise: Exercise) -> dict[str, Any]:
         shown(shell, cell)
     last = exercise.solution[-1]
     result = shown(shell, last)
-    flow, line, uses = "", "", []
+    flow, options, uses = "", "", []
     if not last.startswith("%r1"):
         flow = next(filter(None, NAMED.search(last).groups()))  # type: ignore[union-attr]
-        line = " ".join(INPUT.findall(last.partition("\n")[0]))
+        options = " ".join(INPUT.findall(last.partition("\n")[0]))
         words = {step.word for step in every(agf.registry.flows[flow].body)}
         uses = [word for word in re.findall(r"`([\w.]+)`", exercise.title) if word in words]
         result = result.output
@@ -92,9 +92,10 @@ def lesson(shell: Any, language: str, exercise: Exercise) -> dict[str, Any]:
         "task": exercise.task,
         "language": language,
         "flow": flow,
-        "line": line,
+        "options": options,
         "uses": uses,
         "gives": result,
+        "notebook": f"{NOTEBOOKS[language]}.ipynb",
     }
 
 

@@ -25,11 +25,13 @@ FORMS = frozenset({"a signature", "its form"})
 def site(text: str) -> str:
     """A page as the site gets it: what its comments say to a reader and to the search is there.
 
-    ``<!-- not run: WHY -->`` is a line above its block, ``<!-- search: cache, memoize -->`` entries of the index.
+    ``<!-- not run: WHY -->`` and ``<!-- file: NAME -->`` are a line above their block, and
+    ``<!-- search: cache, memoize -->`` entries of the index.
     """
 
     def reason(comment: re.Match[str]) -> str:
         return comment[0] if comment[1] in FORMS else f'<p class="not-run">Not run: {html.escape(comment[1])}</p>\n'
 
+    text = re.sub(r"^<!-- file: (.+) -->\n+", r'<p class="file"><code>\1</code></p>\n\n', text, flags=re.MULTILINE)
     text = re.sub(r"^<!-- not run: (.+) -->$", reason, text, flags=re.MULTILINE)
     return re.sub(r"<!-- search: (.+) -->", lambda words: f"```{{index}} ! {words[1].replace(', ', ', ! ')}\n```", text)

@@ -21,7 +21,7 @@ ANSWERS: Mapping[str, str] = {
     "gpu": "howto/workers",
     "loop": "howto/graphs",
     "secret": "howto/secrets",
-    "mcp": "howto/agents",
+    "mcp": "howto/mcp",
     "batch of rows": "howto/over-data",
     "stop": "howto/stop",
     "if": "reference/steps",
@@ -29,6 +29,15 @@ ANSWERS: Mapping[str, str] = {
     "test": "howto/ci",
     "schedule": "howto/when-not",
     "airflow": "howto/coming-from",
+    "merge": "howto/dataframes",
+    "join": "howto/sql",
+    "kubernetes": "howto/workers",
+    "sqlite": "howto/objects",
+    "class method": "howto/objects",
+    "database": "howto/objects",
+    "compare prompts": "howto/scores",
+    "incremental": "howto/daily",
+    "cron": "howto/when-not",
 }
 """What readers ask, and the page that answers it."""
 

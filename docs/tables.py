@@ -182,6 +182,7 @@ API: Mapping[str, tuple[str, ...]] = {
         "planning.branch",
         "planning.Message",
     ),
+    "mcp": ("mcp.connect", "mcp.close_all", "mcp.servers", "mcp.Server", "mcp.serve", "mcp.FlowsServed"),
     "decorators": ("tool", "agent", "model_agent", "transform", "policy"),
     "things": ("Flow", "Run", "Event", "Question", "Limits", "Retry", "ToolContext", "Workers", "Registry", "registry"),
     "errors": ("AgfError", "DefinitionError", "StepError", "RunCancelled", "RunInterrupted", "Diagnostic"),
@@ -200,6 +201,7 @@ def _entry(name: str) -> str:
 
 VALUES: Mapping[str, str] = {
     "Event": "One of the [events](events.md) of a run: the type of what `on_event` receives.",
+    "mcp.servers": "The connected servers: a mapping of names to `mcp.Server`, of this process.",
     "registry": "The `Registry` of this process, the default of each parameter `registry`.",
 }
 """What is neither a class nor a function."""
@@ -207,11 +209,11 @@ VALUES: Mapping[str, str] = {
 
 def _signature(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
-    given = []
+    given = list[str]()
     for one in signature.parameters.values():
         if one.kind is one.KEYWORD_ONLY and not any(text.startswith("*") for text in given):
             given.append("*")
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         default = "" if one.default is one.empty else f" = {one.default!r}"
         given.append(f"{stars}{one.name}: {one.annotation}{default}")
         if one.kind is one.POSITIONAL_ONLY:
@@ -277,7 +279,8 @@ def command_line() -> str:
     for name, (command, _) in __main__.ACTS.items():
         rows = [(f"`{one.metavar}{' …' * one.many}`", one.help) for one in command.operands]
         rows += [(f"`{one.shown}`", f"{one.help}{_again(one.many)}") for one in command.options]
-        parts.append(f"## agf-magics {name}\n\n{command.about}\n\n{_table(('argument', 'meaning'), rows)}")
+        table = f"\n\n{_table(('argument', 'meaning'), rows)}" if rows else ""
+        parts.append(f"## agf-magics {name}\n\n{command.about}{table}")
     return "\n\n".join(parts)
 
 
@@ -330,8 +333,9 @@ EXTRAS: Mapping[str, tuple[str, str]] = {
     "dask": ("`--on dask`: concurrent calls on a cluster", "the same"),
     "otel": ("runs as OpenTelemetry traces", "`trace_to` needs the SDK"),
     "lsp": ("the [language server](editors.md) for editors", "`agf-magics lsp` is refused with `define.not-installed`"),
+    "mcp": ("MCP: servers' tools in flows, flows as tools", "what needs it is refused with `mcp.not-installed`"),
     "sql": ("SQL over tables, in DuckDB", "the message has the line that installs it"),
-    "lab": ("JupyterLab, Notebook and the kernel", "for those who have them already"),
+    "lab": ("JupyterLab, Notebook and the kernel", "install them yourself, or use those that you have"),
     "test": ("all above, and what `make test` needs", "for contributors"),
     "docs": ("what `make docs` needs", "for contributors"),
     "bench": ("what `make bench` compares with", "for contributors"),

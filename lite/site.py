@@ -22,10 +22,8 @@ from . import wheels
 
 INTO = wheels.INTO
 NODE, KERNEL, SITE, SOURCE = INTO / "node", INTO / "kernel", INTO / "site", INTO / "source"
-NOTEBOOKS, DOCS = wheels.HERE.parent / "notebooks", wheels.HERE.parent / "docs"
+NOTEBOOKS = wheels.HERE.parent / "notebooks"
 PUBLISHED = "https://agf-magics.readthedocs.io/en/stable/"
-PICTURES = ("_static/notebook.png",)
-"""Pictures of the documentation that notebooks show."""
 LESSONS = (
     *("quickstart", "teaching", "four-languages", "pipeline-language", "policies", "plans"),
     *("plan-language", "graphs", "graph-language", "debugging"),
@@ -142,16 +140,12 @@ def write_files(into: Path) -> None:
         NOTEBOOKS / "graphs", into / "graphs", ignore=shutil.ignore_patterns("__pycache__")
     )
     shutil.copy(NOTEBOOKS / "scripted_server.py", into)
-    for picture in PICTURES:
-        shutil.copy(DOCS / picture, into / Path(picture).name)
     text = (wheels.HERE / "in-a-browser.md").read_text("utf-8")
     (into / "READ-ME.md").write_text(text.replace("{stand-ins}", note()), "utf-8")
 
 
 def led_out(line: str) -> str:
     """A line of Markdown. What the site has not, pages and other notebooks, its links find in the documentation."""
-    for picture in PICTURES:
-        line = line.replace(f"(../docs/{picture})", f"({Path(picture).name})")
     line = re.sub(r"\(\.\./docs/([\w/-]+)\.md\b", rf"({PUBLISHED}\1.html", line)
     others = "|".join({path.stem for path in NOTEBOOKS.glob("*.ipynb")} - {*LESSONS})
     return re.sub(rf"\(({others})\.ipynb\b", rf"({PUBLISHED}notebooks/\1.html", line)

@@ -16,7 +16,7 @@ LAYERS = (
     "yaml", "schema", "pipeline", "r1", "flow", "run", "step", "tool", "agent", "limit", "magic", "settings", "define",
     "evaluate", "file", "policy", "path", "plan", "reference", "graph", "value", "condition", "model", "journal",
     "gate", "planner", "on", "over", "score",
-    "gate", "planner", "on", "replay",
+    "gate", "planner", "on", "replay", "mcp",
 )  # fmt: skip
 """The part of a code before the dot."""
 

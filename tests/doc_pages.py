@@ -131,6 +131,7 @@ class Session:
         self.shell = shell
         self.told: list[Finding] = []
         self.printed: list[str] = []
+        self.told_of_servers: list[agf.Diagnostic] = []
 
     def read(self, block: Block) -> None:
         """Do what a block says."""
@@ -164,9 +165,19 @@ class Session:
         for found in REPLACED.finditer(notes):
             said = agf.Diagnostic(f"{found[2]}.replaced", " ".join(found[1].split()), severity="note")
             self.report("note when defined", said)
+        for diagnostic in self.server_problems():
+            self.report(f"{diagnostic.severity} when connected", diagnostic)
         for run in (value for value in [done.result, *self.shell.user_ns.values()] if isinstance(value, agf.Run)):
             for diagnostic in run.progress.warnings:
                 self.report("warning while running", diagnostic)
+
+    def server_problems(self) -> list[agf.Diagnostic]:
+        """What the connected MCP servers have been told of, once each."""
+        module = sys.modules.get("agf_magics.mcp.client.servers")
+        problems = [each for server in module.servers.values() for each in server.problems] if module else []
+        fresh = [each for each in problems if each not in self.told_of_servers]
+        self.told_of_servers += fresh
+        return fresh
 
     def problems(self, text: str) -> tuple[agf.Diagnostic, ...]:
         """What loading the definition of a cell finds; its output has notes without their codes."""
@@ -193,6 +204,8 @@ class Session:
             error, agf.StepError
         ):
             when = "error when read"
+        elif found[0].code.startswith("mcp.") and not isinstance(error, agf.StepError):
+            when = "error when connected"
         elif isinstance(error, (agf.StepError, CheckFailed)):
             when = "error while running"
         elif not isinstance(error, agf.AgfError) or found[0].code.startswith("magic."):

@@ -62,6 +62,7 @@ README = DOCS.parent / "README.md"
 WHENS = {
     "error when defined", "warning when defined", "note when defined", "error before a run", "error while running",
     "warning while running", "error of the line", "warning of the line", "error when read",
+    "error when connected", "warning when connected", "note when connected",
 }  # fmt: skip
 
 
@@ -169,6 +170,13 @@ def test_a_reader_of_the_site_sees_what_is_not_run(name: str) -> None:
     assert not forms or "not cells" in SITE[name].partition("\n## ")[0], "the top of the page says it"
 
 
+@pytest.mark.parametrize("name", SITE)
+def test_a_reader_of_the_site_sees_the_name_of_each_file(name: str) -> None:
+    files = [block.name for block in blocks(SITE[name]) if block.aside == "file"]
+    shown = re.findall(r'<p class="file"><code>(.+)</code></p>\n\n```', markdown.site(SITE[name]))
+    assert shown == files
+
+
 def _is_like(wanted: str, printed: str) -> bool:
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return doctest.OutputChecker().check_output(wanted, printed.strip() + "\n", options)
@@ -266,9 +274,11 @@ def test_settings_are_described_with_their_defaults() -> None:
 
 
 def test_everything_public_is_described() -> None:
-    in_modules = {f"{module}.{name}" for module in ("agent_tools", "planning") for name in getattr(agf, module).__all__}
+    in_modules = {
+        f"{module}.{name}" for module in ("agent_tools", "mcp", "planning") for name in getattr(agf, module).__all__
+    }
     shown = {name for group in tables.API.values() for name in group}
-    not_shown = {"agent_tools", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
+    not_shown = {"agent_tools", "mcp", "planning", "agent_tools.Envelope", "planning.NamedContext", "planning.context"}
     assert shown == ({*agf.__all__} | in_modules) - not_shown
     for name in shown:
         section = _section(SITE["reference/python.md"], name)
@@ -302,9 +312,9 @@ OTHERS = {
     "--enable-auto-tool-choice",  # vLLM
     "--resources", "--no-nanny",  # dask worker
     "--install-extension",  # code
-    "--help",
+    "--help", "--version",
 }  # fmt: skip
-"""Options of other programs, and the one that every magic has."""
+"""Options of other programs, and those that no command lists: every magic has the first, agf-magics the second."""
 
 
 def test_an_option_that_a_guide_names_exists() -> None:

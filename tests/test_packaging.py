@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
+BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_pytest.py")
+"""Modules beside the package, which others import at each of their starts."""
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -56,7 +58,9 @@ def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
-def test_the_wheel_holds_the_package_the_error_pages_and_the_extension_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_holds_the_package_the_error_pages_the_quickstart_and_the_extension_and_nothing_else(
+    wheel: Path,
+) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     ours = {path.relative_to(ROOT).as_posix() for path in (ROOT / "agf_magics").rglob("*") if path.is_file()}
     ours = {name for name in ours if "__pycache__" not in name and not name.startswith("agf_magics/labextension")}
@@ -64,7 +68,9 @@ def test_the_wheel_holds_the_package_the_error_pages_and_the_extension_and_nothi
     extension = {shared + path.relative_to(EXTENSION).as_posix() for path in EXTENSION.rglob("*") if path.is_file()}
     assert "agf_magics/py.typed" in ours
     errors = {f"agf_magics/notebook/errors/{page.name}" for page in ROOT.glob("docs/reference/errors/*.md")}
-    assert {name for name in names if ".dist-info/" not in name} == {*ours, *errors, *extension, "agf_magics_pytest.py"}
+    assert {name for name in names if ".dist-info/" not in name} == {
+        *(*ours, *errors, *extension, "agf_magics/quickstart.ipynb", *BESIDE)
+    }
 
 
 def test_the_sdist_holds_what_building_testing_and_documenting_need_and_no_rubbish(tmp_path: Path) -> None:

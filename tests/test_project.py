@@ -15,6 +15,7 @@ import yaml
 
 from docs import news
 from lite import site
+from tests.browser import movie
 from tests.test_rooms import MAY
 
 ROOT = Path(__file__).parents[1]
@@ -222,11 +223,20 @@ def test_the_security_policy_says_where_to_report_and_cites_decisions_that_exist
 
 @pytest.mark.parametrize("lesson", site.LESSONS)
 def test_a_link_of_a_notebook_in_the_browser_leads_to_a_file_there_or_to_the_web(lesson: str) -> None:
-    files = {*(f"{name}.ipynb" for name in site.LESSONS), *(Path(picture).name for picture in site.PICTURES)}
+    files = {f"{name}.ipynb" for name in site.LESSONS}
     cells = json.loads((ROOT / "notebooks" / f"{lesson}.ipynb").read_text(encoding="utf-8"))["cells"]
     text = "".join(site.led_out(line) for cell in cells if cell["cell_type"] == "markdown" for line in cell["source"])
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
         assert link in files or link.startswith("https://"), link
+
+
+def test_the_movie_of_the_readme_shows_the_quickstart_as_it_is() -> None:
+    film = movie.TARGET.read_bytes()
+    assert movie.TARGET.relative_to(ROOT).as_posix() in (ROOT / "README.md").read_text("utf-8")
+    assert film[8:12] == b"WEBP"
+    assert b"ANMF" in film
+    assert len(film) <= movie.MOST_BYTES
+    assert f"made from {movie.made_from()}".encode() in film, "make movie plays the cells again"
 
 
 def test_the_notebooks_that_the_readme_promises_are_in_the_browser() -> None:

@@ -18,7 +18,7 @@ from docs import tables
 CONSTRUCTED = (agf.Limits, agf.planning.Message)
 """Public dataclasses that a user constructs; the other classes are results of functions."""
 
-MODULES = ("agent_tools", "planning")
+MODULES = ("agent_tools", "mcp", "planning")
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -87,8 +87,8 @@ PUBLIC = """
 tool agent transform policy model_agent Registry registry define load evaluate export report draw run arun start rerun
 resume stale runs record replay replay_model import_run Flow Run PastRun Limits Retry ToolContext context NamedContext
 Event Question AgfError
-DefinitionError StepError RunCancelled RunInterrupted Diagnostic Workers trace_to agent_tools planning Over score_over
-compare_over
+DefinitionError StepError RunCancelled RunInterrupted Diagnostic Workers trace_to agent_tools mcp planning Over
+score_over compare_over
 check_over CheckFailed
 """
 
@@ -126,7 +126,7 @@ def test_no_public_object_has_the_name_of_a_module() -> None:
     """``from agf_magics import x`` and ``import agf_magics.x`` must not mean two things."""
     package = Path(agf.__file__).parent
     modules = {path.stem for path in package.iterdir() if path.suffix == ".py" or path.is_dir()}
-    assert modules & set(agf.__all__) == {"planning"}  # this name is the module
+    assert modules & set(agf.__all__) == {"mcp", "planning"}  # these names are the modules
 
 
 def test_no_public_object_of_planning_has_the_name_of_one_of_its_modules() -> None:

@@ -57,6 +57,10 @@ MAY: dict[str, tuple[str, ...]] = {
         *("text", "values", "schemas", "flow", "catalog", "languages", "engine", "pictures", "settings", "workers"),
         *("lifecycle", "commands", "version"),
     ),
+    "mcp": (
+        *("compat", "text", "values", "schemas", "flow", "catalog", "languages", "limits", "engine", "settings"),
+        *("pictures", "workers", "lifecycle", "commands", "editor", "version"),
+    ),
     "notebook": ("",),
 }
 """What each room may import, in the order in which a reader learns them. ``""``: everything."""
@@ -83,12 +87,13 @@ WHERE: dict[str, tuple[str, ...]] = {
     "typing_extensions": ("catalog.tools.annotations",),
     "asyncio": (
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),
-        "editor.server",
+        *("editor.server", "mcp"),
     ),
-    "concurrent": ("engine", "workers", "catalog.builtin"),
+    "concurrent": ("engine", "workers", "catalog.builtin", "mcp"),
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),
+        "mcp.client", "mcp.server.http", "mcp.server.stdio",
         *("catalog.builtin.sql_process", "catalog.builtin.sql_child"),  # they watch and end a process
     ),
     "_thread": ("engine",),
@@ -100,6 +105,8 @@ WHERE: dict[str, tuple[str, ...]] = {
     "opentelemetry": ("lifecycle.launch.tracing",),
     "cloudpickle": ("workers",), "distributed": ("workers.backends.dask",), "dask": ("workers.backends.dask",),
     "pygls": ("editor.server",), "lsprotocol": ("editor.server", "editor.protocol_values"),
+    "mcp": ("mcp",), "mcp_types": ("mcp",), "anyio": ("mcp",), "httpx2": ("mcp",), "keyring": ("mcp.client",),
+    "uvicorn": ("mcp.server.http",),
     "IPython": ("notebook",), "ipywidgets": ("notebook.explorer.widget_model",),
     "anywidget": ("notebook.explorer.widget_model",),
     "comm": ("notebook",), "traitlets": ("notebook",),
@@ -107,12 +114,11 @@ WHERE: dict[str, tuple[str, ...]] = {
 
 ONLY_WHERE_USED = {
     *("jsonschema", "jsonschema_specifications", "rfc3987_syntax", "referencing", "re2", "wasmtime", "pandas"),
-    *("polars", "duckdb", "pyarrow", "cloudpickle", "distributed", "opentelemetry"),
+    *("polars", "duckdb", "pyarrow", "cloudpickle", "distributed", "opentelemetry", "keyring"),
 }
 
 LONG_FILES: dict[str, str] = {
     "commands/magics.py": "the words of every magic, one table",
-    "languages/pipeline/body.py": "the steps of a pipeline and the values of their keys are read by one recursion",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",
     "languages/documents.py": "the table of a document's keys and the reader of mappings by this table",
@@ -461,8 +467,9 @@ def test_the_package_makes_no_code() -> None:
 
 
 LATE = (
-    *("anywidget", "dask", "ipywidgets", "jinja2", "jsonschema", "numpy", "openai", "pandas", "pydantic"),
-    *("statistics", "tomllib", "yaml", "agf_magics.workers", "agf_magics.pictures.scene", "agf_magics.pictures.layout"),
+    *("anywidget", "dask", "ipywidgets", "jinja2", "jsonschema", "mcp", "numpy", "openai", "pandas", "pydantic"),
+    *("statistics", "tomllib", "yaml", "agf_magics.mcp"),
+    *("agf_magics.workers", "agf_magics.pictures.scene", "agf_magics.pictures.layout"),
     *(f"agf_magics.lifecycle.{room}" for room in ("planning", "scoring", "forecasts", "recordings")),
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(

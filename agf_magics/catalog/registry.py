@@ -8,7 +8,7 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..schemas.schema import Schema
 from ..text.diagnostics import Diagnostic
 from ..text.names import same_name
@@ -131,6 +131,15 @@ class Registry:
     def offered(self) -> dict[str, Tool]:
         """The tools that a model may use if no list names them: those that the user registered."""
         return {name: tool for name, tool in self.tools.items() if not tool.listed_only}
+
+    def copy(self) -> Registry:
+        """Return a registry with the same things, for a test that replaces some of them: what is
+        registered there is not here. Its contexts of plans, which runs change, begin empty."""
+        other = self.without("contexts")
+        for name, shelf in vars(self).items():
+            if isinstance(shelf, Shelf) and shelf is not self.contexts:
+                setattr(other, name, shelf.copy())
+        return other
 
     def with_tools(self, tools: Iterable[Tool]) -> Registry:
         """Return a copy with more tools; everything else is shared.

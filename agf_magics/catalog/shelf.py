@@ -6,8 +6,9 @@ other threads, so a cell may register while a run or a listing reads.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from ..text.diagnostics import Diagnostic
 from ..text.names import same_name
@@ -48,6 +49,12 @@ class Shelf(Mapping[str, T]):
         """Remove a thing, if it is here."""
         self._held.pop(same_name(name), None)
         self._version = object()
+
+    def copy(self) -> Self:
+        """Another shelf with the same things: what is added to it is not here."""
+        other = copy.copy(self)
+        other._held = dict(self._held)
+        return other
 
     def __getitem__(self, name: str) -> T:
         held = self._held
@@ -130,6 +137,11 @@ class Definitions(Shelf[T]):
                 f"replaces it"
             )
         return None
+
+    def copy(self) -> Self:
+        other = super().copy()
+        other._origins = dict(self._origins)
+        return other
 
     def origin(self, name: str) -> str | None:
         """The cell or file that has defined a name."""

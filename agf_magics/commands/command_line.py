@@ -77,6 +77,13 @@ FOR_SCORES = (
 )
 FORMATS = ("text", "json", "github")
 
+QUICKSTART_COMMAND = Command(
+    name="agf-magics quickstart",
+    about="Write quickstart.ipynb, a notebook to begin with, into the current folder.",
+    operands=(),
+    options=(),
+    example="agf-magics quickstart",
+)
 RUN_COMMAND = Command(
     name="agf-magics run",
     about="Run a definition and print its output as JSON.",
@@ -141,6 +148,35 @@ DRAW_COMMAND = Command(
     operands=(FILE,),
     options=(*ALWAYS, SAVE_PICTURE),
     example="agf-magics draw longest.yaml --save longest.svg",
+)
+MCP_COMMAND = Command(
+    name="agf-magics mcp",
+    about="Serve definitions as tools of an MCP server, over stdin and stdout or HTTP.",
+    operands=(
+        Operand(
+            "FILE",
+            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
+            "file",
+            many=True,
+        ),
+    ),
+    options=(
+        *ALWAYS,
+        Option(
+            "--http",
+            "serve on this port of 127.0.0.1 instead of stdin and stdout; 0: a free one",
+            "count",
+            "PORT",
+        ),
+        Option("--at-once", "the number of runs at the same time; by default 8", "count", "N"),
+        Option("--allow-shell", "let shell steps start programs"),
+        *FOR_LIMITS,
+        Option(
+            "--trace", "report the runs to OpenTelemetry as spans, with the provider of the process"
+        ),
+        FOLDER._replace(help=f"{FOLDER.help}; by default that of FILE"),
+    ),
+    example="agf-magics mcp flows --tools tools.py",
 )
 LSP_COMMAND = Command(
     name="agf-magics lsp",

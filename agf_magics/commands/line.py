@@ -44,6 +44,7 @@ Kind = Literal[
     "notebook",
     "workers",
     "direction",
+    "server",
 ]
 """What a word is, for reading and completion. ``new``: a name that the magic will bind."""
 
@@ -79,6 +80,8 @@ class Operand(NamedTuple):
     many: bool = False
     rest: bool = False
     """It is the unparsed rest of the line: no quotes, no options."""
+    after_dashes: bool = False
+    """It is all words after ``--``, which are no options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,7 @@ class Command:
         parts = [self.name]
         for operand in self.operands:
             text = operand.metavar + ("..." if operand.many else "")
+            text = f"-- {text}" if operand.after_dashes else text
             parts.append(text if operand.required else f"[{text}]")
         for option in self.options:
             parts.append(f"[{option.shown}]" + ("..." if option.many else ""))
@@ -155,12 +159,13 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
 
 def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
     """The same for a line that is already split, such as the line of a shell (see `typed`)."""
+    given: dict[str, list[Token]] = {}
+    words = _before_dashes(command, words, given)
     if any(
         word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
         for word in words
     ):
         return None
-    given: dict[str, list[Token]] = {}
     _operands(command, _options(command, words, given), given)
     missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
     if missing:
@@ -187,6 +192,20 @@ def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
         words.append(Token(word, span, tuple(range(lead, lead + len(word) + 1))))
         start = span.end + 1
     return source, words
+
+
+def _before_dashes(
+    command: Command, words: Sequence[Token], given: dict[str, list[Token]]
+) -> Sequence[Token]:
+    """Move the words after ``--`` to ``given``, if the command has a place for them, and return the
+    others."""
+    tail = next((each for each in command.operands if each.after_dashes), None)
+    at = next((at for at, word in enumerate(words) if word.text == "--"), None)
+    if tail is None or at is None:
+        return words
+    if at + 1 < len(words):
+        given[tail.metavar] = list(words[at + 1 :])
+    return words[:at]
 
 
 _SAFE = re.compile(r"[\w@%+:,./=-]*[\w@%+:,./-]")
@@ -341,14 +360,14 @@ def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Toke
 
 
 def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
-    places = list(command.operands)
+    places = [operand for operand in command.operands if not operand.after_dashes]
     for word in words:
         if not places:
-            takes = " and ".join(o.metavar for o in command.operands) or "no name"
+            takes = " and ".join(o.metavar for o in command.operands if not o.after_dashes)
             hint = _extra_hint(command, word, given)
             raise line_error(
                 "extra-word",
-                f"unexpected word {word.text!r}: {command.name} takes {takes}",
+                f"unexpected word {word.text!r}: {command.name} takes {takes or 'no name'}",
                 word,
                 hint,
             )

@@ -424,6 +424,43 @@ WORKERS = Command(
 %workers""",
 )
 
+MCP = Command(
+    name="%mcp",
+    about="Connect MCP servers, whose tools become tools of flows, and show, restart or close them.",
+    operands=(
+        Operand("SERVER", "connect, or the name of a connected server", "server", required=False),
+        Operand("NAME", "of connect: the name of the server here", "server", required=False),
+        Operand(
+            "COMMAND",
+            "of connect: the command that starts the server; python is the kernel's own",
+            "value",
+            required=False,
+            many=True,
+            after_dashes=True,
+        ),
+    ),
+    options=(
+        Option(
+            "--env",
+            "an environment variable of the command; a value $NAME is read when it starts",
+            "value",
+            "NAME=VALUE",
+            many=True,
+        ),
+        Option("--only", "the tools to register, with commas; all by default", "value", "TOOLS"),
+        Option("--timeout", "the longest time of a call, in seconds; 60", "seconds", "SECONDS"),
+        Option("--wait", "the longest time of connecting, in seconds; 10", "seconds", "SECONDS"),
+        Option("--trust", "believe what the server says about its tools: reuse, and no questions"),
+        Option("--ref", "the server_ref by which policy documents name the server", "value", "REF"),
+        Option("--tools", "show the tools of the server"),
+        Option("--log", "show what the server logged and wrote to stderr"),
+        Option("--restart", "end the server and start it again"),
+        Option("--close", "close the server, or all, and remove their tools"),
+    ),
+    example="""\
+%mcp connect files -- npx -y @modelcontextprotocol/server-filesystem .""",
+)
+
 DRAW = Command(
     name="%draw",
     about="Show the picture of a registered flow.",
@@ -510,6 +547,7 @@ COMMANDS = {
         FLOWS,
         TOOLS,
         WORKERS,
+        MCP,
         DRAW,
         R1,
         DEFINE,

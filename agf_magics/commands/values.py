@@ -205,6 +205,7 @@ def new_name(word: Token | None) -> str | None:
 _ABOVE_0 = math.ulp(0.0)
 
 _NUMBERS = {
+    "--wait": ("seconds", _ABOVE_0, "a number of seconds above 0", "60"),
     "--timeout": ("seconds", _ABOVE_0, "a number of seconds above 0", "30"),
     "--max-cost": ("dollars", _ABOVE_0, "a number of US dollars above 0", "0.5"),
     "--prune": ("days", 0.0, "a number of days", "30"),

@@ -53,6 +53,8 @@ class Surroundings(NamedTuple):
     """The id, the flow and the status of each run in the journal, the latest first."""
     lessons: Callable[[], Iterable[str]] = tuple
     """The names of the lessons."""
+    servers: Callable[[], Iterable[str]] = tuple
+    """The names of the connected MCP servers."""
 
 
 def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | None:
@@ -208,6 +210,7 @@ _OFFERED: Mapping[Kind, Callable[[Wanted], Iterable[str]]] = {
     "step": _steps,
     "workers": lambda wanted: [*WORKER_WORDS, *_that(wanted.known, can_run)],
     "variable": lambda wanted: _that(wanted.known, lambda value: isinstance(value, Mapping)),
+    "server": lambda wanted: ["connect"] * (not wanted.before) + [*wanted.known.servers()],
     "new": lambda wanted: _variables(wanted.known) if wanted.body == "" else (),
 }
 """What a word of a kind may be."""

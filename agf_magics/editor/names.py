@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..languages.pipeline import FUNCTIONS, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 

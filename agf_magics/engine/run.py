@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
+from ..flow.flow import Flow, stores_in
 from ..flow.null_warnings import told
 from ..flow.progress import events as ev
 from ..flow.progress.progress import Progress
 from ..flow.progress.question import Unanswered
 from ..flow.protocols import FlowInput, FlowResult, Frame
 from ..flow.step import Step
-from ..flow.steps import Flow, stores_in
 from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
 from ..limits.budgets import LimitReached, Meter

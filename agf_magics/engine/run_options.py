@@ -45,8 +45,8 @@ class RunOptions:
     inline: bool = False
     """Whether the flow is not registered and must pass the static gate."""
     enter: Callable[[Any], None] | None = None
-    """Called once with the run, in the context of the run, before its first step: it reserves the place of the
-    output."""
+    """Called once with the run, on the thread that starts it and before its first step: it reserves
+    the place of the output, which is in the cell that runs now."""
     shown: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None

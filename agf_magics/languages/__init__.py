@@ -15,8 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from ..compat.imports import installed_only
+from ..flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Outcome, Ref
-from ..flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin, Sequence
+from ..flow.steps import Compute, Invoke, Sequence
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
 from ..text.source import Source, Span
 from ..text.suggestions import suggest

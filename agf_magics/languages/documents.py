@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple
 
+from ..flow.flow import Definition
 from ..flow.protocols import Expr, Name
-from ..flow.steps import Definition
 from ..text.diagnostics import Diagnostics
 from ..text.names import same_name
 from ..text.source import Source, Span, Text

@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..flow.expressions import Computed, Stored
+from ..flow.flow import Definition, Flow
 from ..flow.protocols import FlowInput, FlowResult, Frame, Name, Ref
 from ..flow.step import FailurePolicy
 from ..flow.step_options import Exchange, RowTerms
-from ..flow.steps import Definition, Each, Flow, Invoke
+from ..flow.steps import Each, Invoke
 from ..flow.steps import Sequence as Steps
 from ..text.diagnostics import Diagnostics
 from ..text.source import Source, Span

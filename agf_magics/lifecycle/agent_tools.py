@@ -17,7 +17,7 @@ from ..catalog import USER, Registry, default
 from ..engine.host.hold_interrupts import held_interrupts
 from ..engine.run_options import RunOptions
 from ..engine.threads.rights import refuse_inside
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..languages.pipeline.grammar import grammar
 from ..limits.grants import ANYTHING, OFFERED, Grant, granted
 from ..pictures.plain import line

@@ -32,10 +32,12 @@ def load(shell: Any) -> None:
     from .display import error_display
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
+    from .magics.definitions import DefinitionMagics
     from .magics.explain import ExplainMagics
     from .magics.history import HistoryMagics, describe_on_load
     from .magics.languages import LanguageMagics
     from .magics.lessons import LessonMagics
+    from .magics.mcp import McpMagics
     from .magics.pipeline import PipelineMagics
     from .magics.workers import WorkerMagics
     from .notebook import Notebook
@@ -49,12 +51,14 @@ def load(shell: Any) -> None:
     notebook = Notebook(shell, default(), config)
     kinds = (
         PipelineMagics,
+        DefinitionMagics,
         LanguageMagics,
         BackgroundMagics,
         HistoryMagics,
         ExplainMagics,
         LessonMagics,
         WorkerMagics,
+        McpMagics,
     )
     with ExitStack() as undo:
         undo.callback(notebook_folder.change, folder)
@@ -62,6 +66,7 @@ def load(shell: Any) -> None:
         undo.callback(close_explorers)
         _put(undo, shell.configurables, config)
         undo.callback(_close_workers)
+        undo.callback(_close_servers)
         undo.callback(_cancel_background_runs)
         _watch_end(undo, shell)
         for each in [kind(shell, notebook) for kind in kinds]:
@@ -118,6 +123,12 @@ def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     current.ask_in_background = (
         asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
     )
+    from .output.message_queue import message_taker
+
+    take_messages = message_taker(getattr(shell, "kernel", None))
+    if take_messages is not None:
+        undo.callback(setattr, current, "meanwhile", current.meanwhile)
+        current.meanwhile = take_messages
 
 
 def _put_back(_: object = None) -> None:
@@ -171,6 +182,13 @@ def _close_workers() -> None:
     from ..workers.started_backends import started
 
     started.close()
+
+
+def _close_servers() -> None:
+    from .magics.mcp import connected
+
+    if (servers := connected()) is not None:
+        servers.close_all()
 
 
 def _cancel_background_runs() -> None:

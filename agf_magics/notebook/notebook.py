@@ -32,7 +32,7 @@ from ..commands.values import (
 )
 from ..commands.words import Token, line_error
 from ..engine.run_options import RunOptions
-from ..flow.steps import Flow
+from ..flow.flow import Flow
 from ..languages import LANGUAGES
 from ..lifecycle.definitions.checking import Defined, problems_before_run
 from ..lifecycle.definitions.define import register

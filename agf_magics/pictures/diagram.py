@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..compat.imports import installed_only
+from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
-from ..flow.steps import Flow
 from .layout.arrange import Arranged, Direction, arrange
 from .layout.dot import graph_text
 from .layout.graphviz import NoPicture, export, needs

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..flow.flow import Flow, outermost
 from ..flow.graph_steps import END, Dag, Walk
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key
 from ..flow.step import Step
-from ..flow.steps import Branches, Choose, Flow, Sequence, children, every, outermost
+from ..flow.steps import Branches, Choose, Sequence, children, every
 from ..text.columns import cells
 from . import theme as look
 from .amounts import counted

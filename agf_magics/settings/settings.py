@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -420,6 +420,16 @@ COMMAND_LINE = Phrases(
     "give its files: --define FOLDER and agf-magics check FOLDER read a folder",
 )
 
+MCP_CLIENT = COMMAND_LINE._replace(
+    give="give it as the argument {0!r}",
+    resume_run="call run_result with {0!r}",
+    answer_run="call run_answer with {0!r}",
+    allow="start the server with --{1}",
+    list_runs="run_pipeline_async returns the id of a run",
+    show_run="call run_result with {0!r}",
+)
+"""How a model writes it that calls the tools of an MCP server."""
+
 
 class Current:
     """The settings in force in this process, from the notebook's ``%config`` or the files."""
@@ -431,6 +441,8 @@ class Current:
         (decision A18)."""
         self.ask_in_background: Asker | None = None
         """The same for a background run and one that is awaited."""
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What a thread does regularly while it waits for a run."""
         self.words = Phrases()
         self.tracing: Any = None
         """What `trace_to` has chosen; None: the setting decides."""

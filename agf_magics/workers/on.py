@@ -11,11 +11,11 @@ import contextlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from typing import Any, cast
 
 from ..catalog.tools.tool import are_resources
 from ..compat.browser import IN_BROWSER
+from ..compat.installed import missing
 from ..settings.worker_words import TAKES, WORDS, Word, read_word
 from ..text.diagnostics import DefinitionError, Diagnostic
 from ..text.shorten import shorten
@@ -150,9 +150,8 @@ def _require(word: str) -> None:
         message = f"--on {word} needs other processes, and a browser has none"
         hint = "leave out --on: the calls are made one after another here"
         raise DefinitionError(Diagnostic("on.not-installed", message, hint=hint))
-    missing = [name for name in NEEDS[word] if find_spec(name) is None]
-    if missing:
-        message = f"--on {word} needs {' and '.join(missing)}, which is not installed"
+    if absent := missing(NEEDS[word]):
+        message = f"--on {word} needs {' and '.join(absent)}, which is not installed"
         hint = f"pip install 'agf-magics[{word}]'"
         raise DefinitionError(Diagnostic("on.not-installed", message, hint=hint))
 

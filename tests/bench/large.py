@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 import agf_magics as agf
-from agf_magics.flow.steps import Flow
+from agf_magics.flow.flow import Flow
 from agf_magics.pictures.diagram import Diagram
 from agf_magics.pictures.layout.graphviz import NoPicture
 from tests.pictures.random_flows import LANGUAGES, text_of

@@ -35,7 +35,6 @@ LEADS_ON = {
     "graph.prompt-shape": "the state has no text",
     "graph.prompt-key": "a schema has fields",
     "graph.subgraph-mapping": "two keys are missing",
-    "define.not-installed": "the example takes the package away",
     "graph.fallback": "a function of the page answers, and not the model",
     "pipeline.template-name": "the input does not have it",
 }

@@ -26,6 +26,21 @@ def add(registry: Registry, *names: str) -> None:
 def print_nothing() -> None: ...
 
 
+def test_what_is_registered_in_a_copy_is_not_here(registry: Registry) -> None:
+    add(registry, "a")
+    registry.flows.define(flow("f"), "cell 1")
+    registry.contexts.named("day")
+    other = registry.copy()
+    add(other, "a", "b")
+    other.flows.define(flow("f"), "cell 2")
+    other.choose("openai:gpt-4o")
+    assert (list(registry.tools), list(other.tools)) == (["a"], ["a", "b"])
+    assert registry.tools["a"] is not other.tools["a"]
+    assert (registry.flows.origin("f"), other.flows.origin("f")) == ("cell 1", "cell 2")
+    assert not registry.has_chosen
+    assert (list(registry.contexts), list(other.contexts)) == (["day"], [])
+
+
 def flow(name: str, language: str = "pipeline") -> Any:
     return SimpleNamespace(name=name, language=language)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -281,6 +282,21 @@ def test_a_run_is_traced_by_the_option_or_the_variable(words: list[str], variabl
         command, env={**os.environ, **settings}, capture_output=True, text=True, timeout=60, check=True
     )
     assert [line for line in told.stdout.splitlines() if line.startswith("span ")] == spans
+
+
+def test_the_quickstart_is_written_once_and_never_over_the_work_of_a_person(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quickstart"]) == main(["quickstart"]) == 0
+    notebook = json.loads(Path("quickstart.ipynb").read_text("utf-8"))
+    assert not [cell for cell in notebook["cells"] if cell.get("outputs")]
+    text = "".join(line for cell in notebook["cells"] if cell["cell_type"] == "markdown" for line in cell["source"])
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 3
+    assert [link for link in links if not link.startswith("https://")] == []
+    Path("quickstart.ipynb").write_text("{}")
+    capsys.readouterr()
+    assert main(["quickstart"]) == 2
+    assert "differs from the one to write [magic.file]" in " ".join(capsys.readouterr().err.split())
+    assert Path("quickstart.ipynb").read_text() == "{}"
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from agf_magics.settings.settings import Settings
 ACTS = {
     "run": (commands.RUN_PIPELINE, commands.RUNS),
     "resume": (commands.RESUME, commands.RUN_PIPELINE, commands.RUNS),
+    "mcp": (commands.RUN_PIPELINE, commands.RUNS),
     "check": (commands.PIPELINE,),
     "draw": (commands.DRAW,),
 }
@@ -27,6 +28,8 @@ ALONE = {
     "--figures": "Python has agf.check_over(...).save",
     "--format": "a notebook shows its findings",
     "--folder": "a notebook has %config AgfMagics.folder",
+    "--http": "Python has agf.mcp.serve(port=)",
+    "--at-once": "Python has agf.mcp.serve(at_once=)",
     "--export": "the files of a graph; %runs RUN --export writes the run",
 }
 """The options that only the command line has, and what a notebook has instead."""

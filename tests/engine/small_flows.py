@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import agf_magics as agf
+from agf_magics.flow.flow import Origin
 from agf_magics.flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from agf_magics.flow.step import Step
-from agf_magics.flow.steps import CalleeKind, Invoke, Origin, Sequence
+from agf_magics.flow.steps import CalleeKind, Invoke, Sequence
 from agf_magics.text.source import Source, Span
 
 TEXT = Source("<by hand>", "by hand")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+import agf_magics as agf
 from agf_magics.catalog import Where as Place
 from agf_magics.engine.host.host import Host
 from agf_magics.engine.host.running_loop import here
@@ -327,3 +330,23 @@ def test_a_long_chain_of_calls_that_never_wait_gives_the_loop_turns() -> None:
         return False
 
     assert start(main).wait()
+
+
+def test_an_object_of_another_thread_is_told_where_its_calls_belong() -> None:
+    registry = agf.Registry()
+    with closing(sqlite3.connect(":memory:")) as connection:
+
+        def count(n: int) -> int:
+            return int(connection.execute("select ?", (n,)).fetchone()[0])
+
+        text = (
+            "{pipeline: p, steps: [{for_each: {items: [1, 2], on_error: abort, "
+            "do: {tool: {name: count, args: {n: !expr item}}}, collect: {transform: {value: pipe}}}}]}"
+        )
+        agf.define(text, registry=registry)
+        agf.tool(count, registry=registry)
+        failed = agf.run("p", registry=registry, raises=False)
+        assert failed.error is not None
+        assert (failed.error.diagnostic.hint or "").startswith("where='kernel' in @tool(…) or tool(…)")
+        agf.tool(count, registry=registry, where="kernel")
+        assert agf.run("p", registry=registry).output == [1, 2]

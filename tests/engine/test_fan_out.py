@@ -432,8 +432,10 @@ def test_each_call_enters_the_context_of_the_caller() -> None:
         return x
 
     flow = agf.load(fan_out(limit=4), registry=registry)
-    options = RunOptions(registry=registry, enter=lambda _: route.set("cell") and None)  # type: ignore[arg-type]
-    start_run(flow, {"xs": list(range(40))}, options).wait()
+    token = route.set("cell")
+    run = start_run(flow, {"xs": list(range(40))}, RunOptions(registry=registry))
+    route.reset(token)
+    run.wait()
     assert found == ["cell"] * 40
 
 

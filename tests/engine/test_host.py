@@ -68,18 +68,6 @@ def test_the_context_of_the_starting_cell_reaches_each_place(place: Place) -> No
     assert job.wait() == (True, "In[3]")
 
 
-def test_enter_comes_once_and_first() -> None:
-    entered: list[str] = []
-
-    async def main(host: Host) -> None:
-        assert entered == ["agf-engine"]
-        for place in PLACES:
-            await host.call(place, thread_name, {})
-
-    start(main, enter=lambda: entered.append(thread_name())).wait()
-    assert entered == ["agf-engine"]
-
-
 def test_a_thousand_calls_use_no_more_threads_than_ran_at_once() -> None:
     used: set[int] = set()
 

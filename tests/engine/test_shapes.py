@@ -14,11 +14,12 @@ from agf_magics.engine.linking.link import link
 from agf_magics.engine.run import run as run_linked
 from agf_magics.engine.run_options import RunOptions
 from agf_magics.engine.shapes.step_functions import SHAPES
+from agf_magics.flow.flow import Declarations
 from agf_magics.flow.graph_steps import END, START, Dag, Edge, Walk
 from agf_magics.flow.protocols import FlowInput, Frame, Node, Outcome, Ready, Skip
 from agf_magics.flow.step import Step
 from agf_magics.flow.step_options import OwnLimits, Pick
-from agf_magics.flow.steps import Branches, Compute, Declarations, Repeat
+from agf_magics.flow.steps import Branches, Compute, Repeat
 from agf_magics.flow.steps import Sequence as InOrder
 from tests.engine.small_flows import SPAN, Put, Says, Tools, call, flow
 

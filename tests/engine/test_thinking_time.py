@@ -11,10 +11,11 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.engine.host import job
+from agf_magics.flow.flow import Declarations
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.question import Question
 from agf_magics.flow.step_options import OwnLimits
-from agf_magics.flow.steps import Branches, Declarations
+from agf_magics.flow.steps import Branches
 from tests.engine.small_flows import SPAN, Put, call, flow
 from tests.engine.virtual_time import run_virtual
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import agf_magics as agf
-from agf_magics.flow.steps import Definition
+from agf_magics.flow.flow import Definition
 from agf_magics.languages import LANGUAGES
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source

@@ -10,19 +10,10 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.expressions import Constant, NamedArguments
+from agf_magics.flow.flow import Definition
 from agf_magics.flow.protocols import Expr, FlowInput
 from agf_magics.flow.step import Step
-from agf_magics.flow.steps import (
-    WIDTH,
-    Branches,
-    Choose,
-    Compute,
-    Definition,
-    Each,
-    Fold,
-    Invoke,
-    every,
-)
+from agf_magics.flow.steps import WIDTH, Branches, Choose, Compute, Each, Fold, Invoke, every
 from agf_magics.languages import LANGUAGES
 from agf_magics.languages.documents import Takes
 from agf_magics.languages.pipeline import document_schema, takes

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.flow.flow import outermost
 from agf_magics.flow.progress.events import (
     BackgroundCallEnded,
     StepFailed,
@@ -21,7 +22,6 @@ from agf_magics.flow.progress.events import (
     StepSkipped,
     StepStarted,
 )
-from agf_magics.flow.steps import outermost
 from agf_magics.languages.plan import Log
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agf_magics as agf
+from agf_magics.lifecycle.runs.live import live
 from tests.engine import kept
 from tests.engine.virtual_time import run_virtual
 
@@ -562,3 +563,27 @@ def test_a_failure_that_a_step_rescued_is_not_tried_again(tmp_path: Path) -> Non
         works[0] = True
         assert agf.resume(failed.run_id, registry=registry).status == "ok"
     assert calls == {"breaks": 1, "later": 2}
+
+
+def test_a_run_that_the_exit_of_its_process_cut_off_ends_after_its_steps(tmp_path: Path) -> None:
+    """Its end is taken back, and no record has the end of the call that was stopped."""
+    registry, started = agf.Registry(), threading.Event()
+
+    @agf.tool(registry=registry)
+    async def doze() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    with kept.journal_in(tmp_path) as path:
+        run = agf.start("{pipeline: naps, steps: [{tool: {name: doze}}]}", registry=registry)
+        assert started.wait(30)
+        run.cancel("the kernel is restarted")
+        run.wait()
+        run.journal.leave_open()
+        kept.flush(path)
+        live.forget()
+        past = agf.runs(run.run_id)
+        assert past.ended is None
+        ends = [row.ended for row in past.progress.rows.values() if row.ended is not None]
+        assert ends
+        assert max(ends) <= past.progress.ended

@@ -183,10 +183,12 @@ def test_a_table_is_taken_over_and_is_an_equal_argument_by_what_it_holds(calls: 
     assert calls.made == ["load", "count_rows"]
 
 
-def test_there_must_be_a_run_to_take_from_and_a_journal(calls: Calls) -> None:
-    with pytest.raises(agf.DefinitionError) as told:
-        run(BOTH, calls, reuse=True)
-    assert told.value.code == "journal.unknown-run"
+def test_the_first_run_of_a_flow_reuses_nothing(calls: Calls) -> None:
+    assert run(BOTH, calls, reuse=True).status == "ok"
+    assert len(calls.made) == 3
+
+
+def test_a_run_that_is_named_must_exist_and_a_journal_too(calls: Calls) -> None:
     with pytest.raises(agf.DefinitionError) as told:
         run(BOTH, calls, reuse="nobody")
     assert told.value.code == "journal.unknown-run"

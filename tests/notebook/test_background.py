@@ -270,19 +270,16 @@ def test_it_can_be_shown_again_alive(kernel: Kernel) -> None:
     more(again, "✓ ok")
 
 
-def test_a_run_whose_output_cannot_be_shown_has_an_end(kernel: Kernel) -> None:
-    """Its first output is made on the loop of the runs, around the engine: nobody would hear of a failure there."""
+def test_a_run_whose_output_cannot_be_shown_does_not_begin(kernel: Kernel) -> None:
+    """The cell that would show it says why."""
     kernel.good("%%pipeline\npipeline: unseen\nsteps:\n- transform: {value: '1 + 1'}")
-    kernel.good("""
+    cell = kernel.run("""
 def fails(*given, **named):
     raise ValueError("no place")
 
 get_ipython().display_pub.publish = fails
 handle = %run_pipeline_async unseen
-handle.wait(60)
-del get_ipython().display_pub.publish
-from agf_magics.notebook.display.watching import join_views
-join_views(handle)
 """)
-    cell = kernel.good("print(handle.status, repr(handle.progress.error))")
-    assert cell.printed == "error ValueError('no place')\n"
+    assert cell.reply["ename"] == "ValueError"
+    left = "from agf_magics.lifecycle.runs.live import live; print(len(live.running))"
+    assert kernel.good(f"del get_ipython().display_pub.publish\n{left}").printed == "0\n"

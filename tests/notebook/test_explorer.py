@@ -377,6 +377,7 @@ def test_resume_continues_in_the_same_output(journaled: Kernel) -> None:
     assert cell.reply["status"] == "error"
     page = Page(journaled, cell)
     assert page.start["update"]["can"] == ["resume", "rerun", "moments"]
+    assert re.search(r"\n  raised in In\[\d+\], line 6, in fragile$", page.get("step", step="steps[1]")["error"])
     journaled.good("WORKS = True")
     assert page.ask("resume")["ok"]
     while not any(update["status"] == "ok" for update in page.updates):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 from IPython.utils.capture import capture_output
 
+import agf_magics as agf
+from agf_magics.notebook.magics import exercises
 from docs import lessons
 from tests.doc_pages import Shell, new_shell, session
 from tests.shells import only_shell
@@ -90,6 +93,73 @@ def test_a_lesson_is_shown_without_its_solution_and_all_are_listed(shell: Shell)
         assert "Light travels 300,000 km in a second." in text
         assert "sunbeam" not in text
         assert all(f"`{language}.1`" in said(shell, "%lesson") for language in lessons.NOTEBOOKS)
+        assert "In `pipeline-language.ipynb`" in said(shell, "%lesson pipeline.8")
+        assert "%r1 EXPRESSION" in said(shell, "%lesson pipeline.8")
+
+
+def test_every_lesson_that_the_teachers_notebook_lists_exists() -> None:
+    cells = json.loads((ROOT / "notebooks" / "teaching.ipynb").read_text(encoding="utf-8"))["cells"]
+    (text,) = ("".join(cell["source"]) for cell in cells if "## What each lesson tests" in "".join(cell["source"]))
+    listed, heads = set(), [""] * 5
+    for line in text.splitlines():
+        parts = [part.strip() for part in line.strip("|").split("|")] if line.startswith("|") else []
+        if parts and parts[0] in LANGUAGES:
+            heads = parts
+        elif len(parts) == len(heads):
+            for column in (0, 3):
+                for first, last in re.findall(r"(\d+)(?: to (\d+))?", parts[column]):
+                    numbers = range(int(first), int(last or first) + 1)
+                    listed |= {f"{LANGUAGES[heads[column]]}.{number}" for number in numbers}
+    assert listed == set(exercises.lessons())
+
+
+LANGUAGES = {"pipelines": "pipeline", "plans": "plan", "graphs": "graph", "policies": "policy"}
+
+OWN = """\
+%%writefile lessons.yaml
+rivers.1:
+  task: Write the pipeline `longest`.
+  flow: longest
+  options: --set names=[Nile,Po]
+  uses: [transform]
+  gives: Nile
+rivers.2: {task: How long is the Nile?, gives: 6650}
+"""
+
+
+def test_a_teacher_gives_lessons_in_a_file(shell: Shell) -> None:
+    with session(shell):
+        said(shell, OWN)
+        assert "`rivers.2`" in said(shell, "%lesson")
+        assert "rivers.1" in list(exercises.lesson_names())
+        assert said(shell, "%lesson rivers.1 --check") == "✗ there is no pipeline 'longest' yet: write %%pipeline\n"
+        said(shell, ANSWER.format(name="longest", step="transform: {value: 'find(ctx.names, n -> true)'}"))
+        assert said(shell, "%lesson rivers.1 --check") == "✓ rivers.1: right\n"
+        assert said(shell, "%lesson rivers.2 --check") == "✗ no cell has shown a value yet\n"
+        said(shell, "6650")
+        assert said(shell, "%lesson rivers.2 --check") == "✓ rivers.2: right\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "messages"),
+    [
+        ("- a\n", ["lessons.yaml must be a mapping of lessons"]),
+        ("a: b\n", ["lesson 'a' must be a mapping, got text 'b'"]),
+        ("a: {task: 7, gives: 1, use: []}\n", ["'task' must be a text, got the number 7", "a lesson has no key 'use'"]),
+        ("a: {}\n", ["lesson 'a' has no 'task'", "lesson 'a' has no 'gives'"]),
+        ("a: {task: b, gives: 1, uses: fold}\n", ["'uses' must be a list of step kinds"]),
+    ],
+)
+def test_all_mistakes_of_the_file_are_told_and_its_names_are_not_completed(
+    text: str, messages: list[str], shell: Shell
+) -> None:
+    with session(shell):
+        Path("lessons.yaml").write_text(text)
+        with pytest.raises(agf.DefinitionError) as raised:
+            exercises.lessons()
+        assert [each.message for each in raised.value.diagnostics] == messages
+        assert {each.code for each in raised.value.diagnostics} == {"magic.lesson-file"}
+        assert "pipeline.1" in list(exercises.lesson_names())
 
 
 def test_the_input_of_a_check_is_that_of_the_notebook(shell: Shell) -> None:

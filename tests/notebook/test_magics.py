@@ -358,6 +358,27 @@ def test_an_interrupt_before_anybody_waits_is_the_first_one_too(shell: Shell) ->
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+BUSY = """\
+import threading
+free = threading.Event()
+@tool
+async def hold() -> None:
+    free.wait(30)
+"""
+
+
+def test_a_run_in_the_background_is_shown_by_its_cell_also_while_the_loop_is_busy(shell: Shell) -> None:
+    """A place that the loop reserves may come when the cell has ended; nbclient drops it then."""
+    shell.good(BUSY)
+    flow = load("pipeline: p\nsteps: [{tool: {name: hold}}]")
+    first = start_run(flow, None, RunOptions(background=True))
+    shown = list[Run]()
+    second = start_run(flow, None, RunOptions(background=True, enter=shown.append))
+    assert shown == [second]
+    shell.names["free"].set()
+    assert [run.wait().status for run in (first, second)] == ["ok", "ok"]
+
+
 WARNED = """\
 pipeline: greets
 steps:

@@ -9,11 +9,11 @@ because the planner cannot be interrupted; in a page it runs here, without a tim
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from typing import Any
 
 from ...compat.browser import IN_BROWSER
 from ...compat.imports import installed_only
+from ...compat.installed import missing
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from .sql_child import CONFIGURATION, MEMORY, NotOneSelect, TooMuch, answer, register
@@ -35,15 +35,11 @@ def query_frames(
     """The result of ``query`` over ``frames``, as a frame of the kind of the first one. ``timeout``
     in seconds; ``stopped``: whether the call on this thread was cancelled. Raises StepError
     ``tool.sql-…``."""
-    try:
-        with installed_only():
-            import pyarrow  # type: ignore[import-untyped]
-
-            if find_spec("duckdb") is None:
-                raise ImportError("no duckdb", name="duckdb")
-    except ImportError as error:
-        message = f"the tool 'sql' needs the package {error.name}"
-        raise StepError(Diagnostic("tool.sql-missing", message, hint=SQL_INSTALL)) from None
+    for package in missing(("pyarrow", "duckdb")):
+        message = f"the tool 'sql' needs the package {package}"
+        raise StepError(Diagnostic("tool.sql-missing", message, hint=SQL_INSTALL))
+    with installed_only():
+        import pyarrow  # type: ignore[import-untyped]
     if double := same_in_sql(frames):
         message = f"the frames {double[0]!r} and {double[1]!r} have the same name in SQL"
         raise StepError(Diagnostic("tool.sql-frame", message, hint="rename one of them"))

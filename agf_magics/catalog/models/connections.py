@@ -12,10 +12,10 @@ import re
 import socket
 import unicodedata
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from ...compat.installed import missing
 from .model_fault import ModelFault, causes, fault
 
 _PREFIXES = {
@@ -231,7 +231,7 @@ def socks_fault(model: str) -> ModelFault | None:
     """That a proxy needs a package which is not installed; None: another package is missing."""
     for name in sorted(os.environ):
         is_socks = os.environ[name].lower().startswith("socks")
-        if name.lower().endswith("_proxy") and is_socks and find_spec("socksio") is None:
+        if name.lower().endswith("_proxy") and is_socks and missing(["socksio"]):
             message = f"{model} needs socksio, which is not installed: {name} names a SOCKS proxy"
             return fault("model.not-installed", message, "pip install socksio")
     return None

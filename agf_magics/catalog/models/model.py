@@ -13,10 +13,10 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
-from importlib.util import find_spec
 from typing import Any, Protocol
 
 from ...compat.imports import installed_only
+from ...compat.installed import missing
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from .connections import certificates_fault, environment_fault, socks_fault
@@ -187,7 +187,7 @@ class Model:
             return
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
-        if any(map(_absent, ("pydantic_ai", package))):
+        if missing(("pydantic_ai", package)):
             raise fault(
                 "model.not-installed",
                 f"{self.name} needs {package}, which is not installed",
@@ -297,9 +297,3 @@ def _address(made: Any) -> str:
     with suppress(Exception):  # a user's own model
         return str(made.base_url or "")
     return ""
-
-
-def _absent(package: str) -> bool:
-    with suppress(ModuleNotFoundError):  # its parent package is missing
-        return find_spec(package) is None
-    return True

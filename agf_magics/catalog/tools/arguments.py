@@ -21,11 +21,6 @@ if TYPE_CHECKING:
     from .annotations import ArgumentsModel
 
 
-def invalid_names(error: BaseException) -> frozenset[str]:
-    """The arguments that ``error`` is about, which `Arguments.validate` raised."""
-    return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
-
-
 def errors_of(error: BaseException) -> list[Any]:
     """pydantic's list of what is wrong; empty for what a validator in a user's class raised."""
     from .annotations import ValidationError  # loaded since the call of its validator
@@ -126,6 +121,10 @@ class Arguments:
         from .annotations import schema_of
 
         return schema_of(self.signature.return_annotation, names_around(self.function))
+
+    def wrong_names(self, error: BaseException) -> frozenset[str]:
+        """The arguments that ``error`` is about, which `validate` raised."""
+        return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
 
     def explain(
         self, code: str, who: str, error: BaseException, given: Mapping[str, Value]

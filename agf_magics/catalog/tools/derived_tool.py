@@ -33,7 +33,7 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
     function.__signature__ = inspect.Signature(parameters)
     function.__name__, function.__doc__ = spec.name, spec.description
     made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
-    return replace(made, throttle=base.throttle)
+    return replace(made, throttle=base.throttle, asks_first=base.asks_first)
 
 
 _CONTEXT = "_tool_context"

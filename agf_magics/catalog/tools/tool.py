@@ -10,8 +10,9 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.raised import RAISED
 from ...text.suggestions import suggest
 from ...values.value import Value
-from .arguments import Arguments, invalid_names
+from .arguments import Arguments
 from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .schema_arguments import SchemaArguments
 from .throttle import Throttle, is_number
 
 MASK = "•••"
@@ -24,7 +25,7 @@ class Tool:
     name: str
     function: Callable[..., Any]
     """Called with keyword arguments."""
-    arguments: Arguments
+    arguments: Arguments | SchemaArguments
     description: str = ""
     where: Where | None = None
     """The thread of its calls; None: decided from the flow."""
@@ -38,6 +39,12 @@ class Tool:
     """Whether a model is offered it only where it is listed: a built-in tool (decision A12)."""
     resources: Mapping[str, float] = field(default_factory=dict)
     """The resources that a call needs of its worker, by name."""
+    digest: str | None = None
+    """What its results are reused by, in place of the code of its function (``--reuse``); None: its
+    code."""
+    asks_first: bool = False
+    """Whether a person approves each call that a model picks: the tool of a server that the person
+    does not trust."""
     throttle: Throttle | None = None
     """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 
@@ -84,6 +91,7 @@ class Tool:
         if self.arguments.are_current:
             return self
         function = self.arguments.function
+        assert function is not None, "a schema is always current"
         name = self.name
         secret = tuple(self.secret)
         try:
@@ -104,7 +112,7 @@ class Tool:
         found = StepError(
             self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given)
         )
-        found.arguments = invalid_names(failure)
+        found.arguments = self.arguments.wrong_names(failure)
         raise found
 
 

@@ -9,10 +9,11 @@ import contextlib
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from ...catalog import Tool
+from ...catalog import Tool, ToolContext
 from ...flow.progress.question import Denied, Question, Unanswered
 from ...flow.protocols import Frame
-from ...flow.step_options import CallReplacement
+from ...flow.question_text import call_line, value_line
+from ...flow.step_options import CallReplacement, Permit
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...journal.secrets.masking import hide
@@ -32,6 +33,30 @@ class Approved(NamedTuple):
     """It is used instead of the call; None: there is a call."""
     is_recorded: bool = False
     """Whether a recording approves it: then the call must be taken from the recording, too."""
+
+
+def permit_first(tool: Tool, permit: Permit | None) -> Permit:
+    """The question before a call that a model has picked, of a tool whose server the person does not
+    trust. ``permit``: that of the definition, whose question comes first."""
+
+    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str:
+        asked = permit.ask(frame, given, shown) if permit is not None else None
+        return asked or _first_question(tool, shown)
+
+    return Permit(ask, permit.instead if permit is not None else None)
+
+
+async def approve_first(tool: Tool, arguments: Value, context: ToolContext) -> None:
+    """The same for a call by an agent that is a function. Raises Denied."""
+    question = _first_question(tool, arguments)
+    if await context.ask(question, ["yes", "no"]) != "yes":
+        message = f"{tool.name!r} was not called: it was denied"
+        raise Denied(Diagnostic("step.denied", message, hint=f"the question was: {question}"))
+
+
+def _first_question(tool: Tool, shown: Value) -> str:
+    arguments = call_line(shown) if isinstance(shown, dict) else value_line(shown)
+    return f"the model calls {tool.name}({arguments}): make the call?"
 
 
 async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = None) -> Approved:

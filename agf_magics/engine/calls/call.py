@@ -479,7 +479,7 @@ def value_of(site: CallSite[Invoke], result: Result, callee: UserCallable, what:
     is not a value."""
     ok, value = result
     if not ok:
-        raise failure(site, callee.name, what, value)
+        raise failure(site, callee.name, what, value, moves=callee.where is None)
     if type(value) in ATOMS:
         return value
     try:

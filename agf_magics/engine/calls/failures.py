@@ -6,6 +6,7 @@ that the journal has.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from ...flow.progress.question import Unanswered
@@ -22,14 +23,21 @@ from ..host.remote_calls import OutcomeUnknown
 from ..runner import CallSite
 from ..threads.user_code import TimedOut
 
+_OF_A_THREAD = re.compile(r"\bthread\b")
+
 RESULT = "result"
 """The key of the result in an answer about a call whose outcome is unknown."""
 
 
 def failure(
-    site: CallSite[Invoke], callee: str | None, what: str, raised: BaseException
+    site: CallSite[Invoke],
+    callee: str | None,
+    what: str,
+    raised: BaseException,
+    moves: bool = False,
 ) -> StepError:
-    """What user code raised, as a failure of the step."""
+    """What user code raised, as a failure of the step. ``moves``: whether the engine chose the
+    thread of the call."""
     step, secrets = site.step, site.run.secrets
     span = step.place
     name = f"{what} {callee!r}" if callee is not None else "asking a person"
@@ -54,13 +62,7 @@ def failure(
     # A tool may raise one itself, or a run inside it.
     if is_a(raised, StepError) and (ours := _copy(raised)) is not None:
         return with_place(ours, step)
-    hint = "; ".join(notes_of(raised))
-    if is_a(raised, MemoryError):
-        hint = (
-            hint
-            or "its process has too little memory: give the call less data, or the process a "
-            "higher limit"
-        )
+    hint = _cure(what, raised, moves)
     error = StepError(
         Diagnostic(code, f"{name} failed: {describe_exception(raised)}", span, hint or None)
     )
@@ -68,6 +70,24 @@ def failure(
     if can_write(raised):
         error.__cause__ = raised
     return error
+
+
+def _cure(what: str, raised: BaseException, moves: bool) -> str:
+    """What the author of the function, or we, have to say about it; empty: nothing."""
+    if notes := "; ".join(notes_of(raised)):
+        return notes
+    if is_a(raised, MemoryError):
+        return (
+            "its process has too little memory: give the call less data, or the process a higher "
+            "limit"
+        )
+    # Only a hint: libraries have no class of their own for an object that another thread made.
+    if moves and _OF_A_THREAD.search(describe_exception(raised)):
+        return (
+            f"where='kernel' in @{what}(…) or {what}(…) makes its calls on the notebook's thread, as "
+            "an object that belongs to it needs"
+        )
+    return ""
 
 
 def unknown_outcome(step: Invoke, message: str) -> Unanswered:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...catalog import Agent, Tool, Transform
+from ...catalog.tools.context import context_of
 from ...flow.progress.question import Question
 from ...flow.protocols import Name
 from ...flow.step_path import format_path
@@ -36,7 +37,7 @@ from ..linking.linked import (
 from ..linking.sessions import reader_of
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
-from .approvals import permitted
+from .approvals import approve_first, permit_first, permitted
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
@@ -68,6 +69,8 @@ async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
         raise StepError(Diagnostic("step.not-among", message, step.name.span, hint))
     # Messages about the call name the chosen callee.
     chosen = replace(step, name=Name(name, step.name.span))
+    if isinstance(callee, Tool) and callee.asks_first:
+        chosen = replace(chosen, permit=permit_first(callee, step.permit))
     if isinstance(callee, Agent):
         # The session that chooses counts itself; its calls of agents are its tools.
         asking = step.asking._replace(counts_as_session=False)
@@ -165,9 +168,14 @@ def tools_for(
             given = tool.check(isolate(arguments))
             return tool.function(**given, **contexts_of(tool, contact))
 
-        call.__name__ = call.__qualname__ = tool.name
-        call.__doc__ = tool.description
-        return call
+        async def call_approved(**arguments: Value) -> Any:
+            await approve_first(tool, arguments, context_of(contact))
+            return await call(**arguments)
+
+        offered = call_approved if tool.asks_first else call
+        offered.__name__ = offered.__qualname__ = tool.name
+        offered.__doc__ = tool.description
+        return offered
 
     return {
         name: offer(tool)

@@ -7,10 +7,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable
 
+from ...flow.flow import Flow, stores_in
 from ...flow.progress import events as ev
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
-from ...flow.steps import Flow, Invoke, stores_in
+from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..host.background_calls import start_background

@@ -72,15 +72,13 @@ class Job(Generic[T]):
         self,
         main: Callable[[Host], Awaitable[T]],
         *,
-        enter: Callable[[], None] | None = None,
         waited: bool = True,
         over: Callable[[tuple[T] | BaseException], None] | None = None,
         limit: Limit | None = None,
     ) -> None:
-        """``enter`` is called once, in the context of the run, before anything else. ``waited``: a
-        thread will call `Job.wait` and run the calls that belong on it. ``over`` is called with the
-        result, on any thread, before the threads that wait continue. ``limit``: when the job is
-        ended from outside; None: never."""
+        """``waited``: a thread will call `Job.wait` and run the calls that belong on it. ``over`` is
+        called with the result, on any thread, before the threads that wait continue. ``limit``:
+        when the job is ended from outside; None: never."""
         if waited:
             _refuse_on_a_loop()
         self.reason: str | None = None
@@ -97,7 +95,7 @@ class Job(Generic[T]):
         self._lock = threading.Lock()
         self._listeners: list[Callable[[], object]] = []
         self._task: asyncio.Task[None] | None = None
-        self._main, self._enter = main, enter
+        self._main = main
         self._engine = EngineLoop.current(waited)
 
     def start(self) -> None:
@@ -125,9 +123,9 @@ class Job(Generic[T]):
                 self._engine.loop.call_soon_threadsafe(self._cancel)
             Watchdog.shared().watch(self.look, self.asked + UNANSWERED)
 
-    def wait(self) -> T:
+    def wait(self, meanwhile: Callable[[], object] = lambda: None) -> T:
         """Wait for the end and run the calls that belong on this thread; return the value or raise
-        the error.
+        the error. ``meanwhile`` is called regularly while no call has the thread.
 
         The first interrupt cancels the run and all runs around it; the second raises
         KeyboardInterrupt. Raises StillRunning if a blocked loop cannot end the run.
@@ -144,7 +142,12 @@ class Job(Generic[T]):
             if IN_BROWSER:
                 self._wait_on_loop()
             else:
-                Waiter(self._calls, self.cancel).serve(self._ended.is_set, self.look)
+
+                def watch() -> None:
+                    self.look()
+                    meanwhile()
+
+                Waiter(self._calls, self.cancel).serve(self._ended.is_set, watch)
         except KeyboardInterrupt:
             self.cancel(INTERRUPT)
             raise
@@ -161,8 +164,11 @@ class Job(Generic[T]):
             raise self._outcome
         return self._outcome[0]
 
-    def join(self, timeout: float | None = None) -> None:
-        """Wait for the end of a background job. An interrupt only ends the waiting."""
+    def join(
+        self, timeout: float | None = None, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """Wait for the end of a background job. An interrupt only ends the waiting. ``meanwhile``
+        is called regularly."""
         if self.done:
             return
         _refuse_on_a_loop()
@@ -174,6 +180,7 @@ class Job(Generic[T]):
             if time.monotonic() >= until:
                 return
             self.look()
+            meanwhile()
             if around is not None and around.stopped:
                 raise KeyboardInterrupt  # the call that waits ends
 
@@ -266,16 +273,12 @@ class Job(Generic[T]):
         if self.done:  # the loop was blocked, and the job was ended before it started
             return
         self._engine.jobs.add(self)
-        self._task = self._engine.loop.create_task(self._run(self._main, self._enter))
+        self._task = self._engine.loop.create_task(self._run(self._main))
         # A task that is cancelled before its first step runs nothing of `_run`.
         self._task.add_done_callback(self._end)
 
-    async def _run(
-        self, main: Callable[[Host], Awaitable[T]], enter: Callable[[], None] | None
-    ) -> None:
+    async def _run(self, main: Callable[[Host], Awaitable[T]]) -> None:
         try:
-            if enter is not None:
-                enter()
             outcome: tuple[T] | BaseException = (await main(self._host),)
         except BaseException as error:
             outcome = error

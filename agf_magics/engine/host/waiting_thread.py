@@ -93,14 +93,18 @@ class Waiter:
 
         ``watch`` is called regularly and may raise, too.
         """
+        watched = time.monotonic()
         with self._attending() as outermost:
             while not ended():
+                # Also between two calls: many short ones leave no pause.
+                if time.monotonic() - watched >= POLL:
+                    watch()
+                    watched = time.monotonic()
                 try:
                     # A SimpleQueue, whose `get` is in C: an interrupt in the `get` of a Queue can
                     # leave its lock locked, and then nobody can add a call.
                     call = self._calls.get(timeout=POLL)
                 except Empty:
-                    watch()
                     continue
                 if call is not None:
                     self._perform(call)

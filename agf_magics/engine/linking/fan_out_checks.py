@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...catalog import Tool
-from ...flow.steps import WIDTH, Branches, Each, Flow, calls, every
+from ...flow.flow import Flow
+from ...flow.steps import WIDTH, Branches, Each, calls, every
 from ...text.diagnostics import Diagnostic
 from .session_count import sessions
 

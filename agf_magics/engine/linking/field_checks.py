@@ -12,8 +12,9 @@ from typing import Any
 
 from ...catalog import Agent, Tool
 from ...catalog.digests.code_names import words_in
+from ...flow.flow import Flow
 from ...flow.protocols import Name
-from ...flow.steps import Flow, Invoke, calls
+from ...flow.steps import Invoke, calls
 from ...schemas.schema import Schema, cycle, resolve
 from ...schemas.violations import lacking
 from ...text.diagnostics import Diagnostic, Diagnostics

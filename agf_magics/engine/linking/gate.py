@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...flow.steps import Flow, Invoke, calls
+from ...flow.flow import Flow
+from ...flow.steps import Invoke, calls
 from ...schemas.schema import Schema, resolve
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import suggest

@@ -13,12 +13,12 @@ from typing import TypeVar
 
 from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
 from ...catalog.shelf import Shelf
-from ...catalog.tools.arguments import Arguments
 from ...catalog.tools.derived_tool import derive
+from ...flow.flow import Flow
 from ...flow.protocols import Name
 from ...flow.step import Step
 from ...flow.step_options import Lookup
-from ...flow.steps import Flow, Invoke, Sequence, every
+from ...flow.steps import Invoke, Sequence, every
 from ...limits.grants import LAUNCHES, OFFERED, RUN_RESULT
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
@@ -278,7 +278,7 @@ class _Linker:
         if tool is None:
             return self.not_a_tool(step, around)
         self.problems.extend(replace(doubt, span=step.name.span) for doubt in tool.warnings)
-        self.patterns(step, tool.arguments)
+        self.patterns(step, tool.arguments.refused)
         check_arguments(step, tool, self.problems)
         return tool
 
@@ -324,9 +324,9 @@ class _Linker:
             return None
         return self.answers(step, agent, around)
 
-    def patterns(self, step: Invoke, takes: Arguments) -> None:
+    def patterns(self, step: Invoke, refused: tuple[Diagnostic, ...]) -> None:
         """Refuse patterns of annotations that RE2 does not support (decision D5)."""
-        self.problems.extend(replace(fault, span=step.name.span) for fault in takes.refused)
+        self.problems.extend(replace(fault, span=step.name.span) for fault in refused)
 
     def agent(self, step: Invoke, around: tuple[str, ...]) -> Agent | Linked | None:
         if brought := self.brought_tools(step):
@@ -440,7 +440,7 @@ class _Linker:
             hint = "register no default agent, or name a model with agf.model_agent and identity"
             self.problems.warn("flow.model-ignored", message, step.asking.span, hint)
         if agent.accepts is not None:
-            self.patterns(step, agent.takes)
+            self.patterns(step, agent.takes.refused)
         return agent
 
     def called(self, step: Invoke, around: tuple[str, ...]) -> Linked | None:

@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from ...catalog import Agent, Model, ModelAgent, Policy, Tool, Transform
-from ...flow.steps import Flow, Invoke, calls
+from ...flow.flow import Flow
+from ...flow.steps import Invoke, calls
 from ...limits.grants import Grant
 from ...schemas.schema import Schema
 from ...text.source import Span

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...catalog import Agent, ModelAgent, Tool
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from .linked import ModelBinding
 
 

@@ -8,16 +8,11 @@ from typing import Any
 
 from ...catalog import Agent, Model, ModelAgent, Registry, Tool, check_reply, parse_json_reply
 from ...flow.expressions import Computed
+from ...flow.flow import Dialect, Flow, Origin
 from ...flow.protocols import FlowResult, Frame, Name, Outcome, Ref
 from ...flow.sessions.react import react
 from ...flow.sessions.session import Offer, RequestOptions, Session, format_for_model, format_prompt
-from ...flow.steps import (
-    Dialect,
-    Flow,
-    Invoke,
-    Origin,
-    Sequence,
-)
+from ...flow.steps import Invoke, Sequence
 from ...schemas.json_schema import judge
 from ...schemas.schema import Schema, json_schema
 from ...schemas.violations import describe_all

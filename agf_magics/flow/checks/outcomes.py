@@ -10,9 +10,10 @@ from functools import cached_property
 from ...schemas.shape_paths import Found, descend
 from ...schemas.shapes import SchemaShapes, Shape, list_of
 from ...text.diagnostics import Diagnostic
+from ..flow import Flow
 from ..protocols import Args, Expr
 from ..step import Step
-from ..steps import Branches, Compute, Each, Flow, Fold, Invoke
+from ..steps import Branches, Compute, Each, Fold, Invoke
 from .wiring import Accesses, Prefix, Read, Write
 
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
 from ...text.suggestions import nearest, spend_comparisons, suggest
+from ..flow import Flow
 from ..protocols import Ref
 from ..step import Step
 from ..step_path import is_part
-from ..steps import Choose, Each, Flow, Fold, every, expressions
+from ..steps import Choose, Each, Fold, every, expressions
 from .outcomes import Outcomes
 from .wiring import Accesses, Prefix, Read, StoreKey, Write, every_write, follow
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice, starmap
 from typing import Any, Literal, NamedTuple
 
+from ..flow import Flow
 from ..graph_steps import Dag, Walk
 from ..protocols import Ref, Target
 from ..step import Step
@@ -21,7 +22,6 @@ from ..steps import (
     Choose,
     Compute,
     Each,
-    Flow,
     Fold,
     Invoke,
     Repeat,

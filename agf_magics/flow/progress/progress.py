@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
+from ..flow import Flow
 from ..step_path import StepPath, seconds_between
-from ..steps import Flow
 from . import events as ev
 from .question import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply

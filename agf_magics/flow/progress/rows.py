@@ -13,10 +13,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from ...values.value import Value
+from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..step import Step
 from ..step_path import StepPath, seconds_between
-from ..steps import Branches, Each, Flow, Fold, Invoke, Repeat, Sequence, children, outermost
+from ..steps import Branches, Each, Fold, Invoke, Repeat, Sequence, children
 from . import events as ev
 
 Key = tuple[str, ...]

@@ -17,11 +17,12 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
-from .expressions.reading import LEAVE_OUT, PEER_KEY, ROOT, Reader, peer_key
+from .expressions.reading import ROOT, Reader
 from .expressions.tokens import KEY_NAME
 from .nodes.builder_contract import Built
 from .nodes.declared_tools import Tools
 from .nodes.passthrough import Outputs
+from .peer_key import LEAVE_OUT, PEER_KEY, peer_key
 from .state import ROUTE, Keys
 from .words import BUILT_IN
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Edge, Walk
 from ...flow.protocols import Expr, Name
 from ...flow.step_options import OwnLimits
-from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, part
+from ...flow.steps import Sequence, part
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
@@ -30,10 +31,11 @@ from .lint import Graph, lint
 from .node_kinds import build
 from .nodes.builder_contract import Built, Here
 from .nodes.declared_tools import Tools, read_tools
+from .peer_key import peer_key_in_code
 from .prompts.prompt_files import Folders
 from .state import COUNTS, Declared, Joining, Keys, ends, starts
 from .takes import TYPES
-from .walk_messages import endless_walk, over_limit, peer_key
+from .walk_messages import endless_walk, over_limit
 from .words import BUILT_IN, CONFIG, DEFAULTS, GRAPH, REDUCERS, STATE_KEY
 
 ROUNDS, CONCURRENT = 50, 8
@@ -109,7 +111,7 @@ class _Loader:
                 keys, lambda: {name.text: expr.evaluate({"state": {}}) for name, expr in initial}
             ),
             end=ends(keys),
-            dialect=Dialect(stores=ROOT, foreign=peer_key),
+            dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
                 said(given, "description"),
                 own_limits=_caps(config),

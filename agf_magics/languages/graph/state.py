@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from ...flow.flow import named_values
 from ...flow.protocols import FlowInput, FlowResult, Frame, Outcome
-from ...flow.steps import named_values
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...values.value import Value

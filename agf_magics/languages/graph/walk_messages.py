@@ -1,25 +1,9 @@
-"""What a walk says while it runs.
-
-It has reached the limit of a node or of its rounds, or a function looks for a key that only
-YAMLGraph has.
-"""
+"""What a walk says while it runs: it has reached the limit of a node or of its rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ...text.diagnostics import Diagnostic
 from ...text.source import Span
-from .expressions.reading import PEER_KEY
-
-
-def peer_key(words: Collection[str]) -> Diagnostic | None:
-    peer = next(filter(PEER_KEY.fullmatch, sorted(words)), None)
-    if peer is None:
-        return None
-    message = f"the function looks for {peer!r}, the key of YAMLGraph around a result of a map"
-    hint = "a map collects the results themselves: read item['title'], not item['_map_…']['title']"
-    return Diagnostic("graph.peer-key", message, None, hint, "warning")
 
 
 def over_limit(node: str, span: Span | None, count: int, has_exit: bool) -> Diagnostic:

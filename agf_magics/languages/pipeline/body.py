@@ -1,21 +1,18 @@
-"""Reads the steps of a pipeline, and the values of their keys.
+"""Reads the steps of a pipeline.
 
-A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table, a key
-that holds a step reads it with `Reader.step`, and `Grammar.build` makes the step.
+A text becomes a flow in one way: `Reader.fields` reads the keys of a mapping by their table with
+the functions of `key_values`, a key that holds a step reads it with `Reader.step`, and
+`Grammar.build` makes the step.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.expressions import Constant, NamedArguments
-from ...flow.protocols import Expr, Name
-from ...flow.step import FailurePolicy, Step
-from ...flow.steps import part
+from ...flow.expressions import Constant
+from ...flow.step import Step
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
-from ...text.names import same_name
 from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.suggestions import suggest
@@ -26,44 +23,19 @@ from ...text.yaml.nodes import (
     Scalar,
     every_node,
     flow_text,
-    is_expression,
     is_text,
     plain,
     shown,
 )
 from .. import documents
-from ..documents import Key, Kind, advised, said
+from ..documents import Key, Kind, advised
 from . import lookalikes
 from .r1 import R1, parse
 from .r1.nodes import Lit, Path, nested
-from .r1.written import literal
-from .scope import ROOTS, Scope
-from .template import Template, parse_template
-from .values import BRANCH_ERRORS, Command
-
-RETRY = (
-    r"retry\(([0-9]{1,9})(?:, ?wait: ?([0-9]{1,6}(?:\.[0-9]{1,3})?)(ms|s|min))?"
-    r"(, ?then: ?continue)?\)"
-)
-_RETRY = re.compile(RETRY, re.ASCII)
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
-
+from .scope import Scope
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
 """May stand beside the kind of every step."""
-
-
-_ON_ERROR = {"abort": FailurePolicy("abort"), "continue": FailurePolicy("continue")}
-_ON_ERROR_ELSEWHERE = {
-    "ignore": "continue",
-    "skip": "continue",
-    "drop": "continue",
-    "fail": "abort",
-    "stop": "abort",
-    "raise": "abort",
-    "retry": "retry(1)",
-}
-"""Other words for the policies."""
 
 
 _FORMS = {
@@ -367,188 +339,6 @@ def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
         if '"' not in text
         else f"write: {whole}"
     )
-
-
-def read_output(reader: Reader, node: Node, key: Key) -> Name | None:
-    """The name of a store."""
-    name = reader.name(node, key)
-    if name is None:
-        return None
-    check_name(reader, name, "this store", "ctx")
-    meant = lookalikes.lookalike(name.text, reader.scope)
-    if meant and (meant.expression != name.text or "." in name.text):
-        last = meant.expression.rpartition(".")[2]
-        message = f"'output' is a name: this creates a store called {name.text!r}"
-        reader.warn(lookalikes.CODE, message, name.span, f"write: output: {last}")
-    return name
-
-
-def check_name(reader: Reader, name: Name | Scalar, what: str, root: str) -> None:
-    """Warn of a name that alone means something else. No error: the path from its root reads it, as
-    in Reyn."""
-    if name.text in ROOTS:
-        message = f"{name.text!r} alone never reads {what}: {ROOTS[name.text]}"
-        hint = f"choose another name; {root}.{name.text} reads this one"
-        reader.warn("pipeline.store-name", message, name.span, hint)
-
-
-def read_expression(reader: Reader, node: Node, key: Key) -> R1 | None:
-    text = reader.text(node, key)
-    return reader.r1(text) if text else None
-
-
-def read_template(reader: Reader, node: Node, key: Key) -> Template | None:
-    text = reader.text(node, key)
-    if text is None:
-        return None
-    if not text.text.strip():
-        reader.warn("pipeline.empty-prompt", "the prompt is empty", text.span)
-    template = parse_template(text, reader.scope)
-    reader.problems.extend((*template.warnings, *lookalikes.in_prompt(text, reader.scope)))
-    for hole in template.holes:
-        reader.hidden(hole.path)
-    return template
-
-
-def read_literals(reader: Reader, node: Node, key: Key) -> Constant | None:
-    return None if reader.items(node, key) is None else reader.literal(node, key)
-
-
-def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
-    text = "" if node.is_expr else node.text
-    if text in _ON_ERROR:
-        return _ON_ERROR[text]
-    if retry := _RETRY.fullmatch(text):
-        wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
-        return FailurePolicy("continue" if retry[4] else "abort", int(retry[1]), wait)
-    known = _ON_ERROR_ELSEWHERE.get(text)
-    if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
-        known = f"retry({times[0]})"
-    hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
-    if isinstance(node, Items) or "," in text:
-        hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
-    timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # it had no unit
-    if _RETRY.fullmatch(timed):
-        hint = f"write: '{timed}'"
-    reader.error(
-        "pipeline.on-error",
-        f"{key.name!r} must be {key.takes.says}, got {shown(node)}",
-        node.span,
-        hint,
-    )
-    return None
-
-
-SHELL = "shell"
-"""The tool of a shell step, and the kind of the step."""
-
-
-def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
-    if not isinstance(node, Fields):
-        reader.wrong_type(node, key)
-        return None
-    # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
-    is_shell = said(reader.given, "name") == SHELL
-    arguments = []
-    for name, value in node.fields.items():
-        argument = Key(name, key.takes)
-        expr: Expr | None
-        if is_shell and name == "command":
-            expr = read_command(reader, value, argument)
-        elif is_expression(value):
-            expr = reader.r1(value)
-        else:
-            expr = reader.literal(value, argument)
-        if expr is not None:
-            arguments.append((Name(same_name(name), node.keys[name].span), expr))
-    return NamedArguments(tuple(arguments))
-
-
-def read_command(reader: Reader, node: Node, key: Key) -> Expr | None:
-    if is_expression(node):
-        expr = reader.r1(node)
-        return Command(expr.span, expr) if expr else None
-    if is_text(node):
-        words = reader.words(node) or []
-    elif isinstance(node, Items):
-        words = [item.text for item in node.items]
-        for item in node.items:
-            if item.is_expr or type(item.value) is not str:
-                hint = f'quote it: "{item.text}"' if item.text else None
-                if item.is_expr:
-                    hint = "the whole command can be one: !expr \"['ls', ctx.folder]\""
-                message = f"a command must be a list of texts, got {shown(item)}"
-                reader.error("pipeline.command", message, item.span, hint)
-        if not words:
-            reader.error("pipeline.command", "the command is empty", node.span)
-    else:
-        reader.wrong_type(node, key)
-        return None
-    _check_words(reader, words, node, key)
-    return Constant(node.span, words)
-
-
-def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None:
-    """Warn of words of a command that look like expressions (decision P21)."""
-    alike = [lookalikes.lookalike(word, reader.scope) for word in words]
-    first = next((i for i, expression in enumerate(alike) if expression is not None), None)
-    if first is not None:
-        parts = ", ".join(
-            meant.expression if meant else literal(word)
-            for word, meant in zip(words, alike, strict=True)
-        )
-        message = (
-            f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
-        )
-        hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
-        doubtful = all(meant.store for meant in alike if meant)
-        store = next(meant.store for meant in alike if meant) if doubtful else ""
-        reader.literal_path(message, node.span, hint, store)
-
-
-IN_COLLECT = (
-    "collect runs once, over all results: pipe is their list, for instance map(pipe, r -> r.name)"
-)
-IN_BRANCH = "a branch does not see another one; collect sees them all"
-
-
-def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
-    if not isinstance(node, Items) or not node.items:
-        first = next(iter(node.fields), "") if isinstance(node, Fields) else ""
-        reader.wrong_type(node, key, f"begin each step with a dash: - {first}:" if first else None)
-        return ()
-    steps = [
-        reader.step(item, f"steps[{index}]", reader.scope._replace(number=index))
-        for index, item in enumerate(node.items)
-    ]
-    return tuple(step for step in steps if step is not None)
-
-
-def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
-    loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
-    branches = reader.given.get("branches") or () if key.name == "collect" else ()
-    unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
-    scope = reader.scope.inside(
-        key.binds, branches, written(node) if loops else frozenset(), unseen
-    )
-    return reader.step(node, f"{reader.id}.{key.name}", scope)
-
-
-def read_branches(reader: Reader, node: Node, key: Key) -> dict[str, Step]:
-    steps, branches = {}, list(reader.filled(node, key))
-    scope = reader.scope.inside((), unseen={name.text: IN_BRANCH for name, _ in branches})
-    for name, value in branches:
-        if not name.text.strip():
-            message = "a branch has a blank name"
-            reader.error("pipeline.blank-name", message, name.span, "give it a name")
-        if name.text == BRANCH_ERRORS:  # an error as in Reyn: collect would not see one of the two
-            message = f"a branch is not called {name.text!r}: collect finds the errors under it"
-            reader.error("pipeline.store-name", message, name.span, "choose another name")
-        check_name(reader, name, "this branch", "pipe")
-        step = reader.step(value, f"{reader.id}.branches{part(name.text)}", scope)
-        if step is not None:
-            steps[name.text] = step
-    return steps
 
 
 def written(node: Node) -> frozenset[str]:

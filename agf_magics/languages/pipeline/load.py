@@ -10,18 +10,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.protocols import Name
 from ...flow.step import Step
-from ...flow.steps import (
-    Declarations,
-    Definition,
-    Dialect,
-    Flow,
-    Origin,
-    Sequence,
-    every,
-    own_reads,
-)
+from ...flow.steps import Sequence, every, own_reads
 from ...schemas.schema import Schema, check_schemas
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Span

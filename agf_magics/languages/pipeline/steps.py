@@ -20,7 +20,8 @@ from ...text.shorten import shorten
 from ...text.source import Span
 from ...text.yaml.nodes import Fields
 from ...values.value import Value
-from .body import SHELL, Reader
+from .body import Reader
+from .key_values import SHELL
 from .scope import Scope
 from .takes import Target
 from .values import (

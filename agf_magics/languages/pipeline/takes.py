@@ -1,6 +1,6 @@
 """The kinds of value that a key of a pipeline may take: phrase, example, JSON Schema and reader.
 
-The readers of steps and of what they evaluate are in body.py; those of what only some keys take (a
+The readers of steps and of what they evaluate are in `key_values`; those of what only some keys take (a
 pipeline to run, capabilities, attachments) are here, since they name keys of their own.
 """
 
@@ -14,9 +14,9 @@ from ...text.source import Span
 from ...text.yaml.nodes import Fields, Items, Node
 from ..documents import NAME, S_NAME, S_NAMES, S_TEXT, Key, Takes, kind, mapping_of, reference
 from . import lookalikes
-from .body import (
+from .body import Reader
+from .key_values import (
     RETRY,
-    Reader,
     read_arguments,
     read_branches,
     read_command,

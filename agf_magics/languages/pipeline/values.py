@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...flow.expressions import Constant, NamedArguments, Stored
+from ...flow.flow import named_values
 from ...flow.protocols import DROPPED, Args, Expr, FanOutResult, FlowInput, FlowResult, Frame, Ref
-from ...flow.steps import named_values
 from ...schemas.shape_paths import Look
 from ...schemas.shapes import TEXT, Shape, either, list_of, literal
 from ...text.diagnostics import Diagnostic, StepError

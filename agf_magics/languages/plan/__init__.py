@@ -3,9 +3,10 @@
 from ..documents import Language
 from .load import load
 from .log.log import Log
-from .log.messages import Message, branch, read_content
+from .log.messages import read_content
 from .log.reading import Reading, as_log, resolve
 from .log.reference import Reference
+from .log.returned import Message, branch
 from .words import SCHEMA
 
 LANGUAGE = Language("plan", load, {"reference": Reading}, schema=SCHEMA, latent=load)

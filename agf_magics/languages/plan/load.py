@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
+from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.graph_steps import Dag
 from ...flow.progress.question import Denied
 from ...flow.protocols import FlowInput, FlowResult, Frame, Name
 from ...flow.question_text import call_line
 from ...flow.step import Step
 from ...flow.step_options import CallReplacement, Exchange, Permit
-from ...flow.steps import Compute, Declarations, Definition, Dialect, Flow, Invoke, Origin
+from ...flow.steps import Compute, Invoke
 from ...flow.steps import Sequence as InOrder
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, StepError
 from ...text.source import Source

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ...flow.flow import Declarations, Definition, Dialect, Flow, Origin
 from ...flow.step import Step
 from ...flow.step_options import ResultRead
-from ...flow.steps import Declarations, Definition, Dialect, Flow, Origin, Sequence, calls
+from ...flow.steps import Sequence, calls
 from ...text.diagnostics import Diagnostics
 from ...text.source import Source, Text
 from ...text.suggestions import suggest

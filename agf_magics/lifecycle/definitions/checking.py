@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ...catalog import Registry
 from ...engine.linking.link import link
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...schemas.schema import Schema, check_schemas, resolve
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Source, Text

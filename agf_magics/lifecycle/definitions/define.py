@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...catalog import Registry, default
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.ours import detect_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text

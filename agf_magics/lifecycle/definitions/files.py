@@ -21,8 +21,8 @@ from ...catalog import Tool, make_tool
 from ...catalog.tools.callables import name_of
 from ...compat.imports import for_the_person
 from ...engine.linking.link import Files
+from ...flow.flow import Flow
 from ...flow.protocols import Name
-from ...flow.steps import Flow
 from ...languages.ours import OURS
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...text.columns import safe
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name

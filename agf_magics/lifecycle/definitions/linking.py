@@ -8,8 +8,8 @@ from pathlib import Path
 from ...catalog import Agent, Registry, Tool, Transform
 from ...engine.linking.link import link
 from ...engine.linking.linked import Linked, Person
+from ...flow.flow import Flow
 from ...flow.protocols import Name
-from ...flow.steps import Flow
 from ...languages.ours import detect_language
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.source import Source

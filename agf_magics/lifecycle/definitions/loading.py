@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from ...flow.checks.rules import check
-from ...flow.steps import Definition, Flow
+from ...flow.flow import Definition, Flow
 from ...languages import LANGUAGES, Language
 from ...schemas.schema import Schema
 from ...settings.settings import current

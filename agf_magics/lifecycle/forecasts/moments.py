@@ -16,12 +16,13 @@ from ...engine.linking.linked import Linked
 from ...engine.runner import Shape
 from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.rights import refuse_inside
+from ...flow.flow import Flow, stores_in
 from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.step_path import format_path
-from ...flow.steps import Flow, every, stores_in
+from ...flow.steps import every
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.recorded_outcomes import RecordedOutcome, ReplayLog
 from ...journal.records.records import CallKey, Record, StoredValue, decoded

@@ -9,9 +9,10 @@ from typing import TypeVar
 
 from ...engine.linking.linked import Linked, accepts_of
 from ...flow.checks.wiring import follow, wires
+from ...flow.flow import Flow
 from ...flow.graph_steps import Walk
 from ...flow.protocols import Frame, HintedArgs
-from ...flow.steps import Flow, Invoke
+from ...flow.steps import Invoke
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.names import same_name

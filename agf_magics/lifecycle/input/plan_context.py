@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...catalog import Context, Registry
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 
 
 def plan_context(flow: Flow, registry: Registry, copies: bool) -> Context | None:

@@ -93,11 +93,13 @@ def start_on_engine(run: Run) -> None:
         hold_for(run.cancel)
     _hold_context(state)
     live.add(run)
-    enter = state.options.enter
     try:
+        if state.options.enter is not None:
+            # Here, and not on the loop: the cell of a run in the background may have ended before
+            # the loop comes to it, and what is shown then belongs to no cell.
+            state.options.enter(run)
         state.job = job.Job(
             partial(_main, state),
-            enter=partial(enter, run) if enter is not None else None,
             waited=not run.background,
             over=partial(_end, run),
             limit=_limit(state),

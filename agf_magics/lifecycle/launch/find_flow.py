@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...catalog import Registry
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.ours import recognized_language
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.suggestions import suggest

@@ -20,9 +20,9 @@ from ...engine.linking.gate import gate
 from ...engine.recording import replaying
 from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.threads.rights import rights
+from ...flow.flow import Flow
 from ...flow.progress.events import Event
 from ...flow.protocols import FlowInput
-from ...flow.steps import Flow
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
 from ...text.folder import notebook_folder

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ...compat.imports import installed_only
+from ...compat.installed import missing
 from ...engine.runner import clock
 from ...flow.progress import events as ev
 from ...flow.progress.events import Event
@@ -116,14 +117,12 @@ def start_trace(run: Run) -> Callable[[Event], None] | None:
 
 def _opentelemetry() -> Any:
     """The package. Raises DefinitionError."""
-    try:
-        with installed_only():
-            import opentelemetry.sdk.trace  # noqa: F401  # without the SDK, spans go nowhere
-            from opentelemetry import trace
-    except ImportError:
+    if missing(["opentelemetry.sdk.trace"]):  # without the SDK, spans go nowhere
         message = "tracing needs OpenTelemetry, which is not installed"
         hint = "pip install 'agf-magics[otel]'"
-        raise DefinitionError(Diagnostic("run.no-tracing", message, hint=hint)) from None
+        raise DefinitionError(Diagnostic("run.no-tracing", message, hint=hint))
+    with installed_only():
+        from opentelemetry import trace
     return trace
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ...flow.flow import Flow
 from ...flow.graph_steps import Walk
 from ...flow.progress.rows import Row
-from ...flow.steps import Each, Flow, Fold, Repeat, path_to
+from ...flow.steps import Each, Fold, Repeat, path_to
 from ...journal.database.errors import as_definition_errors
 from ...journal.run_calls import CallsOfElement, RunCalls
 from ..runs.run import Run

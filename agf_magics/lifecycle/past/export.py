@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...catalog.builtin.files import write_file
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...settings.folders import own_files
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import can_write

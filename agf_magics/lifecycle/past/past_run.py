@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from ...engine.calls.table_rows import ROW
 from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
+from ...flow.flow import Flow
 from ...flow.progress.progress import Progress, count_use
 from ...flow.progress.rows import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
-from ...flow.steps import Flow, calls
+from ...flow.steps import calls
 from ...journal import runs
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.json_texts import encode
@@ -158,15 +159,10 @@ class PastRun(BaseRun):
     def progress(self) -> Progress:
         """The tree of steps with their states."""
         progress = Progress(self.flow, self._linked.callees)
-        everything = list(self.records())
-        head, last = (
-            self._row.head,
-            max((record.ended or 0 for record in everything), default=0),
-        )
+        everything, head = list(self.records()), self._row.head
         progress.status = self.status
         progress.error = self.error
         progress.stores = self.stores
-        progress.when, progress.ended = (head.started, head.ended or max(last, head.started))
         try:
             if (rows := self._decoded(self._row.tree)) is not None:
                 restore_rows(progress, rows)
@@ -175,6 +171,9 @@ class PastRun(BaseRun):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
+        # Of a run that was left open: its rows have the ends of steps that no record has.
+        ends = (each.ended or 0.0 for each in (*everything, *progress.rows.values()))
+        progress.when, progress.ended = head.started, head.ended or max(head.started, *ends)
         return progress
 
     @cached_property

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...catalog import Registry
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...text.diagnostics import refused
 from ...values.value import Value
 from ..runs.run import Run

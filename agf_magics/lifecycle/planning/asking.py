@@ -14,8 +14,8 @@ from functools import partial
 from typing import Final
 
 from ...catalog import Model, ModelAgent, Registry
+from ...flow.flow import Flow
 from ...flow.sessions.session import ASKED_AGAIN
-from ...flow.steps import Flow
 from ...journal.secrets.masking import Secrets
 from ...languages.plan import Log
 from ...languages.plan.log.log import remove_secrets

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...catalog import Registry, Tool
+from ...flow.flow import Flow
 from ...flow.sessions.session import format_for_model
-from ...flow.steps import Flow
 from ...journal.secrets.masking import Secrets
 from ...languages.plan import Log
 from ...languages.plan.log.lines import format_lines

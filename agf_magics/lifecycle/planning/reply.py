@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ...catalog import Registry, parse_json_reply
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.plan import Log
 from ...languages.plan.calls import Call, expressions
 from ...languages.plan.load import PlanDialect
@@ -158,7 +158,11 @@ class ReplyReader:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         # Also those that it does not call: a flow or an agent that it calls must not call them either.
-        asks = self.confirm if isinstance(self.confirm, bool) else list(self.confirm)
+        asks: bool | list[str] = self.confirm is True
+        if not asks:
+            untrusted = [name for name, tool in self.registry.tools.items() if tool.asks_first]
+            listed = [] if isinstance(self.confirm, bool) else self.confirm
+            asks = list(dict.fromkeys([*listed, *untrusted]))
         document = dict(reply)
         if not has_output:
             document.pop("output", None)

@@ -17,9 +17,9 @@ from ...engine.host.hold_interrupts import held_interrupts
 from ...engine.host.host import Asker
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
+from ...flow.flow import Flow
 from ...flow.progress.events import Event, Warned
 from ...flow.progress.rows import Usage
-from ...flow.steps import Flow
 from ...languages.plan import Log
 from ...limits.budgets import Budget, LimitReached
 from ...limits.limits import Limits

@@ -29,7 +29,7 @@ def answer_question(
     if len(meant) != 1:
         places = [one.question.where for one in waiting]
         raise _unclear(run_id, name, progress, places, step)
-    meant[0].take(_fitting(meant[0].question, answer))
+    meant[0].take(fitting_answer(meant[0].question, answer))
 
 
 def _waiting(progress: Progress) -> list[PendingQuestion]:
@@ -38,7 +38,8 @@ def _waiting(progress: Progress) -> list[PendingQuestion]:
     return [one for question in asked if (one := PendingQuestion.of(question)) is not None]
 
 
-def _fitting(question: Question, answer: Value) -> Value:
+def fitting_answer(question: Question, answer: Value) -> Value:
+    """The answer as the engine takes it. Raises DefinitionError if it does not fit."""
     try:
         given = given_answer(question, answer)
         return checked_approval(question, given, None) if question.approval else given

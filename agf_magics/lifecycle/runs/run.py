@@ -11,10 +11,10 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from ...engine.linking.linked import Linked
+from ...flow.flow import Flow
 from ...flow.progress.events import Event
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row, Usage
-from ...flow.steps import Flow
 from ...journal.calls.reuse import Reuse
 from ...journal.database.errors import JournalError
 from ...journal.database.store import Store
@@ -351,10 +351,10 @@ class Run(BaseRun):
         if job is None:
             assert self.progress.ended is not None, "wait() needs a run that was started"
         elif self.background:
-            job.join(timeout)
+            job.join(timeout, current.meanwhile)
         else:
             try:
-                job.wait()
+                job.wait(current.meanwhile)
             except (asyncio.CancelledError, AgfError):
                 return self  # the run has the error
         return self

@@ -19,10 +19,10 @@ from ...engine.host.held_interrupt import PersonsInterrupt
 from ...engine.linking.linked import Linked
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
+from ...flow.flow import Flow
 from ...flow.progress.events import Event, RunEnded, StepAbandoned
 from ...flow.progress.progress import Progress
 from ...flow.protocols import FlowInput
-from ...flow.steps import Flow
 from ...journal.database.store import Store
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets, names_a_secret

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from ...catalog import Registry, default
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...limits.limits import Limits
 from ...pictures.plain import html, untypeset
 from ...pictures.values import cell_text, table_html

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...catalog import Registry, default
 from ...compat.imports import loaded
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
 from ...text.suggestions import suggest

@@ -20,7 +20,8 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.linking.linked import Linked, flows_of
-from ...flow.steps import Flow, calls
+from ...flow.flow import Flow
+from ...flow.steps import calls
 from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
@@ -56,7 +57,7 @@ class DefinitionText(NamedTuple):
     made: bool
     """Whether a vendor's builder made the flow: it has no text."""
     chosen: tuple[str, ...] = ()
-    """The options in effect: see `flow.steps.Dialect`."""
+    """The options in effect: see `flow.flow.Dialect`."""
     latent: tuple[str, ...] = ()
     session: tuple[str, str] | None = None
     """The agent and the model of a session, which has no text either; None: it is not a session."""

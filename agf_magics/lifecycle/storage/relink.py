@@ -11,7 +11,7 @@ from ...catalog import Registry
 from ...engine.linking.link import link
 from ...engine.linking.linked import Linked
 from ...flow.checks.rules import check
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...text.diagnostics import Diagnostics, refused
 from ..definitions.define import load
 from ..definitions.files import file_opener, in_file

@@ -14,7 +14,6 @@ from ...journal.codec.identities import Identities
 from ...journal.database.errors import as_definition_errors
 from ...journal.database.store import Store
 from ...journal.runs import RunHead, changed_objects, list_runs, missing_results, reading_texts
-from ...text.diagnostics import refused
 from ...values.value import Value
 from ..runs.run import Run, state_of
 from .lookup import find_run, journal
@@ -27,9 +26,10 @@ MAX_RUNS = 20
 
 def reuse_results(run: Run, earlier: str | bool) -> None:
     """Let ``run`` reuse the results of the run ``earlier``; True: for each call the newest result
-    in the last `MAX_RUNS` runs of its flow.
+    in the last `MAX_RUNS` runs of its flow. The first run of a flow has none, so that a daily job
+    is one line.
 
-    Raises DefinitionError if there is no such run or no journal.
+    Raises DefinitionError if there is no run of that name or no journal.
     """
     if run.dry:
         return
@@ -40,7 +40,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
                 heads = latest_runs(store, run.name, run.run_id)
             case _:
                 heads = [_named(store, run, earlier)]
-        if run.journal is not None:
+        if run.journal is not None and heads:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
             reuse = Reuse(source, (), *reader_of_results(store, state_of(run).given.input))
             with reading_texts(store) as connection:
@@ -68,11 +68,7 @@ def _named(store: Store, run: Run, earlier: object) -> RunHead:
 
 
 def latest_runs(store: Store, name: str, but: str = "") -> list[RunHead]:
-    """The last runs of this name, the newest first. ``but``: the id of a run that is none of them.
-    Raises DefinitionError if no run has the name."""
+    """The last runs of this name, the newest first. ``but``: the id of a run that is none of
+    them."""
     heads = list_runs(store, name, MAX_RUNS + 1)
-    earlier = [head for head in heads if head.run_id != but and head.status != "damaged"][:MAX_RUNS]
-    if not earlier:
-        message = f"the journal has no earlier run of {name!r}"
-        raise refused("journal.unknown-run", message, "run it once without --reuse")
-    return earlier
+    return [head for head in heads if head.run_id != but and head.status != "damaged"][:MAX_RUNS]

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...catalog import Registry, default
 from ...engine.run_options import RunOptions
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.over import OVER, ROWS, SAME, OverTerms
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics, Severity, StepError

@@ -38,6 +38,7 @@ class Explorer {
     this.panel = new Panel(this);
     this.divider = grip("Size of the details", (dx, dy) => this.divide(dx, dy));
     this.lower = grip("Height", (dx, dy) => this.stretch(dy));
+    this.deaf = element("span", { class: "deaf", hidden: true }, "This kernel hears no click while a cell runs: ■ cancels");
     this.message = element("div", { class: "message", hidden: true });
     this.extras = new Extras(this);
     this.questions = element("div", { class: "questions", hidden: true });
@@ -48,7 +49,7 @@ class Explorer {
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
       element("header", {}, this.title, element("span", { class: "controls" },
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
-        this.extras.bell, this.extras.time, this.extras.stale, this.buttons.cancel, this.buttons.resume)),
+        this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel, this.buttons.resume)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
@@ -169,11 +170,9 @@ class Explorer {
     setText(parts.counts, ` · ${last.counts.join(" · ")} · `);
     setText(this.took, duration(this.state.now()));
     setText(parts.dropped, last.dropped ? ` · ${number(last.dropped)} failed and dropped` : "");
-    this.buttons.cancel.hidden = !last.live;
+    this.deaf.hidden = !this.state.isDeaf;
+    this.buttons.cancel.hidden = !last.live || this.state.isDeaf;
     this.buttons.cancel.disabled = !can.has("cancel");
-    const isDeaf = last.live && !this.state.hears;
-    setText(this.buttons.cancel, isDeaf ? "Use ■ to cancel" : "Cancel", isDeaf
-      ? "This kernel receives no click while a cell runs: Kernel ▸ Interrupt cancels the run" : "Cancel this run; Kernel ▸ Interrupt (■) does the same");
     this.ask(last.questions ?? [], can.has("answer"));
     this.buttons.resume.hidden = !can.has("resume");
     this.extras.header(can);

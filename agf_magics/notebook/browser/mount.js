@@ -58,7 +58,10 @@ class Runs {
       this.load(message.runs);
     } else if (type === "edited") for (const one of this.marks) states.get(one).edited();
     else if (state) state.receive(message);
-    else if (type === "run") this.load({ [mark]: message });
+    else if (type === "run") {
+      this.load({ [mark]: message });
+      if (!message.hears) this.ask(); // the kernel hears, if this arrives while the cell runs
+    }
     else if (type === "update") this.ask();
   }
 

@@ -19,15 +19,15 @@ class Panel {
     const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN * (this.parts.has("calls") ? 2 : 1);
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
     this.isOld ||= i < 0 ? before !== this.state.last.status : rows.some(isMine);
-    if (isDue && this.isOld) this.fetch();
+    if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
   }
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[Step.id] : "";
     const title = element("h3", {}, row ? `${row[Step.word]} ${row[Step.label]}` : this.state.name);
-    this.asked = performance.now();
-    this.isOld = false;
-    const isBusy = this.state.last.live && !this.state.hears;
+    const isBusy = this.state.isDeaf;
+    this.asked = isBusy ? undefined : performance.now();
+    this.isOld = isBusy;
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;

@@ -97,6 +97,9 @@ class RunState extends Requests {
     this.fold(update);
   }
 
+  // Whether the kernel answers only when the cell has ended.
+  get isDeaf() { return this.last.live && !this.hears; }
+
   // An update has only what changed.
   fold(update) {
     this.last = { ...this.last, ...update };
@@ -147,7 +150,7 @@ class RunState extends Requests {
   // A message may have been missed.
   refresh(start) {
     if (start.id !== this.runId) return this.replace(start);
-    if (start.update.n <= this.count) return;
+    if (start.update.n < this.count || (start.update.n === this.count && start.hears === this.hears)) return;
     const before = this.last.status;
     this.load(start);
     for (const view of this.views) view.changed([...this.rows.keys()], before);

@@ -29,7 +29,10 @@ def matcher(known: Callable[[], Surroundings]) -> Matcher:
 def known(notebook: Notebook, shell: Any) -> Surroundings:
     """The present state of the notebook."""
     from ...editor.complete import Surroundings
+    from ..magics.exercises import lesson_names
     from ..magics.history import kept_ids
-    from ..magics.lessons import lessons
+    from ..magics.mcp import server_names
 
-    return Surroundings(notebook.registry, shell.user_ns, notebook.frame, kept_ids, lessons)
+    return Surroundings(
+        notebook.registry, shell.user_ns, notebook.frame, kept_ids, lesson_names, server_names
+    )

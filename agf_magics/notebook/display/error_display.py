@@ -20,7 +20,7 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 
 from ...catalog import Registry
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run, RunInterrupted

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...catalog import Agent, ModelAgent, Registry
-from ...flow.steps import outermost
+from ...flow.flow import outermost
 from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...pictures.values import list_rows

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...compat.browser import IN_BROWSER
 from ...engine.runner import clock
+from ...flow.flow import Flow
 from ...flow.progress.rows import Row
-from ...flow.steps import Flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
@@ -33,7 +33,7 @@ from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
 from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
-from ..output.front_end import hears_while_busy, in_frames
+from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
 from .print_problems import print_problems
 
@@ -146,10 +146,10 @@ class Explorer(Page):
     _broken_runs: ClassVar[deque[str]] = deque(maxlen=100)
     """The ids of runs whose explorer failed."""
 
-    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, hears: bool) -> None:
-        """``hears``: whether the kernel receives requests of the page while the cell waits."""
+    def __init__(self, config: AgfMagics, flow: Flow | None, elsewhere: bool, waits: bool) -> None:
+        """``waits``: whether a cell waits for the run."""
         super().__init__(config, flow, elsewhere)
-        self._hears = hears
+        self._waits = waits
         self._mark = new_mark()
         self._channel: Channel | None = None
         self._broken = False
@@ -192,8 +192,8 @@ class Explorer(Page):
     def _put(self, run: Run) -> None:
         """Show the page, and open the explorer over it."""
         if self._channel is None:
-            hears, draw = self._hears or run.done, self._flow is not None
-            self._channel = Explorer.open(run, hears, self._put, draw, self._mark)
+            waits, draw = self._waits and not run.done, self._flow is not None
+            self._channel = Explorer.open(run, waits, self._put, draw, self._mark)
         self._seen = run.progress.changes
         view = self._channel.widget_view if in_frames() and not run.done else {}
         bundle = {**view, **framed(self.page(run), self._channel.mark, run.run_id)}
@@ -222,7 +222,7 @@ class Explorer(Page):
     def open(
         cls,
         run: Run | PastRun,
-        hears: bool,
+        waits: bool,
         show: Callable[[Run], object],
         draw: bool = False,
         mark: str = "",
@@ -230,7 +230,7 @@ class Explorer(Page):
         """Open an explorer."""
         from ..explorer.run_channel import Channel
 
-        return open_explorer(lambda: Channel(run, hears, show, draw, mark))
+        return open_explorer(lambda: Channel(run, waits, show, draw, mark))
 
 
 PRINTED = (
@@ -270,7 +270,9 @@ def show_ended(run: Run | PastRun, shell: Any) -> None:
     # A run whose definitions can no longer be loaded has its page only.
     with giving_up(__name__, "the page of a run that has ended has no explorer over it"):
         channel = Explorer.open(
-            run, True, lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id))
+            run,
+            False,
+            lambda run: slot.put(framed(dict(run._repr_mimebundle_()), mark, run.run_id)),
         )
         page = framed(page, mark := channel.mark, run.run_id)
     return slot.reserve(page)
@@ -371,10 +373,8 @@ def choose_view(
     cell."""
     mode = "off" if quiet else view_mode(config.progress, shell)
     if mode in ("widget", "html"):
-        # After the end of a cell every kernel receives requests.
-        hears = background or hears_while_busy(shell)
         return (
-            Explorer(config, drawn, elsewhere, hears)
+            Explorer(config, drawn, elsewhere, not background)
             if mode == "widget"
             else Page(config, drawn, elsewhere)
         )

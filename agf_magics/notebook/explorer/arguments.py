@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine.linking.linked import Linked, flow_at
+from ...flow.flow import Flow
 from ...flow.progress.rows import Row
-from ...flow.steps import Flow
 from ...journal.run_calls import RunCalls
 from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.plain import line

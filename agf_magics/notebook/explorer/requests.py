@@ -40,6 +40,7 @@ from .arguments import linked_within, natural, row_of, texts_of
 from .calls import CALL_REQUESTS, MOST_ERROR, call_rows, running_calls
 from .evaluations import answer_evaluations
 from .forecasts import answer_moment, answer_moments, answer_stale
+from .raised_in import raised_in
 from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
@@ -266,8 +267,10 @@ def _values(run: AnyRun, row: Row) -> Json:
 
 
 def _error(run: AnyRun, error: BaseException) -> str:
-    """The error with its place and its hint, without secrets."""
+    """The error with its place and its hint, and the line that raised it, without secrets."""
     text = str(error) if isinstance(error, AgfError) else format_exception(error)
+    if place := raised_in(error):
+        text = f"{text}\n  raised in {place}"
     return plain(run.secrets.text(text), MOST_ERROR)
 
 

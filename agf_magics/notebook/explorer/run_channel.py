@@ -31,6 +31,7 @@ from ...pictures.pages.updates import Update, Updates, describe_tree
 from ...pictures.plain import line
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
+from ..output.front_end import page
 from ..output.output import Bundle, accompany
 from .open_call import open_call
 from .open_views import Answers, open_explorer
@@ -57,16 +58,16 @@ class Channel(Answers):
     def __init__(
         self,
         run: AnyRun,
-        hears: bool,
+        waits: bool,
         show: Callable[[Run], object],
         draw: bool = False,
         mark: str = "",
         alone: bool = False,
     ) -> None:
-        """``hears``: whether the kernel receives requests while a cell waits. ``show``: puts the
-        static page of a run that this explorer started into the output. ``draw``: whether the
-        picture is shown first. ``mark``, ``alone``: see `Answers`."""
-        self.run, self.hears, self._show, self._draw = run, hears, show, draw
+        """``waits``: whether a cell waits for the run. ``show``: puts the static page of a run that
+        this explorer started into the output. ``draw``: whether the picture is shown first.
+        ``mark``, ``alone``: see `Answers`."""
+        self.run, self._waits, self._show, self._draw = run, waits, show, draw
         self._lock = threading.RLock()
         self._updates = Updates(run.progress)
         self._seen = -1
@@ -116,8 +117,13 @@ class Channel(Answers):
     def finish(self) -> None:
         """Send the end: after it every kernel receives requests."""
         with self._lock:
-            self.hears, self._head = True, {}
+            self._waits, self._head = False, {}
             self._send_update(self._updates.complete(clock()))
+
+    @property
+    def hears(self) -> bool:
+        """Whether the kernel receives requests of the page now."""
+        return not self._waits or page.hears_while_busy
 
     @property
     def can_rerun(self) -> bool:
@@ -237,7 +243,7 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     """Open the explorer of a run, live or of the journal. ``mark``: see `Channel`. Raises
     DefinitionError if there is no such run."""
     run = runs(run_id)
-    channel = open_explorer(lambda: Channel(run, True, lambda _: None, mark=mark))
+    channel = open_explorer(lambda: Channel(run, False, lambda _: None, mark=mark))
     channel.keep_up()
     return channel
 

@@ -156,7 +156,7 @@ class Model(anywidget.AnyWidget):
     def _receive(self, _: Any, message: Any, __: Any) -> None:
         if not isinstance(message, dict):
             return
-        page.has_reported = True
+        page.report()
         if message.get("do") == "runs":
             self.send({"type": "runs", "runs": self.starts()})
         elif (explored := self._explored.get(str(message.get("mark")))) is not None:

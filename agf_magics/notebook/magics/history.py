@@ -26,7 +26,7 @@ from ...commands.values import (
 )
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.over import OVER
 from ...lifecycle.past import named_run, past_run, past_runs
 from ...lifecycle.past.past_run import PastRun

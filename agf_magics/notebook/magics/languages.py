@@ -13,7 +13,7 @@ from IPython.core.magic import cell_magic, line_magic, magics_class
 from ...commands import magics
 from ...commands.line import ParsedLine
 from ...commands.words import line_error
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from .base import NotebookMagics, takes
 
 

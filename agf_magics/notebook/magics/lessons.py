@@ -1,18 +1,13 @@
-"""``%lesson``: the exercises of the notebooks that teach the languages, and what is still wrong with
-an answer.
+"""``%lesson``: show an exercise, and say what is still wrong with an answer.
 
-``lessons.json`` is written from the notebooks (``python -m docs lessons``): the task as it stands
-there, and what its solution gives. An answer counts by what it gives, not by its text: it is run with
-the input of the exercise, and must use the steps that the lesson is about.
+An answer counts by what it gives, not by its text: it is run with the input of the exercise, and
+must use the steps that the lesson is about.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from IPython.core.magic import line_magic, magics_class
 
@@ -26,35 +21,11 @@ from ...pictures.difference import MISSING, find_differences
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic
 from ..output.output import show
 from .base import NotebookMagics, takes
+from .exercises import FILE, Lesson, lessons
 from .explain import nearest_hint
 
 MOST_TOLD = 5
 """The number of differences of an answer that are shown."""
-
-
-class Lesson(NamedTuple):
-    """An exercise."""
-
-    title: str
-    task: str
-    """Markdown: the text of the notebook, without the solution."""
-    language: str
-    flow: str
-    """The flow that the answer defines; empty: the answer is an expression of R1, whose value the
-    last cell displayed."""
-    line: str
-    """The input of its run, as the options of a magic: ``--set earth=$earth``."""
-    uses: tuple[str, ...]
-    """The step kinds that it is about."""
-    gives: Any
-    """The output of the solution, a JSON value."""
-
-
-@cache
-def lessons() -> Mapping[str, Lesson]:
-    """All lessons by their names: ``pipeline.1``."""
-    text = (Path(__file__).parents[1] / "lessons.json").read_text(encoding="utf-8")
-    return {name: Lesson(**fields) for name, fields in json.loads(text).items()}
 
 
 @magics_class
@@ -73,7 +44,7 @@ class LessonMagics(NotebookMagics):
             message = f"there is no lesson {word.text!r}"
             raise DefinitionError(Diagnostic("magic.unknown-lesson", message, word.span, hint))
         if "--check" not in parsed:
-            text = f"### {lesson.title}\n\n{lesson.task}\n\nThen: `%lesson {word.text} --check`"
+            text = f"### {lesson.title}\n\n{lesson.task}\n\n{_about(lesson)}`%lesson {word.text} --check`"
             return show({"text/markdown": text, "text/plain": text})
         wrong = list(self._wrong(lesson))
         print("\n".join(wrong or [f"✓ {word.text}: right"]))
@@ -82,7 +53,10 @@ class LessonMagics(NotebookMagics):
         """What is still wrong with the answer, a line each."""
         if not lesson.flow:
             # Not `_`: IPython leaves it alone where a module has put a `_` into builtins (gettext).
-            value = next(reversed(self.notebook.ipython.user_ns["_oh"].values()), "")
+            shown = self.notebook.ipython.user_ns["_oh"]
+            if not shown:
+                return iter(["✗ no cell has shown a value yet"])
+            value = next(reversed(shown.values()))
             return _differences(lesson, value, "the value of the last cell")
         flow = self.notebook.registry.flows.get(lesson.flow)
         if flow is None:
@@ -90,7 +64,7 @@ class LessonMagics(NotebookMagics):
                 f"✗ there is no {lesson.language} {lesson.flow!r} yet: write %%{lesson.language}"
             )
             return iter([message])
-        line = read(magics.RUN_PIPELINE, f"{lesson.flow} {lesson.line}", self.notebook.cell)
+        line = read(magics.RUN_PIPELINE, f"{lesson.flow} {lesson.options}", self.notebook.cell)
         assert line is not None
         given = inputs(line, self.notebook.names)
         try:
@@ -104,6 +78,13 @@ class LessonMagics(NotebookMagics):
                 [f"✗ {lesson.flow} has no {' and no '.join(lacking)}: the lesson is about it"]
             )
         return _differences(lesson, run.output, "the output")
+
+
+def _about(lesson: Lesson) -> str:
+    """Where the exercise belongs, and what form its answer has."""
+    place = f"In `{lesson.notebook}`, whose cells define what it names. " if lesson.notebook else ""
+    form = "" if lesson.flow else "Answer with a cell that shows the value: `%r1 EXPRESSION`. "
+    return f"{place}{form}Then: "
 
 
 def _differences(lesson: Lesson, value: Any, what: str) -> Iterator[str]:
@@ -122,4 +103,5 @@ def _differences(lesson: Lesson, value: Any, what: str) -> Iterator[str]:
 
 def _table() -> str:
     rows = [f"| `{name}` | {lesson.title} |" for name, lesson in lessons().items()]
-    return "\n".join(["| lesson | |", "| --- | --- |", *rows])
+    own = f"A file `{FILE}` in the notebook's folder adds lessons of your own."
+    return "\n".join(["| lesson | |", "| --- | --- |", *rows, "", own])

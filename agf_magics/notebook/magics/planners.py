@@ -16,7 +16,7 @@ from ...commands.values import count, value, with_place_of
 from ...commands.words import Token, line_error
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
-from ...flow.steps import Flow
+from ...flow.flow import Flow
 from ...languages.plan.header import Header, load_header
 from ...lifecycle.input.fields import settle_fields
 from ...lifecycle.planning.asking import Assignment

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...compat.browser import IN_BROWSER
+from ...flow.flow import Flow
 from ...flow.progress.progress import Progress
-from ...flow.steps import Flow
 from ...text.giving_up import giving_up
 from .output import Bundle
 

@@ -6,7 +6,7 @@ Environment variables decide only whether a widget is opened (decision D142).
 from __future__ import annotations
 
 import os
-from typing import Any
+import threading
 
 from IPython import get_ipython
 
@@ -20,6 +20,17 @@ class Page:
     has_reported = False
     """Whether a view has sent a message. Where the script of the widgets cannot be reached, none
     ever does, whatever the environment looks like."""
+    hears_while_busy = False
+    """Whether the kernel has received one in a way that works while a cell runs: on a subshell, or
+    from the queue (see `receiving`, `message_queue`). Each view sends a message when it opens.
+    Before, there is no button for a run that a cell waits for."""
+
+    def report(self) -> None:
+        """Note a message of a view, on the thread that received it."""
+        self.has_reported = True
+        # Subshells have threads of their own. JupyterLite and ipykernel 7.0 to 7.3 with a front end
+        # that names no subshell hand the main thread one message after the other.
+        self.hears_while_busy |= threading.current_thread() is not threading.main_thread()
 
 
 page = Page()
@@ -32,15 +43,3 @@ def in_frames() -> bool:
     Code has not."""
     names = getattr(get_ipython(), "user_ns", {})
     return "COLAB_RELEASE_TAG" in os.environ or VSCODE in names
-
-
-def hears_while_busy(shell: Any) -> bool:
-    """Whether the kernel receives messages while a cell waits (ipykernel 7). Without it there is no
-    button. JupyterLite hands its kernel one message at a time: `kernel_info` names no subshells. VS
-    Code names none in its messages, so the kernel must have one of its own (see `receiving`), which
-    ipykernel makes possible from 7.4 on."""
-    kernel = getattr(shell, "kernel", None)
-    features = getattr(kernel, "kernel_info", {}).get("supported_features", ())
-    names_none = VSCODE in getattr(shell, "user_ns", {})
-    version = tuple(map(int, getattr(kernel, "implementation_version", "0.0").split(".")[:2]))
-    return "kernel subshells" in features and (version >= (7, 4) or not names_none)

@@ -52,9 +52,8 @@ class Place(NamedTuple):
 
     def inside(self) -> AbstractContextManager[Any]:
         """A context whose outputs are in the `Output` of this place, also when the block of the
-        person that has set it is left."""
-        is_left = self.widget is not None and self.widget.msg_id != self.cell
-        return self.widget if is_left else nullcontext()
+        person that has set it is left, or is left meanwhile: an `Output` counts its blocks."""
+        return nullcontext() if self.widget is None else self.widget
 
     @property
     def is_gone(self) -> bool:

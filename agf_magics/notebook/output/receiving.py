@@ -1,6 +1,7 @@
 """Messages of a page that arrive while a cell runs are received on a subshell.
 
-The kernel makes one for itself if the front end names none, as VS Code does.
+The kernel makes one for itself if the front end names none, as VS Code does. A kernel without
+subshells takes the messages from its queue: see `message_queue`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,20 @@ def receive_while_busy(channel: Any) -> None:
     ipykernel 7.4 asks the comm, on the thread that may make a subshell. Without an answer it sends
     them to the shell that opened the comm, which may be the one that waits.
     """
+    setattr(channel, _OURS, True)
     if not hasattr(channel, "_reply_subshell_for"):
         return
     kernel = getattr(get_ipython(), "kernel", None)
     channel._reply_subshell_for = lambda _, named: _own(kernel) if named is None else named
 
+
+def is_ours(channel: object) -> bool:
+    """Whether `receive_while_busy` was called for this comm."""
+    return getattr(channel, _OURS, False) is True
+
+
+_OURS = "_agf_is_received_while_busy"
+"""The attribute of a comm of ours."""
 
 _OWN = "_agf_subshell"
 """The attribute of a kernel that has the id of our subshell."""

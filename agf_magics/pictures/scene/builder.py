@@ -13,20 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
 
+from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
 from ...flow.step import Step
-from ...flow.steps import (
-    Branches,
-    Choose,
-    Compute,
-    Each,
-    Flow,
-    Fold,
-    Invoke,
-    Repeat,
-    children,
-    every,
-)
+from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat, children, every
 from ...flow.steps import Sequence as Steps
 from ..plain import line
 from .boxes import INPUT, LABEL, TOOLTIP, condition, first_boxes, how, last, way

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...flow.checks.wiring import wires
+from ...flow.flow import Flow
 from ...flow.graph_steps import Walk
 from ...flow.step import Step
-from ...flow.steps import Flow, every
+from ...flow.steps import every
 
 
 class DataFlow:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import ClassVar, NoReturn
+from typing import NoReturn
 
 from ....flow.expressions import Constant
 from ....flow.protocols import Expr
@@ -17,6 +17,7 @@ from ....text.yaml.nodes import Fields, Node, Scalar, every_node, is_text, plain
 from ... import documents
 from ...documents import Key, Kind, is_nothing
 from ...scan import Refusal, parse_at
+from .key_advice import ADVICE, SLIPS
 from .tokens import Bare
 from .values import Arithmetic, Expression, Sentence, Unfilled, atoms, parse_template
 
@@ -35,16 +36,6 @@ _SUM = re.compile(
 """A computation that is not inside the braces. ``{state.a}/{state.b}`` is a text, a path."""
 _NO_BRACES = str.maketrans("", "", "{}")
 
-PEER_KEY = re.compile(r"_map_\w+_sub")
-"""The key of YAMLGraph around each result of a map, which a moved graph may read (decision
-Y16)."""
-LEAVE_OUT = "leave it out: a map collects the results themselves"
-
-
-def peer_key(key: str) -> str:
-    """What is wrong with a reading of that key."""
-    return f"no map writes {key!r}, the key of YAMLGraph around a result"
-
 
 ROOT = ("state",)
 """The place of the state in a frame."""
@@ -58,48 +49,8 @@ class Reader(documents.Reader):
     """One loading: reads values, reports errors and warnings."""
 
     layer, root = "graph", "state"
-    slips: ClassVar[Mapping[str, tuple[str, ...]]] = {
-        "args": ("variables",),
-        "arguments": ("variables", "args"),
-        "input": ("variables", "args"),
-        "inputs": ("variables", "args"),
-        "output": ("state_key",),
-        "output_key": ("state_key",),
-        "result": ("state_key",),
-        "items": ("over",),
-        "question": ("message",),
-        "when": ("condition",),
-        "if": ("condition",),
-        **dict.fromkeys(("update", "assign", "values"), ("output",)),
-        "source": ("from",),
-        "target": ("to",),
-        "agent": ("identity",),
-        **dict.fromkeys(("name", "function", "call"), ("tool", "function")),
-        **dict.fromkeys(("retry", "retries"), ("max_retries",)),
-        **dict.fromkeys(("list", "in", "for_each"), ("over",)),
-        **dict.fromkeys(("item", "var"), ("as",)),
-        **dict.fromkeys(("do", "body"), ("node",)),
-        **dict.fromkeys(("options", "answers"), ("choices",)),
-        **dict.fromkeys(("merge", "reduce"), ("reducer",)),
-    }
-    advice: ClassVar[Mapping[str, str]] = {
-        "next": "edges say what follows: edges: [{from: NODE, to: NEXT}]",
-        "condition": "edges say what follows, with a condition: edges: [{from: NODE, to: NEXT, "
-        "condition: VALUE}]",
-        "branches": "an edge has its condition: edges: [{from: NODE, to: NEXT, condition: "
-        "score > 0.8}, {from: NODE, to: OTHER, condition: else}]",
-        "start": "an edge says where a run begins: edges: [{from: START, to: VALUE}]",
-        "end": "an edge says where a run ends: edges: [{from: VALUE, to: END}]",
-        "order": "an edge says what a node follows: edges: [{from: FIRST, to: NODE}]",
-        "loop": "an edge back is a loop; a node for each item: {type: map, over: "
-        '"{state.items}", as: item, node: {…}, collect: results}',
-        "wait": "nodes are repeated at once: on_error: retry, max_retries: 3",
-        "environment": "a value comes from the input: --set NAME=$name, read as {state.NAME}",
-        **dict.fromkeys(
-            ("default", "initial", "init"), "variables has the first values: variables: {n: 0}"
-        ),
-        **dict.fromkeys(("state", "args"), "state and variables stand at the top of the graph"),
-    }
+    slips = SLIPS
+    advice = ADVICE
 
     def __init__(self, problems: Diagnostics) -> None:
         super().__init__(problems)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ....compat.installed import missing
 from ....flow.null_warnings import warn_of_null
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.length import TEXT
@@ -22,9 +22,10 @@ from ....text.source import Span, Text
 from ....text.suggestions import join_hints, suggest
 from ....values.times import is_missing, iso_text
 from ....values.value import Value, is_json
-from ..expressions.reading import LEAVE_OUT, PEER_KEY, Reader, peer_key
+from ..expressions.reading import Reader
 from ..expressions.value_errors import describe
 from ..expressions.written_text import check_length
+from ..peer_key import LEAVE_OUT, PEER_KEY, peer_key
 from .jinja_process import RENDERER, Killed, NoProcess
 from .slots import Slot
 
@@ -136,7 +137,7 @@ def _as_json(value: Value, met_missing: list[Value]) -> Value:
 def read_jinja(reader: Reader, text: Text) -> JinjaPrompt | None:
     """The template of ``text``; None after an error."""
     span = text.locate(0, len(text.text))
-    if find_spec("jinja2") is None:
+    if missing(["jinja2"]):
         message = "this prompt needs jinja2, which is not installed"
         reader.refuses.append(Diagnostic("graph.jinja-not-installed", message, span, INSTALL))
         return JinjaPrompt(text, (), span)

@@ -8,7 +8,6 @@ output path, which says what it sets.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from ....text.source import Source
 from ....values.value import Value
 from ...scan import MISSING, descend
 from .destinations import Alternatives, parse_output
+from .returned import Message
 
 METHODS: Final = ("set", "merge", "assign", "push", "concat")
 METHOD_SLIPS: Final[Mapping[str, str]] = {
@@ -41,48 +41,6 @@ HIDDEN: Final = ("_call", "_date", "_outputMethod")
 _INLINE: Final = ("state", "input")
 _TYPES: Final = (*_INLINE, "output", "error")
 _NOT_DATA: Final = frozenset({"type", "kind", "role", "schema", "description"})
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message that a tool returns in place of a value."""
-
-    data: Value
-    """The value. Required."""
-    kind: str | None = None
-    """The kind of the message; None: the kind that the call's output path declares."""
-    method: str | None = None
-    """``set``, ``merge``, ``assign``, ``push``, ``concat``; None: the call's."""
-
-    @property
-    def content(self) -> dict[str, Value]:
-        kind = {"kind": self.kind} if self.kind is not None else {}
-        method = {"_outputMethod": self.method} if self.method is not None else {}
-        return {"type": "data", **kind, "data": self.data, **method}
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A value for one of the alternatives of a call's output path: see `branch`."""
-
-    which: int | str
-    value: Value
-
-
-def branch(which: int | str, value: Value) -> Branch:
-    """Return a value that a tool returns to select an alternative of its ``_outputPath``.
-
-    Parameters:
-
-    - ``which``: the number of the alternative, counted from 0, or its text. Required.
-    - ``value``: the value to write there. Required.
-
-    >>> branch("†state.error", {"code": "closed"})
-    Branch(which='†state.error', value={'code': 'closed'})
-    """
-    if isinstance(which, bool) or not isinstance(which, int | str):
-        raise TypeError(f"an alternative is a number or a path, not {which!r}")
-    return Branch(which, value)
 
 
 class Writing(NamedTuple):

@@ -12,7 +12,8 @@ from ....text.suggestions import suggest
 from ....values.value import Value
 from ..calls import Call
 from ..log.destinations import Destination
-from ..log.messages import METHODS, Branch, as_message, nested, plain_message
+from ..log.messages import METHODS, as_message, nested, plain_message
+from ..log.returned import Branch
 
 UNRESOLVED = "plan.unresolved-reference"
 _LONGEST = 10_000

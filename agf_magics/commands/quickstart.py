@@ -1,0 +1,37 @@
+"""The quickstart as a notebook in a folder of the person's own.
+
+The wheel contains the notebook; a checkout has it only in ``notebooks``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+PLACES = (
+    Path(__file__).parents[1] / "quickstart.ipynb",
+    Path(__file__).parents[2] / "notebooks" / "quickstart.ipynb",
+)
+SITE = "https://agf-magics.readthedocs.io/en/stable"
+
+_PAGE = re.compile(r"\(\.\./docs/([\w/-]+)\.md\b")
+_NOTEBOOK = re.compile(r"\(([\w-]+)\.ipynb\b")
+
+
+def quickstart() -> str:
+    """The notebook as JSON: without outputs, which would be those of another computer, and with
+    links that lead to the documentation, as its neighbours are not in the folder."""
+    path = next(path for path in PLACES if path.is_file())
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            cell.update(outputs=[], execution_count=None)
+        else:
+            cell["source"] = [_linked(line) for line in cell["source"]]
+    return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
+
+
+def _linked(line: str) -> str:
+    line = _PAGE.sub(rf"({SITE}/\1.html", line)
+    return _NOTEBOOK.sub(rf"({SITE}/notebooks/\1.html", line)

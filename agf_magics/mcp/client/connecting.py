@@ -1,0 +1,55 @@
+"""What a server is reached by: the command of a process, or an address."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ...text.diagnostics import Diagnostic
+from ...text.folder import notebook_folder
+from .environment import literal_secrets, read_values
+from .foreign_text import Masked
+
+
+class Target(Protocol):
+    """How a server is reached."""
+
+    @property
+    def text(self) -> str:
+        """As a person wrote it."""
+        ...
+
+    def warnings(self, who: str) -> list[Diagnostic]: ...
+
+    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+        """What opens the transport, and the secrets that it reads. Raises DefinitionError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Command:
+    """A process that speaks on its stdin and stdout."""
+
+    words: Sequence[str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return shlex.join(self.words)
+
+    def warnings(self, who: str) -> list[Diagnostic]:
+        return literal_secrets(who, self.environment)
+
+    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+        from .stdio import bounded_stdio
+
+        environment, secrets = read_values(who, self.environment)
+        program, *arguments = self.words
+        # The kernel's own Python, as in %pip: PATH may have another one without the server.
+        words = [sys.executable if program == "python" else program, *arguments]
+        folder = notebook_folder.path
+        opens = lambda ended: bounded_stdio(words, environment, folder, complain, ended)  # noqa: E731
+        return opens, Masked(secrets)

@@ -1,0 +1,143 @@
+"""Questions of a server go to the person who runs the call that they belong to.
+
+Since 2026 a question is part of the answer to a call. Before, nothing says which call asks: with
+exactly one call in flight it is that one's, with more it is declined. Only forms are asked; an
+address that a server wants to be opened is reported and declined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from mcp_types import ElicitResult
+
+from ...catalog import ToolContext
+from ...schemas.json_schema import judge
+from ...schemas.violations import describe_all
+from ...text.diagnostics import Diagnostics, StepError
+from ...text.source import Source
+from ...text.yaml.nodes import Fields, plain
+from ...text.yaml.reader import documents
+from ...values.value import Value
+from .foreign_text import Masked, clean
+from .listing import unusable
+
+TRIES = 3
+LONGEST_QUESTION = 2_000
+MOST_FIELDS = 20
+LARGEST = 1e15
+DECLINE = "decline"
+"""The answer that declines a question."""
+
+
+class Call:
+    """A call in flight, and how it reaches the person."""
+
+    def __init__(self, context: ToolContext, masked: Masked) -> None:
+        self.context, self.masked = context, masked
+
+    async def report(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """The server says how far it is."""
+        if 0 <= progress <= LARGEST:
+            whole = total if total is not None and 0 < total <= LARGEST else None
+            self.context.progress(progress, whole, self.masked(clean(message or "", 200)))
+
+
+class Elicitation:
+    """The questions of one connection."""
+
+    def __init__(self) -> None:
+        self._calls: list[Call] = []
+        self._current: ContextVar[Call | None] = ContextVar("call", default=None)
+
+    @contextmanager
+    def during(self, call: Call) -> Iterator[None]:
+        """In the block, questions of the server may belong to ``call``."""
+        token = self._current.set(call)
+        self._calls.append(call)
+        try:
+            yield
+        finally:
+            self._calls.remove(call)
+            self._current.reset(token)
+
+    async def answer(self, params: Any, note: Callable[[str], None]) -> ElicitResult:
+        """What the person answers. ``note`` is called with why nobody is asked."""
+        call = self._current.get()
+        if call is None and len(self._calls) == 1:
+            call = self._calls[0]
+        message = clean(params.message, LONGEST_QUESTION)
+        if call is None:
+            note(f"it asks {message!r:.200} and does not say for which call: declined")
+            return ElicitResult(action="decline")
+        if getattr(params, "mode", "form") != "form":
+            note(f"it wants {clean(str(params.url), 200)!r} to be opened: declined")
+            return ElicitResult(action="decline")
+        schema = params.requested_schema
+        if why := unusable(schema):
+            note(f"it asks {message!r:.200} and {why}: declined")
+            return ElicitResult(action="decline")
+        content = await _ask(call, call.masked(message), schema)
+        if content is None:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=content)
+
+
+async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields that a person gives; None: they decline, or nobody is there."""
+    fields = dict(list(schema.get("properties", {}).items())[:MOST_FIELDS])
+    choices = _choices(fields)
+    violations = judge(schema)
+    asked = f"{message} (for the server of this tool)"
+    if not choices:
+        asked += f"\n{_form(fields, schema.get('required', ()))}"
+    for _ in range(TRIES):
+        try:
+            answer = await call.context.ask(asked, [*choices, DECLINE] if choices else ())
+        except StepError:
+            return None
+        if answer.strip() == DECLINE:
+            return None
+        content = {next(iter(fields)): choices[answer]} if choices else _content(answer, fields)
+        wrong = "it is no mapping" if content is None else describe_all(violations(content))
+        if content is not None and not wrong:
+            return content
+        asked = f"this answer cannot be used: {wrong}\n{asked}"[:LONGEST_QUESTION]
+    return None
+
+
+def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:
+    """What a person chooses from, by the text of each, if the form is one choice; else nothing."""
+    if len(fields) != 1:
+        return {}
+    (field,) = fields.values()
+    if field.get("type") == "boolean":
+        return {"yes": True, "no": False}
+    return {clean(each, 200): each for each in field.get("enum", ()) if isinstance(each, str)}
+
+
+def _form(fields: Mapping[str, Any], required: Any) -> str:
+    lines = []
+    for name, field in fields.items():
+        about = clean(str(field.get("description") or field.get("title") or ""), 200)
+        kind = " or ".join(map(str, field.get("enum", ()))) or str(field.get("type", "any"))
+        default = f", default {field['default']!r:.100}" if "default" in field else ""
+        optional = "" if name in required or default else ", optional"
+        lines.append(f"{clean(name, 80)} ({clean(kind, 200)}{default}{optional}): {about}")
+    how = f"answer as {{{next(iter(fields), 'name')}: …}}, or {DECLINE}"
+    return "\n".join([*lines, how])
+
+
+def _content(answer: str, fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields of an answer that is a mapping in YAML, with the defaults of those left out."""
+    problems = Diagnostics()
+    nodes = documents(Source("", answer), problems)
+    if problems.errors or len(nodes) != 1 or not isinstance(nodes[0], Fields):
+        return None
+    defaults = {name: each["default"] for name, each in fields.items() if "default" in each}
+    return {**defaults, **plain(nodes[0])}

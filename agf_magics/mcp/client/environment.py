@@ -1,0 +1,65 @@
+"""The environment and the headers of a server: values written out, or named as ``$NAME``.
+
+A value that begins with ``$`` is read from the environment of this process at every start of the
+server, so that a token stands in no notebook; what was read is masked wherever the server's texts
+are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+
+_NAMED = re.compile(r"\$(?:\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
+_SECRET_NAME = re.compile(r"(?i)token|secret|password|passwd|api.?key|authorization|credential")
+_SECRET_VALUE = re.compile(
+    r"(?i)^(?:bearer |basic )?(?:sk|pk|ghp|gho|xox[a-z]|glpat|eyJ)[-_A-Za-z0-9.]{12,}$"
+)
+
+INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
+"""What a server gets of this process's environment, besides what it is given; the SDK's list."""
+
+
+def read_values(owner: str, values: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The values with what they name, and what was read of the environment, which is secret.
+    ``owner``: ``MCP server 'good'``. Raises DefinitionError ``mcp.environment`` for a name that is
+    not set."""
+    secrets: list[str] = []
+
+    def read(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        value = os.environ.get(name)
+        if value is None:
+            message = f"{owner} needs the environment variable {name!r}, which is not set"
+            hint = (
+                "set it before the kernel starts, or in a cell: import os, getpass; "
+                f"os.environ[{name!r}] = getpass.getpass()"
+            )
+            raise DefinitionError(Diagnostic("mcp.environment", message, hint=hint))
+        secrets.append(value)
+        return value
+
+    return {name: _NAMED.sub(read, value) for name, value in values.items()}, secrets
+
+
+def literal_secrets(owner: str, values: Mapping[str, str]) -> list[Diagnostic]:
+    """A warning for each value that looks like a secret and is written out."""
+    return [
+        Diagnostic(
+            "mcp.literal-secret",
+            f"{owner}: the value of {name!r} looks like a secret and is written out",
+            hint=f"set an environment variable and write '${_variable(name)}' in its place",
+            severity="warning",
+        )
+        for name, value in values.items()
+        if value
+        and not _NAMED.search(value)
+        and (_SECRET_NAME.search(name) or _SECRET_VALUE.match(value))
+    ]
+
+
+def _variable(name: str) -> str:
+    return re.sub(r"\W", "_", name).upper()

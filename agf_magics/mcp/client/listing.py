@@ -1,0 +1,135 @@
+"""The tools that a server lists: which of them can be used, and why the others cannot."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
+
+from ...schemas.json_schema import schema_violations
+from ...schemas.patterns import pattern_faults
+from ...text.diagnostics import Diagnostic
+from .foreign_text import clean, first_line
+from .output_schemas import output_schema
+
+MOST_TOOLS = 256
+MOST_PAGES = 20
+LONGEST_NAME = 64
+DEEPEST = 40
+"""Levels of a schema."""
+MOST_PARTS = 5_000
+"""Values in a schema."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.\-]+")
+
+
+class Listed(NamedTuple):
+    """A tool of a server that can be used."""
+
+    name: str
+    """As the server has it."""
+    registered: str
+    """``SERVER__TOOL``"""
+    description: str
+    accepts: dict[str, Any]
+    gives: dict[str, Any] | None
+    is_read_only: bool
+    """What the server says, which only a trusted server is believed."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Another text for a tool with other schemas or another description."""
+        parts = [self.description, self.accepts, self.gives, self.is_read_only]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+async def read_pages(list_page: Callable[[str | None], Any]) -> tuple[list[Any], bool]:
+    """The tools that a server lists, page by page, and whether there are more."""
+    cursor: str | None = None
+    tools: list[Any] = []
+    for _ in range(MOST_PAGES):
+        page = await list_page(cursor)
+        tools += page.tools[: MOST_TOOLS + 1 - len(tools)]
+        cursor = page.next_cursor
+        if cursor is None or len(tools) > MOST_TOOLS:
+            break
+    return tools[:MOST_TOOLS], cursor is not None or len(tools) > MOST_TOOLS
+
+
+def usable_tools(
+    server: str, tools: Iterable[Any], only: Collection[str] | None, taken: Callable[[str], bool]
+) -> tuple[list[Listed], list[Diagnostic]]:
+    """The tools that can be registered, and a note for each that is left out.
+
+    ``only``: the names that the person wants; None: all. ``taken``: whether something else is
+    registered under a name.
+    """
+    usable: dict[str, Listed] = {}
+    notes: list[Diagnostic] = []
+    for tool in tools:
+        if only is not None and tool.name not in only:
+            continue
+        registered = f"{server}__{tool.name}"
+        why = _why_not(tool, registered, usable, taken)
+        if why:
+            shown = clean(tool.name, LONGEST_NAME)
+            notes.append(left_out(f"MCP server {server!r}: tool {shown!r} is left out: {why}"))
+            continue
+        annotations = tool.annotations
+        usable[tool.name] = Listed(
+            tool.name,
+            registered,
+            first_line(tool.description or tool.title or ""),
+            tool.input_schema,
+            output_schema(tool),
+            bool(annotations and annotations.read_only_hint),
+        )
+    return list(usable.values()), notes
+
+
+def left_out(message: str) -> Diagnostic:
+    return Diagnostic("mcp.tool-left-out", message, severity="note")
+
+
+def _why_not(
+    tool: Any, registered: str, usable: Collection[str], taken: Callable[[str], bool]
+) -> str:
+    if not _NAME.fullmatch(tool.name):
+        return "a name has letters, digits, _, - and ."
+    if len(registered) > LONGEST_NAME:
+        return f"its name {registered[:80]!r} has more than {LONGEST_NAME} characters"
+    if tool.name in usable:
+        return "the server lists the name twice"
+    if taken(registered):
+        return f"another tool is registered as {registered!r}"
+    for schema in (tool.input_schema, output_schema(tool)):
+        if schema is not None and (why := unusable(schema)):
+            return why
+    return ""
+
+
+def unusable(schema: dict[str, Any]) -> str:
+    """Why a server's schema is not used; empty: it is."""
+    waiting: list[tuple[Any, int]] = [(schema, 0)]
+    parts = 0
+    # A stack and not a recursion: a hostile schema nests deeper than Python.
+    while waiting:
+        part, depth = waiting.pop()
+        parts += 1
+        if depth > DEEPEST:
+            return f"its schema has more than {DEEPEST} levels"
+        if parts > MOST_PARTS:
+            return f"its schema has more than {MOST_PARTS:,} parts"
+        if isinstance(part, dict):
+            reference = part.get("$ref")
+            if isinstance(reference, str) and not reference.startswith("#"):
+                return f"its schema refers to {clean(reference, 80)!r}, outside of itself"
+            waiting += [(inner, depth + 1) for inner in part.values()]
+        elif isinstance(part, list):
+            waiting += [(inner, depth + 1) for inner in part]
+    if fault := next(iter(pattern_faults(schema)), None):
+        pattern = clean(fault.pattern, 80)
+        return f"the pattern {pattern!r} of its schema cannot be used: {clean(str(fault.error))}"
+    return "its schema is no JSON Schema" if schema_violations(schema) else ""

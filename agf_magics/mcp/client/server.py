@@ -1,0 +1,282 @@
+"""A connected server: its state, its tools on the registry, and the way of a call to it.
+
+A server that ends by itself is started again by the next call; the tools stay. Each method that is
+not `async` may be called on any thread; the others run on the home loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mcp import MCPError
+from mcp_types import CONNECTION_CLOSED
+
+from ...catalog import Registry, ToolContext
+from ...schemas.json_schema import judge
+from ...schemas.violations import describe_all
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
+from ...values.value import Value
+from .connecting import Target
+from .elicitation import Call
+from .foreign_text import LONGEST_ERROR, Masked, clean, describe
+from .home_loop import HomeLoop
+from .listing import MOST_TOOLS, Listed, left_out, usable_tools
+from .results import is_wrapped, text_of, value_of
+from .session import Session
+from .tools import make_tool
+
+State = Literal["closed", "opening", "open", "failed"]
+
+FAILURES = 3
+"""Starts in a row that fail, after which there is a rest."""
+REST = 30.0
+"""Seconds in which a server is not started again then."""
+MOST_NOTES = 50
+LOG_LINES = 100
+STDERR_PIECES = 200
+CLOSING = 8.0
+"""Seconds that closing may take."""
+
+
+class Server:
+    """A server that `agf.mcp.connect` has connected."""
+
+    def __init__(
+        self,
+        name: str,
+        target: Target,
+        *,
+        only: Sequence[str] | None,
+        timeout: float,
+        wait: float,
+        is_trusted: bool,
+        mode: str,
+        ref: str,
+        registry: Registry,
+    ) -> None:
+        self.name = name
+        self.ref = ref
+        self.is_trusted = is_trusted
+        self._target, self._only, self._timeout, self._wait = target, only, timeout, wait
+        self._mode, self.registry = mode, registry
+        self._state: State = "closed"
+        self._session: Session | None = None
+        self._masked = Masked()
+        self._listed: dict[str, Listed] = {}
+        self._problems: dict[str, Diagnostic] = {
+            each.message: each for each in target.warnings(self._who)
+        }
+        self._stderr = deque[str](maxlen=STDERR_PIECES)
+        self._log = deque[str](maxlen=LOG_LINES)
+        self._failures = 0
+        self._rests_until = 0.0
+        self._lock = asyncio.Lock()
+        self.was_closed = False
+        """Whether a person has closed it: no call starts it again."""
+        self.protocol = ""
+        """The version of the protocol that both sides speak."""
+        self.instructions = ""
+        """What the server says about its use; no model gets it by itself."""
+
+    def __repr__(self) -> str:
+        return f"<MCP server {self.name}: {self.state}, {len(self._listed)} tools>"
+
+    # --- what a person reads ---
+
+    @property
+    def state(self) -> State:
+        """``open``, ``opening``, ``closed`` or ``failed``. The next call opens a server that has
+        ended by itself."""
+        return self._state
+
+    @property
+    def target(self) -> str:
+        """The command or the address, without what it reads of the environment."""
+        return self._target.text
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of its tools on the registry."""
+        return tuple(each.registered for each in self._listed.values())
+
+    @property
+    def problems(self) -> tuple[Diagnostic, ...]:
+        """Warnings and notes about the server: tools that were left out, what it wrote that is no
+        message."""
+        return tuple(self._problems.values())
+
+    @property
+    def log(self) -> str:
+        """The last lines that it logged or wrote to stderr."""
+        stderr = clean("".join(self._stderr)[-20_000:], 20_000)
+        return self._masked("\n".join(filter(None, (stderr.strip(), *self._log))))
+
+    def close(self) -> None:
+        """End the server's process or connection, and remove its tools from the registry."""
+        HomeLoop.current().wait(self.end(), CLOSING)
+
+    def restart(self) -> None:
+        """End it and start it again. Raises DefinitionError ``mcp.unreachable``."""
+        home = HomeLoop.current()
+        home.wait(self._end_session(), CLOSING)
+        self._failures, self._rests_until, self.was_closed = 0, 0.0, False
+        home.wait(self.open())
+
+    # --- its life, on the home loop ---
+
+    async def open(self) -> Session:
+        """The open session; a new one if there is none. Raises DefinitionError."""
+        async with self._lock:
+            if self._session is not None and self._session.is_open:
+                return self._session
+            if self.was_closed:
+                message = f"{self._who} was closed"
+                raise self._unreachable(message, f"connect it again: %mcp connect {self.name} …")
+            if (left := self._rests_until - time.monotonic()) > 0:
+                message = f"{self._who} failed {FAILURES} times: not started for {left:.0f} s"
+                raise self._unreachable(message, f"start it now: %mcp {self.name} --restart")
+            return await self._open()
+
+    async def end(self) -> None:
+        """Close it for good."""
+        self.was_closed = True
+        await self._end_session()
+        for listed in self._listed.values():
+            self.registry.tools.remove(listed.registered)
+        self._listed = {}
+
+    async def _end_session(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+        self._state = "closed"
+
+    async def _open(self) -> Session:
+        self._state = "opening"
+        opens, self._masked = self._target.prepare(self._who, self._stderr.append)
+        session = self._session = Session(self.name, opens, self._mode, self._masked)
+        session.on_listing = self._take
+        session.on_log = self._log.append
+        session.on_noise = self._note_noise
+        session.on_end = lambda: self._ended(session)
+        failure: BaseException
+        try:
+            await session.open(self._wait)
+        except asyncio.CancelledError:
+            self._state = "closed"
+            raise
+        except BaseException as error:
+            failure = error
+        else:
+            self._state, self._failures = "open", 0
+            self.protocol, self.instructions = session.protocol, session.instructions
+            self._register(session.version)
+            return session
+        self._session, self._state = None, "failed"
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._rests_until = time.monotonic() + REST
+        raise failure if isinstance(failure, AgfError) else self._failed(failure, session)
+
+    def _ended(self, session: Session) -> None:
+        if self._session is session:
+            self._state = "closed"
+
+    def _failed(self, error: BaseException, session: Session) -> DefinitionError:
+        if isinstance(error, FileNotFoundError) and not session.why:
+            why = f"there is no program {self._target.text.split(' ')[0]!r}"
+        elif isinstance(error, TimeoutError):
+            why = f"it does not answer within {self._wait:g} s"
+        elif isinstance(error, MCPError) and error.code == CONNECTION_CLOSED:
+            why = session.why or "it ended before it answered"
+        else:
+            why = session.why or describe(error)
+        last = self.log.splitlines()[-5:]
+        hint = "it wrote: " + " | ".join(last) if last else None
+        if isinstance(error, TimeoutError) and not last:
+            hint = f"a first start may download: wait={6 * self._wait:g}, or --wait SECONDS"
+        return self._unreachable(f"{self._who} cannot be reached: {self._masked(why)}", hint)
+
+    def _unreachable(self, message: str, hint: str | None) -> DefinitionError:
+        return DefinitionError(Diagnostic("mcp.unreachable", message, hint=hint))
+
+    # --- its tools ---
+
+    def _take(self, tools: list[Any], more: bool) -> None:
+        """A list of tools was read."""
+        mine = {each.registered for each in self._listed.values()}
+        usable, notes = usable_tools(
+            self.name,
+            tools,
+            self._only,
+            lambda name: name in self.registry.tools and name not in mine,
+        )
+        if more:
+            message = f"{self._who} lists more than {MOST_TOOLS} tools: the others are left out"
+            notes.append(left_out(message))
+        for note in notes:
+            self._note(note)
+        fresh = {each.name: each for each in usable}
+        for name, listed in self._listed.items():
+            if name in fresh and fresh[name].fingerprint != listed.fingerprint:
+                message = f"{self._who} has changed its tool {listed.registered!r}"
+                self._note(Diagnostic("mcp.tool-changed", message, severity="note"))
+            if name not in fresh:
+                self.registry.tools.remove(listed.registered)
+        self._listed = fresh
+        if self._session is not None and self._session.is_open:
+            self._register(self._session.version)
+
+    def _register(self, version: str) -> None:
+        for listed in self._listed.values():
+            self.registry.tools.add(
+                make_tool(listed, version, self.call, self._timeout, self.is_trusted)
+            )
+
+    def _note(self, note: Diagnostic) -> None:
+        if len(self._problems) < MOST_NOTES:
+            self._problems.setdefault(note.message, note)
+
+    def _note_noise(self, text: str) -> None:
+        message = f"{self._who}: {self._masked(text)}"
+        self._note(Diagnostic("mcp.noise", message, severity="note"))
+
+    # --- calls, from any loop ---
+
+    async def call(self, name: str, given: dict[str, Value], context: ToolContext) -> Value:
+        """The value of a call. Raises StepError."""
+        return await HomeLoop.current().cross(self._call(name, given, context))
+
+    async def _call(self, name: str, given: dict[str, Value], context: ToolContext) -> Value:
+        session = await self._opened()
+        result = await session.call(name, given, Call(context, self._masked))
+        if result.is_error:
+            text = self._masked(clean(text_of(result), LONGEST_ERROR))
+            message = f"{self.name}__{name} failed: {text}"
+            raise StepError(Diagnostic("mcp.tool-failed", message))
+        listed = self._listed.get(name)
+        gives = listed.gives if listed is not None else None
+        if gives is not None:
+            if result.structured_content is None:
+                raise session.unusable("it has no structured content, which its schema promises")
+            if violations := judge(gives)(result.structured_content):
+                raise session.unusable(
+                    f"it is not what its schema says: {describe_all(violations)}"
+                )
+        return value_of(result, is_wrapped(gives))
+
+    async def _opened(self) -> Session:
+        failure: DefinitionError
+        try:
+            return await self.open()
+        except DefinitionError as error:
+            failure = error
+        raise StepError(*failure.diagnostics)
+
+    @property
+    def _who(self) -> str:
+        return f"MCP server {self.name!r}"

@@ -1,0 +1,148 @@
+"""The servers that a person has connected: connected, found by name, closed together.
+
+Only a person connects a server (decision B3′). A definition names servers, and never starts one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from ...catalog import Registry, default
+from ...text.diagnostics import DefinitionError, Diagnostic
+from .connecting import Command, Target
+from .home_loop import HomeLoop
+from .server import CLOSING, Server
+from .session import MODES
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
+
+
+class Servers(Mapping[str, Server]):
+    """The connected servers, by name."""
+
+    def __init__(self) -> None:
+        self._servers: dict[str, Server] = {}
+
+    def _kept(self) -> dict[str, Server]:
+        """Without those that a person has closed."""
+        return {name: each for name, each in self._servers.items() if not each.was_closed}
+
+    def __getitem__(self, name: str) -> Server:
+        return self._kept()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept())
+
+    def __len__(self) -> int:
+        return len(self._kept())
+
+    def __repr__(self) -> str:
+        return f"<MCP servers: {', '.join(self) or 'none'}>"
+
+    def add(self, server: Server) -> None:
+        """Connect a server, in place of the one that has its name. Raises DefinitionError."""
+        if not self._servers:
+            atexit.register(self.close_all)
+        before = self._servers.pop(server.name, None)
+        if before is not None:
+            before.close()
+        self._servers[server.name] = server
+        try:
+            HomeLoop.current().wait(server.open())
+        except BaseException:
+            self._servers.pop(server.name, None)
+            server.close()
+            raise
+
+    def close_all(self) -> None:
+        """Close all servers, at the same time."""
+        closing, self._servers = list(self._servers.values()), {}
+        atexit.unregister(self.close_all)
+        if closing:
+            HomeLoop.current().wait(_end_all(closing), CLOSING)
+
+
+async def _end_all(closing: Sequence[Server]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for server in closing:
+            group.create_task(server.end())
+
+
+servers = Servers()
+"""Those of this process."""
+
+
+def connect(
+    name: str,
+    *,
+    command: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    tools: Sequence[str] | None = None,
+    timeout: float = 60.0,
+    wait: float = 10.0,
+    trust: bool = False,
+    protocol: Literal["auto", "old"] = "auto",
+    ref: str = "",
+    registry: Registry | None = None,
+) -> Server:
+    """Connect an MCP server and return it: its tools are tools of the registry from now on, named
+    ``NAME__TOOL``. A server of the same name is closed first.
+
+    Parameters:
+
+    - ``name``: the name of the server here. Required.
+    - ``command``: the words of a command that starts the server as a process; ``python`` is the
+      Python of this process. Default None.
+    - ``env``: environment variables of the process. A value ``$NAME`` is read from this process's
+      environment at each start and masked. Default None: only HOME, LOGNAME, PATH, SHELL, TERM
+      and USER.
+    - ``tools``: the names of the server's tools to register. Default None: all.
+    - ``timeout``: the longest time that one call may take, in seconds. Default 60.
+    - ``wait``: the longest time that connecting may take, in seconds. Default 10.
+    - ``trust``: whether to believe what the server says about its tools: read-only ones are reused
+      (``--reuse``), and no call that a model picks asks you first. Default False.
+    - ``protocol``: ``"old"``: only the protocols before 2026. Default ``"auto"``: what the server
+      speaks.
+    - ``ref``: the ``server_ref`` by which policy documents may name it. Default: empty.
+    - ``registry``: the `Registry` that gets the tools. Default None: the registry of this process.
+
+    Raises DefinitionError ``mcp.unreachable`` if it cannot be connected, and ``mcp.config`` for
+    wrong parameters.
+    """
+    if not NAME.fullmatch(name):
+        message = f"{name!r} cannot be the name of an MCP server"
+        hint = "a name begins with a letter and has up to 32 letters, digits, _ and -"
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+    if protocol not in MODES:
+        message = f"protocol must be 'auto' or 'old', got {protocol!r}"
+        raise DefinitionError(Diagnostic("mcp.config", message))
+    server = Server(
+        name,
+        _target(name, command, env),
+        only=tools,
+        timeout=timeout,
+        wait=wait,
+        is_trusted=trust,
+        mode=MODES[protocol],
+        ref=ref,
+        registry=default(registry),
+    )
+    servers.add(server)
+    return server
+
+
+def close_all() -> None:
+    """Close all connected servers, and remove their tools from the registry."""
+    servers.close_all()
+
+
+def _target(name: str, command: Sequence[str] | None, env: Mapping[str, str] | None) -> Target:
+    if isinstance(command, str) or not command:
+        message = f"MCP server {name!r} needs a command: a list of words"
+        hint = 'for example command=["python", "server.py"]'
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+    return Command(list(command), dict(env or {}))

@@ -1,0 +1,212 @@
+"""One connection to a server, from its handshake to its end; used on the home loop only.
+
+One task enters and leaves the SDK's client, since its cancel scopes must be left by the task that
+entered them. It ends when the transport ends, which the transport itself says: the SDK's client has
+no public sign of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from typing import Any
+
+from mcp import Client, MCPError
+from mcp_types import ElicitResult, Implementation, ServerNotification, ToolListChangedNotification
+
+from ...text.diagnostics import Diagnostic, StepError
+from ...version import __version__
+from .elicitation import Call, Elicitation
+from .foreign_text import LONGEST_ERROR, Masked, clean, describe
+from .listing import read_pages
+
+MODES = {"auto": "auto", "old": "legacy"}
+"""The SDK's words for the protocols: ``old`` are those before 2026."""
+
+PAUSE = 0.1
+"""Seconds between two listings that a server asks for."""
+
+Ended = Callable[[str], None]
+Opens = Callable[[Ended], AbstractAsyncContextManager[Any]]
+"""Makes the transport; it calls its argument when the connection ends."""
+
+
+class Session:
+    """One connection."""
+
+    def __init__(self, name: str, opens: Opens, mode: str, masked: Masked) -> None:
+        self.name, self._mode, self._masked = name, mode, masked
+        self._opens = opens
+        self._client: Client | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._over = asyncio.Event()
+        self.why = ""
+        """Why it ended, if that is ours."""
+        self._is_stale = asyncio.Event()
+        self.elicitation = Elicitation()
+        self.on_listing: Callable[[list[Any], bool], None] = lambda tools, more: None
+        self.on_log: Callable[[str], None] = lambda text: None
+        self.on_noise: Callable[[str], None] = lambda text: None
+        self.on_end: Callable[[], None] = lambda: None
+
+    # --- its life ---
+
+    async def open(self, seconds: float) -> None:
+        """Connect, and read the list of tools. Raises whatever stops it."""
+        self._task = asyncio.create_task(self._live(seconds))
+        try:
+            await asyncio.shield(self._opened)
+        except asyncio.CancelledError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        self._over.set()
+        if self._task is not None:
+            if not self._opened.done():
+                self._task.cancel()
+            await asyncio.wait({self._task})
+
+    @property
+    def is_open(self) -> bool:
+        return self._client is not None and not self._over.is_set()
+
+    @property
+    def protocol(self) -> str:
+        return self._client.protocol_version if self._client is not None else ""
+
+    @property
+    def version(self) -> str:
+        """What the server says of its own version."""
+        info = self._client.server_info if self._client is not None else None
+        return clean(info.version, 80) if info is not None else ""
+
+    @property
+    def instructions(self) -> str:
+        text = self._client.instructions if self._client is not None else None
+        return clean(text or "", LONGEST_ERROR)
+
+    async def _live(self, seconds: float) -> None:
+        failure: BaseException | None = None
+        try:
+            async with asyncio.timeout(seconds) as start:
+                client = Client(
+                    self._opens(self._end),
+                    mode=self._mode,
+                    message_handler=self._hear,
+                    elicitation_callback=self._elicit,
+                    logging_callback=self._log,
+                    log_level="warning",
+                    client_info=Implementation(name="agf-magics", version=__version__),
+                )
+                async with client:
+                    await self._list(client)
+                    start.reschedule(None)
+                    self._client = client
+                    self._opened.set_result(None)
+                    async with asyncio.TaskGroup() as group:
+                        watching = [group.create_task(self._listen(client))]
+                        watching.append(group.create_task(self._list_again(client)))
+                        await self._over.wait()
+                        for task in watching:
+                            task.cancel()
+        except BaseException as error:
+            failure = error
+        finally:
+            self._over.set()
+            self._client = None
+        if not self._opened.done():
+            self._opened.set_exception(failure or RuntimeError("it ended"))
+            self._opened.exception()  # whoever opened it may have left
+        else:
+            self.on_end()
+
+    def _end(self, why: str) -> None:
+        self.why = self.why or why
+        self._over.set()
+
+    # --- the list of tools ---
+
+    async def _list(self, client: Client) -> None:
+        tools, more = await read_pages(lambda cursor: client.list_tools(cursor=cursor))
+        self.on_listing(tools, more)
+
+    async def _list_again(self, client: Client) -> None:
+        """Read the list again when the server says that it has changed, one listing at a time."""
+        while True:
+            await self._is_stale.wait()
+            await asyncio.sleep(PAUSE)
+            self._is_stale.clear()
+            try:
+                async with asyncio.timeout(10):
+                    await self._list(client)
+            except (MCPError, TimeoutError, ValueError) as error:
+                self.on_noise(f"its list of tools cannot be read again: {describe(error)}")
+
+    async def _listen(self, client: Client) -> None:
+        """Since 2026 a client asks to be told of changes."""
+        if client.protocol_version < "2026":
+            return
+        # A server without subscriptions, and the end of one: the tools are those of the last list.
+        with suppress(Exception):
+            async with client.listen(tools_list_changed=True) as events:
+                async for _ in events:
+                    self._is_stale.set()
+
+    # --- what the server says by itself ---
+
+    async def _hear(self, message: Exception | ServerNotification) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._is_stale.set()
+        elif isinstance(message, Exception):
+            self.on_noise(clean(str(message)))
+
+    async def _log(self, params: Any) -> None:
+        self.on_log(clean(f"{params.level}: {params.data}"))
+
+    async def _elicit(self, context: object, params: Any) -> ElicitResult:
+        return await self.elicitation.answer(params, self.on_noise)
+
+    # --- calls ---
+
+    async def call(self, name: str, arguments: dict[str, Any], call: Call) -> Any:
+        """The SDK's result of a call. Raises StepError."""
+        assert self._client is not None
+        client = self._client
+        with self.elicitation.during(call):
+            return await self._answer(
+                lambda: client.call_tool(name, arguments, progress_callback=call.report)
+            )
+
+    async def read_resource(self, uri: str) -> Any:
+        """The SDK's result of a reading. Raises StepError."""
+        assert self._client is not None
+        client = self._client
+        return await self._answer(lambda: client.read_resource(uri))
+
+    async def _answer(self, ask: Callable[[], Any]) -> Any:
+        failure: StepError
+        try:
+            return await ask()
+        except (ValueError, RuntimeError) as error:
+            failure = self.unusable(describe(error))
+        except Exception as error:
+            failure = self._gone() if self._over.is_set() else self._refused(error)
+        raise failure
+
+    def _gone(self) -> StepError:
+        why = f": {self.why}" if self.why else ""
+        message = f"MCP server {self.name!r} ended during the call{why}"
+        hint = "whether the call had an effect is not known; the next call starts the server again"
+        return StepError(Diagnostic("mcp.gone", message, hint=hint))
+
+    def _refused(self, error: Exception) -> StepError:
+        text = clean(str(error), LONGEST_ERROR) if isinstance(error, MCPError) else describe(error)
+        message = f"MCP server {self.name!r} refuses the call: {self._masked(text)}"
+        return StepError(Diagnostic("mcp.refused", message))
+
+    def unusable(self, why: str) -> StepError:
+        message = f"the answer of MCP server {self.name!r} cannot be used: {self._masked(why)}"
+        return StepError(Diagnostic("mcp.result", message))

@@ -1,0 +1,162 @@
+"""The transport to a server that is a process: lines of JSON with bounds, and no process left behind.
+
+The SDK's own transport reads a line of any length into one text and copies it at every piece; a
+server could fill the memory of the kernel. Here a line has at most `LONGEST` bytes, what is no
+message is reported and skipped, stderr goes into a ring, and the whole process group ends with the
+session. On Windows the SDK's transport is used: its lines have no bound.
+
+This file and `bounded_http` are the only ones that know the SDK's transports; tests/mcp/test_sdk.py
+says which parts of the SDK they rely on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from .output_schemas import hide_output_schemas
+
+LONGEST = 16_000_000
+"""Bytes of a line."""
+
+PATIENCE = 2.0
+"""Seconds that a process gets to end: after its stdin is closed, after SIGTERM, after SIGKILL."""
+
+Streams = tuple[Any, Any]
+"""What the SDK reads messages from, and writes them to."""
+
+
+@asynccontextmanager
+async def bounded_stdio(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    complain: Callable[[str], None],
+    ended: Callable[[str], None],
+    longest: int = LONGEST,
+) -> AsyncIterator[Streams]:
+    """The streams of a process, which ends with the block. ``complain`` gets what it writes to
+    stderr; ``ended`` is called when its stdout ends, with the reason if that is ours. Raises OSError
+    if it cannot be started."""
+    if sys.platform == "win32":
+        program, *arguments = command
+        server = StdioServerParameters(
+            command=program, args=arguments, env=dict(environment), cwd=folder
+        )
+        async with stdio_client(server) as streams:
+            yield streams
+        return
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env={**get_default_environment(), **environment},
+        cwd=folder,
+        limit=longest,
+        # Jupyter interrupts the process group of the kernel; a server is no part of it.
+        start_new_session=True,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    # No await from here to the task group: a cancel in between would leave the process.
+    inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outbound = anyio.create_memory_object_stream[SessionMessage](0)
+    async with anyio.create_task_group() as group:
+        group.start_soon(_read, process, inbound, ended, longest)
+        group.start_soon(_write, process, outbound, inbound)
+        group.start_soon(_listen_to_stderr, process, complain)
+        try:
+            yield read, write
+        finally:
+            with anyio.CancelScope(shield=True):
+                await _end(process)
+            group.cancel_scope.cancel()
+            for stream in (read, write, inbound, outbound):
+                stream.close()
+
+
+async def _read(
+    process: asyncio.subprocess.Process,
+    inbound: Any,
+    ended: Callable[[str], None],
+    longest: int,
+) -> None:
+    assert process.stdout is not None
+    why = ""
+    try:
+        while True:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:
+                why = f"it wrote a line of more than {longest:,} bytes"
+                return
+            if not line:
+                return
+            with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                await inbound.send(_message(line))
+    finally:
+        # Before the stream is closed: whoever waits for an answer learns that the server is gone.
+        ended(why)
+        inbound.close()
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return ValueError(
+            f"it wrote what is no message: {line[:80].decode(errors='replace').strip()!r}"
+        )
+    return SessionMessage(hide_output_schemas(message))
+
+
+async def _write(process: asyncio.subprocess.Process, outbound: Any, inbound: Any) -> None:
+    assert process.stdin is not None
+    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
+        async for each in outbound:
+            text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
+            process.stdin.write(text.encode() + b"\n")
+            await process.stdin.drain()
+    inbound.close()
+
+
+async def _listen_to_stderr(
+    process: asyncio.subprocess.Process, complain: Callable[[str], None]
+) -> None:
+    assert process.stderr is not None
+    while piece := await process.stderr.read(4096):
+        complain(piece.decode(errors="replace"))
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Close its stdin, and end what does not end by itself, with all of its group."""
+    assert process.stdin is not None
+    process.stdin.close()
+    for sign in (None, signal.SIGTERM, signal.SIGKILL):
+        if sign is not None:
+            _signal(process, sign)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                # Not `wait`, which also waits for the pipes: a child of the server may hold them.
+                while process.returncode is None:
+                    await asyncio.sleep(0.01)
+                break
+    _signal(process, signal.SIGKILL)  # what it has left behind
+    # The pipes stay open otherwise while a process outside of the group holds their other ends;
+    # there is no public way to close them.
+    process._transport.close()  # type: ignore[attr-defined]
+
+
+def _signal(process: asyncio.subprocess.Process, sign: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, sign)

@@ -1,0 +1,22 @@
+"""The SDK of the Model Context Protocol, which the extra ``mcp`` brings.
+
+Its import takes a second and it may be missing. So a file of this room that imports it is imported
+late, by a function that has called `require_sdk`.
+"""
+
+from __future__ import annotations
+
+from ..compat.imports import installed_only
+from ..text.diagnostics import DefinitionError, Diagnostic
+
+
+def require_sdk() -> None:
+    """Import the SDK. Raises DefinitionError ``mcp.not-installed`` if it is missing, or older than
+    what this room is written for."""
+    try:
+        with installed_only():
+            from mcp import Client  # noqa: F401  # SDK 2 has it, SDK 1 has not
+    except ImportError:
+        message = "MCP needs the package mcp, version 2.3, which is not installed"
+        hint = "pip install 'agf-magics[mcp]'"
+        raise DefinitionError(Diagnostic("mcp.not-installed", message, hint=hint)) from None

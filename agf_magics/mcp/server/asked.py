@@ -1,0 +1,76 @@
+"""The open question of a served run, which waits for an answer of a client, and gives up after a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ...engine.host.host import NoUser
+from ...flow.progress.question import Question
+from ...lifecycle.runs.answering import fitting_answer
+from ...lifecycle.runs.pending_questions import PendingQuestion
+from ...text.diagnostics import DefinitionError
+from ...values.value import Value
+
+PATIENCE = 600.0
+"""Seconds in which an open question can be answered. Then an approval is denied, and any other question
+ends the run as ``waiting``: it takes no memory, and goes on when it is answered."""
+
+TRIES = 5
+"""Answers to a question that are tried: a program may fill the form."""
+
+
+class Asked:
+    """Puts the questions of one run to a client. Runs on the engine's loop; `current` is read by any
+    thread."""
+
+    def __init__(self, tell: Callable[[], None]) -> None:
+        """``tell``: called when a question is open; never blocks."""
+        self._tell = tell
+        self.complaint = ""
+        """Why the last answer to the open question does not fit; empty: there was none."""
+        self._tries = 0
+        self._pending: PendingQuestion | None = None
+
+    @property
+    def current(self) -> Question | None:
+        """The open question."""
+        pending = self._pending
+        return pending.question if pending is not None else None
+
+    def answer(self, answer: Value) -> None:
+        """Answer the open question; nothing if there is none any more. Raises DefinitionError if the
+        answer does not fit."""
+        if (pending := self._pending) is not None:
+            fitting = fitting_answer(pending.question, answer)
+            self._pending = None  # now: the engine sees the answer later
+            pending.take(fitting)
+
+    def try_answer(self, answer: Value) -> None:
+        """`answer`, which a wrong one leaves open with a complaint, `TRIES` times."""
+        try:
+            self.answer(answer)
+        except DefinitionError as error:
+            self._tries += 1
+            self.complaint = error.diagnostic.message
+            if self._tries == TRIES:
+                self.give_up()
+
+    def give_up(self) -> None:
+        """End the open question without an answer."""
+        if (pending := self._pending) is not None:
+            self._pending = None
+            pending.give_up()
+
+    async def ask(self, question: Question) -> Value:
+        """The answer. Raises NoUser if nobody gives one."""
+        pending = PendingQuestion(question, asyncio.get_running_loop().create_future())
+        self._pending, self.complaint, self._tries = pending, "", 0
+        try:
+            self._tell()
+            if not await pending.is_answered_within(PATIENCE):
+                raise NoUser("nobody has answered")
+            return await pending.wait()
+        finally:
+            self._pending = None
+            pending.close()

@@ -1,0 +1,113 @@
+"""Tools for an agent that writes definitions: they check a text, explain an error, describe a language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ...catalog import Registry, default
+from ...editor.error_pages import entries
+from ...editor.language_text import language_text, registered_text
+from ...editor.problems import Place, places_of, read_file_text
+from ...editor.repairs import repairs_of
+from ...editor.text_group import TextGroup, WrittenFile
+from ...languages import LANGUAGES
+from ...languages.ours import detect_language
+from ...text.diagnostics import refused
+from ...text.source import Source
+from ...text.suggestions import nearest, suggest
+
+UNNAMED = "definition"
+"""The name of a text that has none, as a file would give it."""
+
+
+def check_definition(
+    definition: str, language: str = "", registry: Registry | None = None
+) -> dict[str, Any]:
+    """Return what is wrong with the text of a definition: each problem with its code, its place, a
+    hint, and where one is known a fix. Nothing is run and no file is read.
+
+    Parameters:
+
+    - ``definition``: the text, in YAML or JSON. Required.
+    - ``language``: ``pipeline``, ``policy``, ``plan`` or ``graph``. Default empty: recognised from
+      the text.
+    - ``registry``: the `Registry` of the tools and agents that it can name. Default None: the one of
+      this process.
+
+    Raises DefinitionError if there is no such language.
+    """
+    registry, chosen = default(registry), _known(language or detect_language(definition))
+    file = WrittenFile(UNNAMED, definition, read=read_file_text(definition, chosen, UNNAMED))
+    assert file.read is not None, "it was read just now"
+    file.problems, group = places_of(file.read, registry), TextGroup()
+    group.registry = registry
+    fixes = repairs_of(file, 0, len(definition), group)
+    source = Source(UNNAMED, definition)
+    problems = [_problem(one, source) for one in file.problems]
+    for fix in fixes:
+        at = _place(fix.problem, source)
+        for problem in problems:
+            if problem["code"] == fix.problem.code and at.items() <= problem.items():
+                problem["fix"] = {"replace": definition[fix.problem.start : fix.problem.end]}
+                problem["fix"]["with"] = fix.text
+    is_refused = any(one.found.severity == "error" for one in file.problems)
+    return {"language": chosen, "ok": not is_refused, "problems": problems}
+
+
+def explain(code: str) -> str:
+    """Return the page of an error: what the error means, an example, and what to do.
+
+    ``code``: the code in brackets after a message, such as ``flow.unknown-tool``. Required.
+
+    Raises DefinitionError if no error has the code.
+    """
+    page = entries().get(code.strip("[] \n"))
+    if page is None:
+        near = nearest(code, list(entries()), 0.6)
+        hint = f"did you mean {near}?" if near else "the code is in brackets after the message"
+        raise refused("magic.unknown-code", f"no error has the code {code[:80]!r}", hint)
+    return page
+
+
+def describe_language(language: str, registry: Registry | None = None) -> str:
+    """Return a language as a text: the keys of a definition, the functions of expressions, a complete
+    example, and the tools, agents and flows that a definition can name here.
+
+    Parameters:
+
+    - ``language``: ``pipeline``, ``policy``, ``plan`` or ``graph``. Required.
+    - ``registry``: the `Registry` of those names. Default None: the one of this process.
+
+    Raises DefinitionError if there is no such language.
+    """
+    return language_text(_known(language)) + registered_text(default(registry))
+
+
+def _known(language: str) -> str:
+    if language not in LANGUAGES:
+        hint = suggest(language, LANGUAGES, "languages")
+        raise refused("define.language", f"there is no language {language[:80]!r}", hint)
+    return language
+
+
+def languages() -> Iterable[str]:
+    """The names of the languages."""
+    return tuple(LANGUAGES)
+
+
+def _problem(one: Place, source: Source) -> dict[str, Any]:
+    return {
+        **_place(one, source),
+        "severity": one.found.severity,
+        "code": one.code,
+        "message": one.message,
+        "hint": one.hint,
+    }
+
+
+def _place(one: Place, source: Source) -> dict[str, int]:
+    """Where a problem begins and ends, as in an editor."""
+    line, column = source.place(one.start)
+    end_line, end_column = source.place(one.end)
+    return {"line": line, "column": column, "end_line": end_line, "end_column": end_column}

@@ -1,0 +1,90 @@
+"""What the tools of a server tell about a run: the envelope of the launch tools, and the text of an error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...flow.progress.question import Question
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run
+from ...pictures.plain import plain
+from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, merge_equal, refused
+from ...values.as_json import as_json
+from ...values.value import Value
+from .questions import described
+
+Envelope = dict[str, Any]
+"""``{"status": "ok" | "error" | "cancelled" | "started" | "waiting", "data": {...}}``"""
+
+MOST_ERRORS = 20
+MOST_MESSAGE = 4_000
+"""Characters of the text of one problem."""
+
+LARGEST = 8_000_000
+"""Characters of a result: a client reads a message of 16 MB at most, and it has the result twice."""
+
+
+def started(run_id: str) -> Envelope:
+    return {"status": "started", "data": {"run_id": run_id}}
+
+
+def failed(message: str) -> Envelope:
+    return {"status": "error", "data": {"error": message}}
+
+
+def asks(run_id: str, question: Question) -> Envelope:
+    """A run that goes on when its question is answered."""
+    data = {"run_id": run_id, "question": described(question), "hint": HOW_TO_ANSWER}
+    return {"status": "waiting", "data": data}
+
+
+HOW_TO_ANSWER = "call run_answer with the run_id and the answer of the person, then run_result"
+
+
+def ended(run: Run | PastRun) -> Envelope:
+    """A run that has ended, with its output or with why it has none."""
+    run_id = run.run_id
+    if run.status == "ok":
+        stores = {name: as_json(value) for name, value in run.stores.items()}
+        data = {"run_id": run_id, "output": as_json(run.output), "named_stores": stores}
+        if (size := len(written(data))) > LARGEST:
+            return failed(error_text(too_large(run_id, size)))
+        return {"status": "ok", "data": data}
+    status = run.status if run.status in ("cancelled", "waiting") else "error"
+    why = error_text(run.error) if run.error is not None else "it has no result"
+    data = {"run_id": run_id, "error": f"{run.name!r}: {why}"}
+    if status == "waiting":
+        data["hint"] = HOW_TO_ANSWER
+    return {"status": status, "data": data}
+
+
+def error_text(error: BaseException) -> str:
+    """An error for a client: its messages with codes and hints. Neither files nor lines of the
+    definition, which the client may not know."""
+    if not isinstance(error, AgfError):
+        return "the server has failed; its log says more"
+    shown = merge_equal(error.diagnostics)
+    more = len(shown) - MOST_ERRORS
+    lines = [diagnostic_text(found) for found in shown[:MOST_ERRORS]]
+    return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])])
+
+
+def diagnostic_text(found: Diagnostic) -> str:
+    hint = f"\n  = {found.hint}" if found.hint else ""
+    return plain(f"{found.message} [{found.code}]{hint}", MOST_MESSAGE)
+
+
+def too_large(run_id: str, size: int) -> DefinitionError:
+    """The error for an output that no client could read."""
+    message = f"the output has {size:,} characters, and a client reads at most {LARGEST:,}"
+    hint = (
+        f"the run {run_id} is in the journal of the server's folder; return less, or write a file"
+    )
+    return refused("mcp.large-output", message, hint)
+
+
+def written(value: Value | Mapping[str, Value]) -> str:
+    """JSON in which a text is readable; a text as it is."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

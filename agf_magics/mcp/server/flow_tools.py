@@ -1,0 +1,109 @@
+"""A flow as a tool of an MCP server: its name, its description, and the schemas of what it accepts and gives."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ...flow.flow import Flow
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...values.value import Value
+
+NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+"""What MCP allows as the name of a tool."""
+
+INPUT, RESULT = "input", "result"
+"""The names of an input and of an output that are no objects, as MCP needs objects."""
+
+Schema = dict[str, Any]
+
+
+class FlowTool(NamedTuple):
+    """What a client reads of a flow."""
+
+    name: str
+    description: str
+    accepts: Schema
+    """The schema of the arguments: an object."""
+    gives: Schema | None
+    """The schema of the result: an object; None: the flow declares none."""
+    has_whole_input: bool
+    """Whether the argument `INPUT` is the input, because the input is no object."""
+    has_whole_result: bool
+    """Whether `RESULT` has the output, because the declared output is no object."""
+
+    def input_of(self, arguments: Mapping[str, Value]) -> Value:
+        """The input of a run with these arguments."""
+        return arguments.get(INPUT) if self.has_whole_input else dict(arguments)
+
+    def structured(self, output: Value) -> dict[str, Value]:
+        """The output, which is JSON, as an object."""
+        if type(output) is dict and not self.has_whole_result:
+            return output
+        return {RESULT: output}
+
+
+def flow_tool(flow: Flow) -> FlowTool:
+    """The tool that runs ``flow``. An output that is inferred and not declared has no schema: it may be
+    wider than the value."""
+    declared = flow.declared
+    accepts, is_whole = _as_object(declared.accepts, INPUT)
+    gives, is_wrapped = _as_object(declared.gives, RESULT)
+    about = declared.description or f"Run the {flow.language} {flow.name!r} and return its output."
+    return FlowTool(
+        flow.name,
+        about,
+        accepts if accepts is not None else _read_names(flow),
+        gives,
+        is_whole,
+        is_wrapped,
+    )
+
+
+def flow_tools(flows: Iterable[Flow], reserved: Iterable[str]) -> dict[str, FlowTool]:
+    """The tools of ``flows``, by name. Raises DefinitionError ``mcp.serve-name`` for names that MCP
+    does not allow, and for those of other tools of the server."""
+    taken, wrong = frozenset(reserved), list[Diagnostic]()
+    tools = {flow.name: flow_tool(flow) for flow in flows}
+    for name in tools:
+        why = ""
+        if name in taken:
+            why = "the server has a tool of its own with this name"
+        elif not NAME.fullmatch(name):
+            why = "the name of a tool has 1 to 64 letters a to z, digits, and _ . -"
+        if why:
+            message = f"the flow {name!r} cannot be served under its name"
+            wrong.append(Diagnostic("mcp.serve-name", message, hint=f"rename it: {why}"))
+    if wrong:
+        raise DefinitionError(*wrong)
+    return tools
+
+
+def _read_names(flow: Flow) -> Schema:
+    """The names that a flow without a declared input reads; required are those that it reads always."""
+    names = dict[str, bool]()
+    for ref in flow.inputs:
+        name = str(ref.path[-1])
+        names[name] = names.get(name, False) or ref.certain
+    required = [name for name, is_certain in names.items() if is_certain]
+    schema: Schema = {"type": "object", "properties": {name: {} for name in names}}
+    return {**schema, "required": required} if required else schema
+
+
+def _as_object(schema: Mapping[str, Any] | None, name: str) -> tuple[Schema | None, bool]:
+    """A schema as that of an object, and whether the value is in a field ``name`` of that object."""
+    if schema is None:
+        return None, False
+    if schema.get("type") == "object":
+        return dict(schema), False
+    inner = {key: value for key, value in schema.items() if key != "$defs"}
+    if _refers_to_its_root(inner):  # it would refer to the object around it
+        return None, True
+    whole: Schema = {"type": "object", "properties": {name: inner}, "required": [name]}
+    return ({**whole, "$defs": schema["$defs"]} if "$defs" in schema else whole), True
+
+
+def _refers_to_its_root(schema: Schema) -> bool:
+    return re.search(r'"\$ref": "#(?!/\$defs/)', json.dumps(schema)) is not None

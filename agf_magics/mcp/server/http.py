@@ -1,0 +1,134 @@
+"""The server over HTTP on 127.0.0.1: only who has the token gets in, and no page of a browser from elsewhere does."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from threading import Event, Thread
+from typing import Any
+
+import uvicorn
+
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ...text.source import path_error_reason
+from .protocol import FlowServer
+
+HOST = "127.0.0.1"
+PATH = "/mcp"
+
+LARGEST_BODY = 16_000_000
+"""Bytes of one message."""
+
+MOST_SESSIONS = 100
+"""Clients of protocols before 2026-07-28, each of which has a session."""
+
+CLOSING = 2
+"""Seconds that open requests have to end when the server is closed."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class HttpServer:
+    """A server on a thread of its own, from its creation until `close`."""
+
+    def __init__(self, flows: FlowServer, port: int, token: str) -> None:
+        """Raises DefinitionError ``mcp.port`` if the port cannot be had."""
+        self._socket = bound(port)
+        self.url = f"http://{HOST}:{self._socket.getsockname()[1]}{PATH}"
+        self._uvicorn = uvicorn.Server(_config(flows, token))
+        self._started = Event()
+        self._thread = Thread(target=self._serve, name="agf-mcp-server", daemon=True)
+        self._thread.start()
+        self._started.wait()
+        atexit.register(self.close)
+
+    @property
+    def is_open(self) -> bool:
+        return self._thread.is_alive() and not self._uvicorn.should_exit
+
+    def close(self) -> None:
+        """Take no more requests, and wait until the thread has ended."""
+        self._uvicorn.should_exit = True
+        self._thread.join()
+        atexit.unregister(self.close)
+
+    def _serve(self) -> None:
+        async def serve() -> None:
+            asyncio.get_running_loop().call_soon(self._started.set)  # the socket listens already
+            await self._uvicorn.serve(sockets=[self._socket])
+
+        try:
+            asyncio.run(serve())
+        finally:
+            self._socket.close()
+            self._started.set()
+
+
+def serve_here(flows: FlowServer, port: int, token: str, tell: Callable[[str], object]) -> None:
+    """Serve on this thread until an interrupt. ``tell``: called with the address."""
+    listening = bound(port)
+    tell(f"http://{HOST}:{listening.getsockname()[1]}{PATH}")
+    with suppress(KeyboardInterrupt):
+        asyncio.run(uvicorn.Server(_config(flows, token)).serve(sockets=[listening]))
+
+
+def bound(port: int) -> socket.socket:
+    """A socket that listens on this port of the loopback; 0: a free one."""
+    listening = socket.socket()
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((HOST, port))
+        listening.listen()
+    except OSError as error:
+        listening.close()
+        message = f"the server cannot listen on this port: {path_error_reason(error)}"
+        hint = "take another port; 0 takes a free one"
+        raise DefinitionError(Diagnostic("mcp.port", message, hint=hint)) from None
+    return listening
+
+
+def _config(flows: FlowServer, token: str) -> uvicorn.Config:
+    app = flows.server().streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=LARGEST_BODY,
+        max_sessions=MOST_SESSIONS,
+        host=HOST,  # the SDK then checks the headers Host and Origin
+    )
+    return uvicorn.Config(
+        _guarded(app, token),
+        log_config=None,  # the logging of the kernel stays as it is
+        log_level="warning",
+        access_log=False,
+        timeout_graceful_shutdown=CLOSING,
+        ws="none",
+    )
+
+
+def _guarded(app: App, token: str) -> App:
+    """``app`` for requests with the token. On a machine of several people each of them reaches the
+    loopback."""
+    wanted = f"Bearer {token}".encode()
+
+    async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            given = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(given, wanted):
+                await _refuse(send)
+                return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+async def _refuse(send: Send) -> None:
+    body = b"the header Authorization: Bearer TOKEN is missing or wrong [mcp.token]"
+    headers = [(b"content-type", b"text/plain"), (b"www-authenticate", b"Bearer")]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,165 @@
+"""The tools of the server that are no flows: they start runs and follow them by id, and help to write definitions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...catalog import Registry
+from ...schemas.json_schema import judge
+from ...schemas.violations import describe_all
+from ...text.diagnostics import refused
+from ...values.value import Value
+from .authoring import check_definition, describe_language, explain, languages
+from .envelopes import Envelope, started
+from .flow_tools import FlowTool, Schema
+from .served_runs import ServedRuns
+
+Arguments = Mapping[str, Any]
+
+NAMES = (
+    *("run_pipeline_async", "run_result", "run_answer", "run_cancel"),
+    *("check_definition", "explain", "describe_language"),
+)
+"""Their names, which no flow can have here."""
+
+
+class OwnTool(NamedTuple):
+    """One of these tools."""
+
+    name: str
+    description: str
+    accepts: Schema
+    call: Callable[[Arguments], Awaitable[dict[str, Value] | str]]
+    """Gets arguments that fit ``accepts``. May raise DefinitionError."""
+    reads_only: bool
+    """Whether it changes nothing."""
+    is_about_a_run: bool = False
+    """Whether the page of a run shows its result."""
+
+    async def checked(self, arguments: Arguments) -> dict[str, Value] | str:
+        """Call it. Raises DefinitionError ``mcp.arguments`` if the arguments do not fit."""
+        if violations := judge(self.accepts)(dict(arguments)):
+            message = f"{self.name} cannot be called so: {describe_all(violations)}"
+            raise refused("mcp.arguments", message)
+        return await self.call(arguments)
+
+
+def own_tools(
+    served: ServedRuns, tools: Mapping[str, FlowTool], registry: Registry
+) -> dict[str, OwnTool]:
+    """The tools of a server, by name. ``tools``: those of its flows."""
+    every = (*_for_runs(served, tools), *_for_authors(registry))
+    return {tool.name: tool for tool in every}
+
+
+class _RunTools:
+    """What the tools for runs do."""
+
+    def __init__(self, served: ServedRuns, tools: Mapping[str, FlowTool]) -> None:
+        self._served, self._tools = served, tools
+
+    async def launch(self, arguments: Arguments) -> Envelope:
+        tool = self._tools[arguments["name"]]
+        run = await self._served.launch(tool.name, tool.input_of(arguments.get("input") or {}))
+        assert run.run is not None, "it was started"
+        return started(run.run.run_id)
+
+    async def result(self, arguments: Arguments) -> Envelope:
+        return await self._served.state(arguments["run_id"])
+
+    async def answer(self, arguments: Arguments) -> Envelope:
+        return await self._served.answer(arguments["run_id"], arguments["answer"])
+
+    async def cancel(self, arguments: Arguments) -> Envelope:
+        return await self._served.cancel(arguments["run_id"])
+
+
+def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[OwnTool]:
+    act = _RunTools(served, tools)
+    name = _text("The flow.", enum=sorted(tools)) if tools else _text("The flow.")
+    run_id = _text("The id that the start returned.")
+    input = {"type": "object", "description": "Its arguments, as for the tool of this name."}
+    about_answer = (
+        "yes or no, one of the choices, or a text; instead of a yes a mapping of changed arguments, "
+        "if the question says so."
+    )
+    of_person = {"description": about_answer, "type": ["string", "boolean", "number", "object"]}
+    return (
+        OwnTool(
+            "run_pipeline_async",
+            "Start a flow that takes long and return its run_id at once. run_result returns the result.",
+            _schema(required=("name",), name=name, input=input),
+            *(act.launch, False, True),
+        ),
+        OwnTool(
+            "run_result",
+            "Return the result of a run, the status started while it is running, or the question that "
+            "it asks. A run that the end of the server interrupted goes on.",
+            _schema(run_id=run_id),
+            *(act.result, False, True),
+        ),
+        OwnTool(
+            "run_answer",
+            "Answer the question of a run with what the person said. Never answer for the person.",
+            _schema(run_id=run_id, answer=of_person),
+            *(act.answer, False, True),
+        ),
+        OwnTool(
+            "run_cancel",
+            "Cancel a run. What it has done stays in the journal.",
+            _schema(run_id=run_id),
+            *(act.cancel, False, True),
+        ),
+    )
+
+
+def _for_authors(registry: Registry) -> Sequence[OwnTool]:
+    async def check(arguments: Arguments) -> dict[str, Any]:
+        return check_definition(arguments["definition"], arguments.get("language", ""), registry)
+
+    async def page(arguments: Arguments) -> str:
+        return explain(arguments["code"])
+
+    async def describe(arguments: Arguments) -> str:
+        return describe_language(arguments["language"], registry)
+
+    language = _text("The language; without it, it is recognised.", enum=list(languages()))
+    named = _text("The language.", enum=list(languages()))
+    return (
+        OwnTool(
+            "check_definition",
+            _first(check_definition),
+            _schema(
+                required=("definition",),
+                definition=_text("The text, in YAML or JSON."),
+                language=language,
+            ),
+            *(check, True),
+        ),
+        OwnTool("explain", _first(explain), _schema(code=_text("The code.")), page, True),
+        OwnTool(
+            "describe_language", _first(describe_language), _schema(language=named), describe, True
+        ),
+    )
+
+
+def _first(function: Callable[..., Any]) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join(inspect.cleandoc(function.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _text(about: str, **more: Any) -> Schema:
+    return {"type": "string", "description": about, **more}
+
+
+def _schema(*, required: Sequence[str] | None = None, **properties: Schema) -> Schema:
+    """An object with these fields; without ``required`` all of them are."""
+    names = list(properties if required is None else required)
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": names,
+        "additionalProperties": False,
+    }

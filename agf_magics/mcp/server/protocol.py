@@ -1,0 +1,248 @@
+"""The server in the words of the SDK: lists its tools, calls them, reports progress, asks, and is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+
+from ...catalog import Registry
+from ...flow.flow import Flow
+from ...flow.progress.question import Question
+from ...lifecycle.runs.run import Run
+from ...limits.limits import Limits
+from ...pictures.plain import plain
+from ...text.diagnostics import DefinitionError, refused
+from ...text.suggestions import suggest
+from ...values.as_json import as_json
+from ...values.value import Value
+from ...version import __version__
+from . import questions
+from .envelopes import (
+    HOW_TO_ANSWER,
+    LARGEST,
+    Envelope,
+    asks,
+    error_text,
+    too_large,
+    written,
+)
+from .flow_tools import FlowTool, flow_tools
+from .own_tools import NAMES, OwnTool, own_tools
+from .served_run import ServedRun
+from .served_runs import MOST_RUNNING, ServedRuns
+
+Context = ServerRequestContext[Any, Any]
+
+ASKED = "question"
+"""The key of the question in a result that requires input."""
+
+CANCELLED = "the client of the MCP server cancelled it"
+
+INSTRUCTIONS = (
+    "Each flow is a tool that waits for its end. For one that takes long, call run_pipeline_async, and "
+    "run_result until its status is no longer started. An agent that writes a definition calls "
+    "describe_language before, and check_definition after it."
+)
+
+
+class FlowServer:
+    """Flows, and the tools around them, for any number of clients on one loop."""
+
+    def __init__(
+        self,
+        flows: Sequence[Flow],
+        registry: Registry,
+        most_running: int = MOST_RUNNING,
+        limits: Limits | None = None,
+    ) -> None:
+        """Raises DefinitionError ``mcp.serve-name`` for a flow whose name is no name of a tool."""
+        self.tools = flow_tools(flows, NAMES)
+        self.served = ServedRuns(flows, registry, most_running, limits=limits)
+        self.own = own_tools(self.served, self.tools, registry)
+
+    def server(self) -> Server[Any]:
+        """The SDK's server."""
+        return Server(
+            "agf-magics",
+            version=__version__,
+            instructions=INSTRUCTIONS,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+
+    async def _list(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        listed = [_flow_tool(tool) for tool in self.tools.values()]
+        listed += [_own_tool(tool) for tool in self.own.values()]
+        return types.ListToolsResult(tools=listed)
+
+    async def _call(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        arguments = params.arguments or {}
+        try:
+            if (tool := self.tools.get(params.name)) is not None:
+                return await self._run(context, tool, params)
+            if (own := self.own.get(params.name)) is not None:
+                return _own_result(await own.checked(arguments))
+        except DefinitionError as error:
+            return _failure(error_text(error))
+        raise MCPError(types.INVALID_PARAMS, error_text(self.unknown(params.name)))
+
+    def unknown(self, name: str) -> DefinitionError:
+        """The error for a tool that the server does not have."""
+        near = suggest(name, (*self.tools, *self.own), "tools")
+        return refused("mcp.unknown-tool", f"the server has no tool {name[:80]!r}", near)
+
+    async def _run(
+        self, context: Context, tool: FlowTool, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Run a flow to its end, or to a question that the client must bring to the person."""
+        served = await self._continued(params)
+        if served is None:
+            arguments = params.arguments or {}
+            served = await self.served.start(tool.name, tool.input_of(arguments))
+        assert served.run is not None, "it was started"
+        told = 0
+        try:
+            while not served.has_ended:
+                question = await served.next()
+                if question is None and served.done > told:
+                    told = served.done
+                    await context.session.report_progress(told, None, served.at)
+                elif question is None:
+                    continue
+                elif not _can_ask(context):
+                    return _waits(served.run, question)
+                elif not context.session.can_send_request:
+                    return _input_required(served.run, _request(served, question))
+                else:
+                    await _elicit(context, served, question)
+        except asyncio.CancelledError:
+            served.run.cancel(CANCELLED)
+            raise
+        return await asyncio.to_thread(_result, tool, served.run)
+
+    async def _continued(self, params: types.CallToolRequestParams) -> ServedRun | None:
+        """The run that asked, when the client sends the answer; it may be in the journal only. None:
+        this is a new call."""
+        run_id = params.request_state
+        if run_id is None:
+            return None
+        run = await self.served.found(run_id)
+        if run.name != params.name:
+            raise MCPError(types.INVALID_PARAMS, f"the run {run_id[:80]!r} is not one of this tool")
+        reply = (params.input_responses or {}).get(ASKED)
+        served = self.served.served(run_id)
+        if isinstance(reply, types.ElicitResult):
+            if served is not None and (question := served.asked.current) is not None:
+                _take(served, question, reply)
+            elif reply.action == "accept" and (content := reply.content or {}):
+                await self.served.answer(run_id, content.get(questions.FIELD))
+                served = self.served.served(run_id)
+        if served is None:
+            raise MCPError(
+                types.INVALID_PARAMS, f"the run {run_id!r} has ended: run_result has its result"
+            )
+        return served
+
+
+# --- what the SDK's types say ---
+
+
+def _flow_tool(tool: FlowTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.accepts,
+        output_schema=tool.gives,
+    )
+
+
+def _own_tool(tool: OwnTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.accepts,
+        annotations=types.ToolAnnotations(read_only_hint=tool.reads_only),
+    )
+
+
+def _text(text: str) -> list[types.ContentBlock]:
+    return [types.TextContent(type="text", text=text)]
+
+
+def _failure(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=_text(text), is_error=True)
+
+
+def _own_result(value: dict[str, Value] | str) -> types.CallToolResult:
+    structured = value if isinstance(value, dict) else None
+    return types.CallToolResult(content=_text(written(value)), structured_content=structured)
+
+
+def _result(tool: FlowTool, run: Run) -> types.CallToolResult:
+    """The result of a run that has ended."""
+    if run.status != "ok":
+        error = run.error
+        text = error_text(error) if error is not None else f"the run {run.run_id} has no result"
+        if run.status == "waiting":
+            text = f"{text}\nThe run {run.run_id} waits for an answer: {HOW_TO_ANSWER}"
+        return _failure(text)
+    output = as_json(run.output)
+    if (size := len(text := written(output))) > LARGEST:
+        return _failure(error_text(too_large(run.run_id, size)))
+    structured = tool.structured(output)
+    return types.CallToolResult(content=_text(text), structured_content=structured)
+
+
+def _waits(run: Run, question: Question) -> types.CallToolResult:
+    """For a client without forms: the run goes on waiting, and can be answered by its id."""
+    envelope: Envelope = asks(run.run_id, question)
+    return _failure(written(envelope))
+
+
+def _can_ask(context: Context) -> bool:
+    """Whether the client shows forms to its person."""
+    capabilities = context.session.client_capabilities
+    asking = capabilities.elicitation if capabilities is not None else None
+    # Before 2025-11-25 there was only one mode, and no word for it.
+    return asking is not None and (asking.form is not None or asking.url is None)
+
+
+def _request(served: ServedRun, question: Question) -> types.ElicitRequestFormParams:
+    text = questions.question_text(question)
+    if complaint := served.asked.complaint:
+        text = f"{plain(complaint)}\n{text}"
+    return types.ElicitRequestFormParams(message=text, requested_schema=questions.form(question))
+
+
+def _input_required(run: Run, asked: types.ElicitRequestFormParams) -> types.InputRequiredResult:
+    """The client brings the question to its person and calls again; the id of the run is no secret."""
+    request = types.ElicitRequest(params=asked)
+    return types.InputRequiredResult(input_requests={ASKED: request}, request_state=run.run_id)
+
+
+async def _elicit(context: Context, served: ServedRun, question: Question) -> None:
+    """Ask on the connection of the call, as protocols before 2026-07-28 do."""
+    asked = _request(served, question)
+    reply = await context.session.elicit_form(
+        asked.message, asked.requested_schema, related_request_id=context.request_id
+    )
+    if served.asked.current is question:  # it may have been given up
+        _take(served, question, reply)
+
+
+def _take(served: ServedRun, question: Question, reply: types.ElicitResult) -> None:
+    """Hand the reply of the person to the run. One that does not fit leaves the question open."""
+    answer = questions.form_answer(question, reply.action, reply.content)
+    if answer is None:
+        served.asked.give_up()
+    else:
+        served.asked.try_answer(answer)

@@ -1,0 +1,55 @@
+"""A question of a run as a form that an MCP client shows, and what the filled form answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...flow.progress.question import Question
+from ...flow.question_text import long_arguments
+from ...pictures.plain import line, plain
+from ...values.value import Value
+
+FIELD = "answer"
+"""The only field of the form."""
+
+LONGEST = 4_000
+"""Characters of the text of a question, and of each argument of the call that it is about."""
+
+MOST_CHOICES = 100
+
+
+def question_text(question: Question) -> str:
+    """The question with the arguments of its call, without control characters."""
+    arguments = [f"  {each}" for each in long_arguments(question, LONGEST)]
+    return "\n".join([plain(question.text, LONGEST), *arguments])
+
+
+def form(question: Question) -> dict[str, Any]:
+    """The JSON Schema of the answer: yes or no, one of the choices, or a text."""
+    field: dict[str, Any] = {"type": "string", "title": "Answer"}
+    if question.approval:
+        field = {"type": "boolean", "title": "Approve"}
+    elif question.choices:
+        field["enum"] = [line(choice, 200) for choice in question.choices[:MOST_CHOICES]]
+    return {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+
+
+def form_answer(question: Question, action: str, content: object) -> Value:
+    """What the person answered by this action of the form; None: nothing. A refused approval is a no."""
+    answer = content.get(FIELD) if action == "accept" and isinstance(content, dict) else None
+    if answer is None and question.approval and action != "cancel":
+        return False
+    if question.choices and isinstance(answer, str):
+        shown = {line(choice, 200): choice for choice in question.choices}
+        return shown.get(answer, answer)
+    return answer
+
+
+def described(question: Question) -> dict[str, Any]:
+    """The question as JSON, for a client that has no forms."""
+    about: dict[str, Any] = {"text": question_text(question), "step": question.where}
+    if question.approval:
+        about["choices"] = ["yes", "no"]
+    elif question.choices:
+        about["choices"] = list(question.choices[:MOST_CHOICES])
+    return about

@@ -1,0 +1,79 @@
+"""One run of a client as the loop of the server sees it: its progress, its questions, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from ...flow.progress import events as ev
+from ...flow.progress.question import Question
+from ...flow.step_path import format_path
+from ...lifecycle.runs.run import Run, state_of
+from .asked import Asked
+
+EVERY = 0.2
+"""Seconds between two reports of progress."""
+
+
+class ServedRun:
+    """A run, and what waits for it on the loop of the server."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self.asked = Asked(self._tell)
+        self.done = 0
+        """Steps that have finished."""
+        self.at = ""
+        """The path of the last of them."""
+        self._told = 0.0
+        self.run: Run | None = None
+        self.ended: asyncio.Future[None] | None = None
+
+    def begin(self, run: Run, at_end: Callable[[], None]) -> None:
+        """Watch ``run``, which was started with `listen` and `asked`. ``at_end``: called on the loop when
+        it has ended."""
+        self.run = run
+        self.ended = asyncio.ensure_future(self._wait())
+        self.ended.add_done_callback(lambda _: at_end())
+
+    async def _wait(self) -> None:
+        assert self.run is not None, "it has begun"
+        job = state_of(self.run).job
+        if job is not None:
+            await job.ended()
+
+    def listen(self, event: ev.Event) -> None:
+        """Count the steps; on the loop of the engine."""
+        if type(event) is ev.StepFinished:
+            self.done += 1
+            now = time.monotonic()
+            if now - self._told > EVERY:
+                self._told, self.at = now, format_path(event.at)
+                self._tell()
+
+    def _tell(self) -> None:
+        with suppress(RuntimeError):  # the server's loop is closed
+            self._loop.call_soon_threadsafe(self._wake)
+
+    def _wake(self) -> None:
+        self._changed, changed = asyncio.Event(), self._changed
+        changed.set()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.ended is not None and self.ended.done()
+
+    async def next(self) -> Question | None:
+        """Wait for a change; the question that is open then. Ends at once if there is nothing to wait
+        for."""
+        assert self.ended is not None, "it has begun"
+        if not self.has_ended and self.asked.current is None:
+            changed = asyncio.ensure_future(self._changed.wait())
+            try:
+                await asyncio.wait((changed, self.ended), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                changed.cancel()
+        return self.asked.current

@@ -1,0 +1,118 @@
+"""The server over stdin and stdout, where no line is longer than a limit and no print of a tool reaches the client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from io import BufferedReader
+from threading import Lock, Thread
+from typing import Any, BinaryIO, cast
+
+from mcp.server.stdio import stdio_server
+
+from ...compat.protocol_streams import claim
+from ...text.diagnostics import DefinitionError, refused
+from .envelopes import error_text
+from .protocol import FlowServer
+
+LONGEST_LINE = 16_000_000
+"""Bytes of one message."""
+
+KEPT = 4_096
+"""Bytes at either end of a message that is too long, where its id is looked for."""
+
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")')
+
+SETTLING = 3.0
+"""Seconds that cancelled runs have to end before the process does."""
+
+
+async def serve_stdio(flows: FlowServer) -> None:
+    """Serve one client until it closes stdin. Runs that it started and does not wait for stay open in
+    the journal, so that the next server can resume them."""
+    streams = claim()
+    replies = _Replies(streams.write)
+    lines = _Lines(streams.read, replies)
+    server = flows.server()
+    # The SDK reads lines and writes texts; nothing else of a file.
+    async with stdio_server(stdin=cast(Any, lines), stdout=cast(Any, replies)) as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+    await flows.served.settle(SETTLING)
+
+
+def too_long(size: int) -> DefinitionError:
+    """The error for a message that is not read."""
+    message = f"a message has {size:,} bytes, and may have {LONGEST_LINE:,}"
+    return refused("mcp.large-message", message, "put what is large into a file, and send its path")
+
+
+class _Replies:
+    """Writes whole lines to the client, whose absence ends nothing but the writing."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lock = Lock()
+
+    async def write(self, text: str) -> None:
+        await asyncio.to_thread(self.put, text.encode())
+
+    async def flush(self) -> None:
+        """Nothing is held back."""
+
+    def put(self, line: bytes) -> None:
+        with self._lock, suppress(OSError):  # it reads no more; the end of stdin ends the server
+            left = memoryview(line)
+            while left:
+                left = left[self._file.write(left) :]
+
+
+class _Lines:
+    """The lines of the client. One that is too long is answered here and never read as JSON."""
+
+    def __init__(self, file: BufferedReader, replies: _Replies) -> None:
+        self._file = file
+        self._replies = replies
+        self._loop = asyncio.get_running_loop()
+        self._read = asyncio.Queue[bytes](maxsize=1)
+
+    async def __aiter__(self) -> AsyncIterator[str]:
+        # A thread of its own, which an interrupt of the server need not wait for.
+        Thread(target=self._put_all, name="agf-mcp-stdin", daemon=True).start()
+        while line := await self._read.get():
+            yield line.decode("utf-8", "replace")
+
+    def _put_all(self) -> None:
+        """Hand each line to the loop when it has taken the one before."""
+        with suppress(RuntimeError, CancelledError):  # the loop is closed
+            line = b"more"
+            while line:
+                line = self._next()
+                asyncio.run_coroutine_threadsafe(self._read.put(line), self._loop).result()
+
+    def _next(self) -> bytes:
+        """The next line that is not too long; empty at the end."""
+        while True:
+            line = self._file.readline(LONGEST_LINE)
+            if len(line) < LONGEST_LINE or line.endswith(b"\n"):
+                return line
+            size, end = len(line), line[-KEPT:]
+            while not end.endswith(b"\n") and (more := self._file.readline(1_000_000)):
+                size += len(more)
+                end = (end + more)[-KEPT:]
+            self._refuse(line[:KEPT], end, size)
+
+    def _refuse(self, start: bytes, end: bytes, size: int) -> None:
+        """Tell the client, if the id of its request is found, else the person."""
+        message = error_text(too_long(size))
+        found = _ID.search(start) or next(reversed([*_ID.finditer(end)]), None)
+        if found is None:
+            print(f"agf-magics: {message}", file=sys.stderr)
+            return
+        error = {"code": -32600, "message": message}
+        reply = {"jsonrpc": "2.0", "id": json.loads(found[1]), "error": error}
+        self._replies.put(json.dumps(reply).encode() + b"\n")

@@ -1,0 +1,32 @@
+"""The token that clients of the HTTP server send: a new one for each server, or one that a person chooses."""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+from ...text.diagnostics import refused
+
+VARIABLE = "AGF_MAGICS_MCP_TOKEN"
+"""The environment variable with the token of ``agf-magics mcp --http``."""
+
+SHORTEST = 16
+"""Characters."""
+
+
+def new_token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+def token_of_environment() -> str | None:
+    """The token that the environment has. Raises DefinitionError ``mcp.token`` if it cannot be one."""
+    token = os.environ.get(VARIABLE, "")
+    return checked_token(token) if token else None
+
+
+def checked_token(token: str) -> str:
+    """A token that a header can have and nobody guesses. Raises DefinitionError ``mcp.token``."""
+    if len(token) < SHORTEST or not token.isascii() or not token.isprintable() or " " in token:
+        message = f"a token has at least {SHORTEST} letters, digits and signs, and no blank"
+        raise refused("mcp.token", message, "without one, a new token is made for the server")
+    return token

@@ -1,0 +1,99 @@
+"""The magics for definitions of every language.
+
+They register the definitions of files, and list, export and draw what is registered.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from IPython.core.magic import line_magic, magics_class
+
+from ...commands import magics
+from ...commands.line import ParsedLine, check_known
+from ...commands.output_files import write_by, write_file
+from ...commands.values import near_file
+from ...commands.words import line_error
+from ...lifecycle.definitions.file_sets import definition_files, knowing
+from ...text.diagnostics import DefinitionError, Diagnostic
+from ..display import registry_page
+from ..notebook import definition_text
+from ..output.output import show
+from .base import NotebookMagics, takes
+
+
+@magics_class
+class DefinitionMagics(NotebookMagics):
+    """``%define``, ``%flows``, ``%tools`` and ``%draw``."""
+
+    @line_magic
+    @takes(magics.DEFINE)
+    def define(self, parsed: ParsedLine) -> None:
+        problems: list[Diagnostic] = []
+        files = dict[Path, None]()
+        for word in parsed.words("FILE"):
+            named = [file for file in definition_files(word.text) if file.exists()]
+            if not named:
+                message = f"no file {word.text!r}"
+                if Path(word.text).is_dir():
+                    message = f"no definition in the folder {word.text!r}"
+                problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
+            files |= dict.fromkeys(named)
+        registry = self.notebook.registry
+        known = knowing(files, registry)[0] if len(files) > 1 else registry
+        for file in files:
+            try:
+                self.notebook.define(
+                    file, parsed, language=None, name=None, origin=str(file), known=known
+                )
+            except DefinitionError as error:
+                problems.extend(error.diagnostics)
+        if problems:
+            raise DefinitionError(*problems)
+
+    @line_magic
+    @takes(magics.FLOWS)
+    def flows(self, parsed: ParsedLine) -> None:
+        unwanted = parsed.word("--delete")
+        name = parsed.word("NAME")
+        target = parsed.word("--export")
+        if target is not None and name is None:
+            hint = f"write %flows NAME --export {target.text}"
+            raise line_error("missing", "--export needs the NAME of a flow", target, hint)
+        if unwanted is not None:
+            self.notebook.registry.flows.remove(self.notebook.flow(unwanted).name)
+            print(f"deleted {unwanted.text}")
+        if name is not None and target is not None:
+            write_file(target, definition_text(self.notebook.flow(name)))
+        elif name is not None:
+            print(definition_text(self.notebook.flow(name)))
+        elif unwanted is None:
+            show(registry_page.flows(self.notebook.registry))
+
+    @line_magic
+    @takes(magics.TOOLS)
+    def tools(self, parsed: ParsedLine) -> None:
+        name = parsed.word("NAME")
+        known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
+        if name is not None:
+            message = f"no tool or agent {name.text!r} is registered"
+            check_known("unknown-tool", message, name, known, "tools and agents")
+        show(registry_page.tools(self.notebook.registry, name.text if name is not None else None))
+
+    @line_magic
+    @takes(magics.DRAW)
+    def draw(self, parsed: ParsedLine) -> Any:
+        from ...pictures.diagram import Diagram
+        from ...pictures.layout.arrange import DIRECTIONS, Direction
+
+        wanted = parsed.word("--direction")
+        if wanted is not None and wanted.text not in DIRECTIONS:
+            hint = f"write {' or '.join(DIRECTIONS)}"
+            raise line_error("direction", f"{wanted.text!r} is not a direction", wanted, hint)
+        flow = self.notebook.flow(parsed.words("NAME")[0])
+        picture = Diagram(flow, direction=cast(Direction, wanted.text) if wanted else "auto")
+        target = parsed.word("--save")
+        if target is None:
+            return picture
+        return write_by(target, picture.save)

@@ -1,0 +1,149 @@
+"""``%mcp``: MCP servers are connected, shown, restarted and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import line_magic, magics_class
+
+from ...commands import magics
+from ...commands.line import ParsedLine
+from ...commands.values import amount
+from ...commands.words import Token, line_error
+from ...compat.imports import loaded
+from ...pictures.amounts import counted
+from ...pictures.plain import line
+from ...pictures.values import list_rows
+from ...text.suggestions import suggest
+from ..output.output import Bundle, show
+from .base import NotebookMagics, takes
+
+if TYPE_CHECKING:
+    from ...mcp.client.server import Server
+    from ...mcp.client.servers import Servers
+
+COLUMNS = ("server", "state", "protocol", "tools", "problems", "reached by")
+TOOL_COLUMNS = ("tool", "arguments", "description")
+NONE = "no MCP server is connected: %mcp connect NAME -- COMMAND"
+CONNECT = "connect"
+
+
+def connected() -> Servers | None:
+    """The servers of this process; None: the client was not used, and needs no import."""
+    module = loaded("agf_magics.mcp.client.servers")
+    return module.servers if module is not None else None
+
+
+def server_names() -> Collection[str]:
+    return connected() or ()
+
+
+@magics_class
+class McpMagics(NotebookMagics):
+    """``%mcp``."""
+
+    @line_magic
+    @takes(magics.MCP)
+    def mcp(self, parsed: ParsedLine) -> Any:
+        word = parsed.word("SERVER")
+        if word is not None and word.text == CONNECT:
+            self._connect(parsed)
+        elif word is not None:
+            _act(_server(word), parsed)
+        elif "--close" in parsed:
+            servers = connected()
+            print(f"closed {counted(len(servers or ()), 'MCP server')}")
+            if servers is not None:
+                servers.close_all()
+        else:
+            show(list_servers())
+
+    def _connect(self, parsed: ParsedLine) -> None:
+        from ...mcp import connect
+
+        name, words = parsed.word("NAME"), parsed.words("COMMAND")
+        if name is None or not words:
+            message = "connect needs a name and a command"
+            place = parsed.source.span()
+            raise line_error("missing", message, place, "write %mcp connect NAME -- COMMAND")
+        only = parsed.text("--only")
+        command = [each.text for each in words]
+        print(f"starting: {' '.join(command)}")
+        server = connect(
+            name.text,
+            command=command,
+            env=dict(_pair(each) for each in parsed.words("--env")),
+            tools=only.split(",") if only is not None else None,
+            trust="--trust" in parsed,
+            ref=parsed.text("--ref") or "",
+            timeout=amount(parsed, "--timeout", 60.0),
+            wait=amount(parsed, "--wait", 10.0),
+            registry=self.notebook.registry,
+        )
+        print(_summary(server))
+
+
+def _act(server: Server, parsed: ParsedLine) -> None:
+    if "--close" in parsed:
+        server.close()
+        print(f"closed {server.name}")
+    elif "--restart" in parsed:
+        server.restart()
+        print(_summary(server))
+    elif "--log" in parsed:
+        print(server.log or f"{server.name} has logged nothing")
+    elif "--tools" in parsed:
+        show(list_tools(server))
+    else:
+        print(_summary(server))
+
+
+def _server(word: Token) -> Server:
+    servers = connected()
+    if servers is None or word.text not in servers:
+        hint = suggest(word.text, server_names(), "servers") or NONE
+        raise line_error("server", f"no MCP server {word.text!r} is connected", word, hint)
+    return servers[word.text]
+
+
+def _pair(word: Token) -> tuple[str, str]:
+    name, equals, value = word.text.partition("=")
+    if not equals or not name:
+        raise line_error(
+            "set", f"--env takes NAME=VALUE, not {word.text!r}", word, "write --env NAME=$NAME"
+        )
+    return name, value
+
+
+def _summary(server: Server) -> str:
+    """A server, its tools and its problems, as text."""
+    tools = ", ".join(server.tools[:20]) + ", …" * (len(server.tools) > 20)
+    lines = [f"{server.name}: {server.state}, {counted(len(server.tools), 'tool')}: {tools}"]
+    lines += [f"{each.severity}: {each}" for each in server.problems]
+    return "\n".join(lines)
+
+
+def list_servers() -> Bundle:
+    """The table by MIME type."""
+    servers = [*(connected() or {}).values()]
+    rows = [
+        (
+            line(each.name, 40),
+            each.state,
+            each.protocol,
+            f"{len(each.tools):,}",
+            f"{len(each.problems):,}" if each.problems else "",
+            line(each.target, 80),
+        )
+        for each in servers
+    ]
+    return list_rows(COLUMNS, rows, counted(len(servers), "MCP server"), NONE)
+
+
+def list_tools(server: Server) -> Bundle:
+    """The tools of a server as a table by MIME type."""
+    tools = [server.registry.tools[name] for name in server.tools]
+    rows = [(each.name, line(each.takes, 120), line(each.description, 120)) for each in tools]
+    title = counted(len(tools), "tool")
+    return list_rows(TOOL_COLUMNS, rows, title, f"{server.name} has no tools")

@@ -1,0 +1,83 @@
+"""The tools for an agent that writes definitions: what they say, and that nothing of a text is run."""
+
+from __future__ import annotations
+
+import pytest
+
+import agf_magics as agf
+from agf_magics import DefinitionError, Registry
+from agf_magics.editor.language_text import EXAMPLES
+from agf_magics.languages import LANGUAGES
+from agf_magics.mcp.server.authoring import check_definition, describe_language, explain
+
+
+def registry() -> Registry:
+    made = Registry()
+    agf.tool(lambda fruit: fruit, name="price", registry=made)
+    agf.tool(lambda a, b: a, name="times", registry=made)
+    agf.agent(lambda question: question, name="writer", registry=made)
+    agf.agent(lambda draft: draft, name="critic", registry=made)
+    return made
+
+
+def test_a_problem_has_its_place_and_the_fix_that_takes_it_away() -> None:
+    text = "pipeline: p\nsteps:\n- tool: {name: prise, args: {fruit: fig}}\n"
+    told = check_definition(text, registry=registry())
+    (problem,) = told["problems"]
+    assert (told["language"], told["ok"]) == ("pipeline", False)
+    assert (problem["line"], problem["column"], problem["end_line"], problem["end_column"]) == (3, 16, 3, 21)
+    assert (problem["severity"], problem["code"]) == ("error", "flow.unknown-tool")
+    fixed = text.replace(problem["fix"]["replace"], problem["fix"]["with"])
+    assert check_definition(fixed, registry=registry()) == {"language": "pipeline", "ok": True, "problems": []}
+
+
+def test_a_warning_is_no_error() -> None:
+    told = check_definition("name: g\nnodes: {a: {type: passthrough, output: {x: 1}}}\n" + EDGES, registry=registry())
+    assert told["ok"]
+    assert [one["severity"] for one in told["problems"]] == ["warning"]
+
+
+EDGES = "edges: [{from: START, to: a}, {from: a, to: END}]\n"
+
+
+@pytest.mark.parametrize("text", ["", "\x00", "[" * 5_000, "a: &a [*a]", "- " * 50_000, "pipeline: " + "x" * 2_000_000])
+def test_any_text_gets_an_answer(text: str) -> None:
+    assert check_definition(text, "pipeline", registry())["ok"] is False
+
+
+def test_no_file_is_read_and_nothing_is_imported() -> None:
+    text = "name: g\ntools: {t: {type: python, module: antigravity, function: f}}\n" + (
+        "nodes: {a: {type: python, tool: t}}\n" + EDGES
+    )
+    check_definition(text, "graph", registry())
+    assert "antigravity" not in __import__("sys").modules
+
+
+def test_an_error_is_explained() -> None:
+    assert explain("[flow.unknown-tool]").startswith("### flow.unknown-tool")
+    with pytest.raises(DefinitionError) as caught:
+        explain("flow.unknown-tol")
+    assert caught.value.diagnostic.hint == "did you mean flow.unknown-tool?"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_example_of_a_language_has_no_problem(language: str) -> None:
+    assert check_definition(EXAMPLES[language], registry=registry()) == {
+        "language": language, "ok": True, "problems": [],
+    }  # fmt: skip
+    assert EXAMPLES[language] in describe_language(language, registry())
+
+
+def test_what_is_registered_is_described() -> None:
+    told = describe_language("pipeline", registry())
+    assert "- `price(fruit (anything))`" in told
+    assert "- `writer`" in told
+    assert "There are no flows." in told
+    assert "`for_each`" in told
+    assert "count(list)" in told
+
+
+def test_an_unknown_language_is_told() -> None:
+    with pytest.raises(DefinitionError) as caught:
+        describe_language("pipes", registry())
+    assert caught.value.code == "define.language"

@@ -1,0 +1,175 @@
+"""A connected server's tools are ordinary tools: checked, journaled, cancelled, asked for; in both protocols."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics import StepError
+from agf_magics.mcp import Server
+from tests.mcp.servers import call, is_alive, marks, program, until
+
+
+@pytest.fixture(scope="module", params=["auto", "old"])
+def good(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    mark = tmp_path_factory.mktemp("good") / "marks"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GOOD_TOKEN", "tok-en-12345")
+        patch.setenv("PRIVATE", "nobody's")
+        env = {"TOKEN": "$GOOD_TOKEN", "MARK": str(mark)}
+        server = agf.mcp.connect("good", command=program("good"), env=env, protocol=request.param, wait=60)
+        server.mark = mark  # type: ignore[attr-defined]
+        yield server
+        server.close()
+
+
+def test_its_tools_are_registered_with_their_schemas(good: Server) -> None:
+    tool = agf.registry.tools["good__add"]
+    assert tool.takes == "a (whole number), b (whole number)"
+    assert tool.description == "Add two numbers."
+    assert (tool.gives or {})["required"] == ["total"]
+    assert good.instructions == "Numbers and waiting."
+    assert good.problems == ()
+    assert good.protocol >= ("2026" if good._mode == "auto" else "2025")
+
+
+def test_a_structured_result_is_the_value_and_a_wrapped_text_the_text(good: Server) -> None:
+    assert call("good__add", args={"a": 1, "b": 2}).output == {"total": 3}
+    assert call("good__plain", args={"text": "hi"}).output == "hi"
+
+
+def test_a_list_of_parts_has_texts_media_and_links(good: Server) -> None:
+    text, image, link = call("good__picture").output
+    assert text == "here it is"
+    assert (image["type"], image["mime"]) == ("image", "image/png")
+    assert link == {"type": "link", "uri": "memo://today", "name": "today"}
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        ({"a": 1}, "needs 'b'"),
+        ({"a": 1, "b": 2, "c": 3}, "has no argument 'c'"),
+    ],
+)
+def test_wrong_names_are_found_before_the_run(good: Server, args: dict[str, object], message: str) -> None:
+    with pytest.raises(agf.DefinitionError, match=message):
+        call("good__add", args=args)
+
+
+def test_a_wrong_value_is_refused_at_its_place_before_the_server_sees_it(good: Server) -> None:
+    with pytest.raises(StepError) as caught:
+        call("good__add", args={"a": 1, "b": "two"})
+    diagnostic = caught.value.diagnostic
+    assert diagnostic.code == "tool.arguments"
+    assert "b: needs a whole number" in diagnostic.message
+    assert diagnostic.span is not None
+    with pytest.raises(StepError, match=r"text that matches \^\[a-z\]\+\$"):
+        call("good__drop", args={"table": "A1"})
+
+
+def test_a_failure_is_the_failure_of_the_step(good: Server) -> None:
+    with pytest.raises(StepError) as caught:
+        call("good__fail", args={"why": "no figs"})
+    assert caught.value.diagnostic.code == "mcp.tool-failed"
+
+
+def test_a_server_gets_only_its_environment_and_what_it_got_is_masked(good: Server) -> None:
+    assert call("good__env", args={"name": "PRIVATE"}).output == "(not set)"
+    assert call("good__env", args={"name": "TOKEN"}).output == "tok-en-12345"
+    assert until(lambda: "TOKEN is •••" in good.log)
+    assert "tok-en" not in f"{good.log}{good!r}{good.target}"
+
+
+def test_a_cancelled_run_cancels_the_call_and_the_server_goes_on(good: Server) -> None:
+    before = marks(good.mark).count("cancelled")  # type: ignore[attr-defined]
+    run = agf.start("pipeline: main\nsteps: [{tool: {name: good__slow, args: {seconds: 60}}}]")
+    assert until(lambda: any(row.text.startswith("tick") for row in rows(run)))
+    run.cancel()
+    run.wait(10)
+    assert until(lambda: marks(good.mark).count("cancelled") > before)  # type: ignore[attr-defined]
+    assert call("good__plain", args={"text": "still"}).output == "still"
+
+
+def rows(run: agf.Run) -> list[Any]:
+    return [each for row in run.progress.rows.values() for each in row.reports.values()]
+
+
+def test_a_question_goes_to_the_person_who_runs_the_call(good: Server) -> None:
+    asked: list[str] = []
+
+    def ask(question: agf.Question) -> str:
+        asked.append(question.text)
+        return "{colour: red}"
+
+    assert call("good__choose", ask=ask).output == "accept: red"
+    assert "Choose a colour" in asked[0]
+    assert "colour (string): Which colour?" in asked[0]
+    assert call("good__choose").output.startswith("decline")
+
+
+def test_a_tool_that_comes_later_is_registered(good: Server) -> None:
+    assert call("good__grow").output == "grown"
+    assert until(lambda: "good__late" in agf.registry.tools)
+    assert call("good__late").output == "late"
+
+
+def test_a_call_during_which_the_server_dies_fails_and_the_next_one_starts_it(good: Server) -> None:
+    with pytest.raises(StepError) as caught:
+        call("good__die")
+    assert caught.value.diagnostic.code == "mcp.gone"
+    assert until(lambda: good.state == "closed")
+    assert call("good__plain", args={"text": "back"}).output == "back"
+    assert good.state == "open"
+
+
+def test_calls_of_two_threads_go_side_by_side(good: Server) -> None:
+    outputs: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: outputs.append(call("good__slow", args={"seconds": 0.2}).output))
+        for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert outputs == ["done", "done"]
+
+
+def test_closing_ends_the_process_and_removes_the_tools(tmp_path: Path) -> None:
+    mark = tmp_path / "marks"
+    server = agf.mcp.connect("brief", command=program("good"), env={"MARK": str(mark)}, wait=60)
+    pid = int(marks(mark)[0].split()[1])
+    assert is_alive(pid)
+    server.close()
+    assert not is_alive(pid)
+    assert not [name for name in agf.registry.tools if name.startswith("brief__")]
+    assert "brief" not in agf.mcp.servers
+
+
+def test_a_name_that_is_connected_again_replaces_the_server() -> None:
+    first = agf.mcp.connect("quick", command=program("quick"))
+    second = agf.mcp.connect("quick", command=program("quick"), tools=["add"])
+    assert (first.state, second.state) == ("closed", "open")
+    assert [name for name in agf.registry.tools if name.startswith("quick__")] == ["quick__add"]
+    agf.mcp.close_all()
+    assert not agf.mcp.servers
+
+
+def test_a_tool_of_another_name_is_not_replaced() -> None:
+    registry = agf.Registry()
+
+    @agf.tool(name="quick__add", registry=registry)
+    def mine() -> str:
+        return "mine"
+
+    server = agf.mcp.connect("quick", command=program("quick"), registry=registry)
+    assert registry.tools["quick__add"].description == ""
+    assert [each.code for each in server.problems] == ["mcp.tool-left-out"]
+    server.close()
+    assert "quick__add" in registry.tools

@@ -1,0 +1,392 @@
+"""Flows as tools of a server: schemas, results, errors, questions, progress, the limit of runs; in both protocols."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, MCPError
+
+import agf_magics as agf
+from agf_magics import DefinitionError, Registry
+from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
+from agf_magics.mcp.server.own_tools import NAMES
+from agf_magics.mcp.server.protocol import FlowServer
+from tests.engine import kept
+
+MODES = ("auto", "legacy")
+
+SUM = """\
+schema_version: "1.4.0"
+metadata: {id: sum, name: Sum, version: "1", description: Adds two numbers.}
+interface:
+  input:
+    type: object
+    properties: {a: {type: integer}, b: {type: integer, description: The second one.}}
+    required: [a, b]
+  output: {type: OUTPUT}
+execution_policy:
+  id: agf.sequential
+  config:
+    steps: [{agent: adder}]
+"""
+ASKING = """\
+pipeline: paint
+steps:
+- tool: {name: choose, output: colour}
+- tool: {name: confirm, output: sure}
+- transform: {value: "[colour, sure]"}
+"""
+
+
+class Gate:
+    """A tool that waits until it may end, and counts."""
+
+    def __init__(self) -> None:
+        self.running = self.most = self.cancelled = self.ended = 0
+        self.open = asyncio.Event()
+        self.changed = asyncio.Event()
+
+    async def wait(self, n: int = 0) -> int:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.changed.set()
+        try:
+            while not self.open.is_set():
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        finally:
+            self.running -= 1
+            self.ended += 1
+        return n
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await asyncio.sleep(0)
+
+
+@pytest.fixture
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def registry(gate: Gate) -> Registry:
+    made = Registry()
+
+    @agf.tool(registry=made)
+    async def choose(call: agf.ToolContext) -> str:
+        return str(await call.ask("Which colour?", choices=["red", "blue"]))
+
+    @agf.tool(registry=made)
+    async def confirm(call: agf.ToolContext) -> str:
+        return str(await call.ask("Are you sure? Why?"))
+
+    @agf.tool(registry=made)
+    def fail(word: str) -> str:
+        raise ValueError(f"no {word} here")
+
+    agf.tool(gate.wait, registry=made, name="wait")
+    define = [
+        "pipeline: double\ndescription: Twice.\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n",
+        "pipeline: record\nsteps:\n- transform: {value: '{n: ctx.n}'}\n",
+        "pipeline: broken\nsteps:\n- tool: {name: fail, args: {word: figs}}\n",
+        "pipeline: wait\nsteps:\n- tool: {name: wait, args: {n: !expr ctx.n}}\n",
+        "pipeline: slowly\nsteps:\n- transform: {value: ctx.n}\n- tool: {name: wait, args: {n: !expr pipe}}\n",
+        ASKING,
+    ]
+    for text in define:
+        agf.define(text, registry=made)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path) -> Iterator[None]:
+    with kept.journal_in(tmp_path):
+        yield
+
+
+@asynccontextmanager
+async def connected(registry: Registry, mode: str, at_once: int = 8, **options: Any) -> AsyncIterator[Client]:
+    flows = FlowServer([*registry.flows.values()], registry, at_once)
+    async with Client(flows.server(), mode=mode, **options) as client:
+        yield client
+
+
+def in_loop(registry: Registry, mode: str, act: Callable[[Client], Coroutine[Any, Any, None]], **options: Any) -> None:
+    async def main() -> None:
+        async with connected(registry, mode, **options) as client:
+            await act(client)
+
+    asyncio.run(main())
+
+
+def text_of(result: types.CallToolResult) -> str:
+    (content,) = result.content
+    assert isinstance(content, types.TextContent)
+    return content.text
+
+
+# --- schemas and names ---
+
+
+def test_the_declared_interface_is_the_schema() -> None:
+    made = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=made)
+    flow = agf.load(SUM.replace("OUTPUT", "object"), registry=made)
+    tool = flow_tool(flow)
+    assert tool.description == "Adds two numbers."
+    assert tool.accepts["properties"]["b"] == {"type": "integer", "description": "The second one."}
+    assert tool.accepts["required"] == ["a", "b"]
+    assert tool.gives == {"type": "object"}
+    assert tool.structured({"c": 3}) == {"c": 3}
+
+
+def test_an_output_that_is_no_object_is_a_field_of_one() -> None:
+    made = Registry()
+    agf.agent(lambda a, b: a + b, name="adder", registry=made)
+    tool = flow_tool(agf.load(SUM.replace("OUTPUT", "integer"), registry=made))
+    assert tool.gives == {"type": "object", "properties": {"result": {"type": "integer"}}, "required": ["result"]}
+    assert tool.structured(3) == {"result": 3}
+
+
+def test_without_an_interface_the_names_that_it_reads_are_the_schema(registry: Registry) -> None:
+    tool = flow_tool(registry.flows["double"])
+    assert tool.accepts == {"type": "object", "properties": {"n": {}}, "required": ["n"]}
+    assert tool.gives is None
+
+
+@pytest.mark.parametrize("name", ["run_result", "grün", "x" * 65, "two words"])
+def test_a_name_that_no_tool_can_have_is_refused(name: str) -> None:
+    flow = agf.load(f"pipeline: {name}\nsteps:\n- transform: {{value: ctx.n}}\n", registry=Registry())
+    with pytest.raises(DefinitionError) as caught:
+        flow_tools([flow], NAMES)
+    assert caught.value.code == "mcp.serve-name"
+
+
+# --- calls ---
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, mode: str) -> None:
+    async def act(client: Client) -> None:
+        listed = await client.list_tools()
+        assert {tool.name for tool in listed.tools} == {*registry.flows, *NAMES}
+        result = await client.call_tool("double", {"n": "ü"})
+        assert (text_of(result), result.structured_content) == ('["ü", "ü"]', {"result": ["ü", "ü"]})
+        assert (await client.call_tool("record", {"n": 1})).structured_content == {"n": 1}
+
+    in_loop(registry, mode, act)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode: str) -> None:
+    async def act(client: Client) -> None:
+        for name, arguments, code in [
+            ("double", {}, "run.missing-input"),
+            ("broken", {}, "step.tool-failed"),
+            ("run_result", {"run_id": "made-up"}, "journal.unknown-run"),
+            ("run_result", {"run": 3}, "mcp.arguments"),
+            ("run_pipeline_async", {"name": "dubble"}, "mcp.arguments"),
+            ("explain", {"code": "flow.unknown-tol"}, "magic.unknown-code"),
+        ]:
+            result = await client.call_tool(name, arguments)
+            assert result.is_error
+            assert f"[{code}]" in text_of(result)
+            assert "-->" not in text_of(result)
+        with pytest.raises(MCPError, match=r"mcp\.unknown-tool"):
+            await client.call_tool("dubble", {})
+
+    in_loop(registry, mode, act)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None:
+    told = list[tuple[float, str | None]]()
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        told.append((done, message))
+        gate.open.set()
+
+    async def act(client: Client) -> None:
+        await client.call_tool("slowly", {"n": 1}, progress_callback=report)
+
+    in_loop(registry, mode, act)
+    assert told[0] == (1, "steps[0]")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_is_followed_by_its_id(registry: Registry, gate: Gate, mode: str) -> None:
+    async def act(client: Client) -> None:
+        started = (await client.call_tool("run_pipeline_async", {"name": "wait", "input": {"n": 4}})).structured_content
+        assert started is not None
+        assert started["status"] == "started"
+        run = {"run_id": started["data"]["run_id"]}
+        await gate.until(lambda: gate.running == 1)
+        assert (await client.call_tool("run_result", run)).structured_content == started
+        gate.open.set()
+        await gate.until(lambda: gate.ended == 1)
+        while (ended := (await client.call_tool("run_result", run)).structured_content) == started:
+            pass
+        assert ended == {"status": "ok", "data": {**run, "output": 4, "named_stores": {"n": 4}}}
+
+    in_loop(registry, mode, act)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_launched_run_is_cancelled(registry: Registry, gate: Gate, mode: str) -> None:
+    async def act(client: Client) -> None:
+        started = (await client.call_tool("run_pipeline_async", {"name": "wait", "input": {"n": 4}})).structured_content
+        run = {"run_id": started["data"]["run_id"]}
+        await gate.until(lambda: gate.running == 1)
+        ended = (await client.call_tool("run_cancel", run)).structured_content
+        assert (ended["status"], gate.cancelled) == ("cancelled", 1)
+
+    in_loop(registry, mode, act)
+
+
+# --- bad input ---
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_of_a_hundred_calls_at_once_only_some_run(registry: Registry, gate: Gate, mode: str) -> None:
+    async def act(client: Client) -> None:
+        calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(100)]
+        await gate.until(lambda: gate.running == 3)
+        busy = await client.call_tool("run_pipeline_async", {"name": "double", "input": {"n": 1}})
+        assert busy.is_error
+        assert "[mcp.busy]" in text_of(busy)
+        gate.open.set()
+        results = await asyncio.gather(*calls)
+        assert [result.structured_content for result in results] == [{"result": n} for n in range(100)]
+        assert gate.most == 3
+
+    in_loop(registry, mode, act, at_once=3)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_calls_beyond_those_that_may_wait_are_refused(registry: Registry, gate: Gate, mode: str) -> None:
+    async def act(client: Client) -> None:
+        calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(104)]
+        await gate.until(lambda: sum(call.done() for call in calls) == 3)
+        refused = [call.result() for call in calls if call.done()]
+        assert all(result.is_error and "[mcp.busy]" in text_of(result) for result in refused)
+        gate.open.set()
+        assert sum(not result.is_error for result in await asyncio.gather(*calls)) == 101
+
+    in_loop(registry, mode, act, at_once=1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_calls_that_give_up_leave_the_line(registry: Registry, gate: Gate, mode: str) -> None:
+    async def act(client: Client) -> None:
+        calls = [asyncio.ensure_future(client.call_tool("wait", {"n": n})) for n in range(20)]
+        await gate.until(lambda: gate.running == 2)
+        for call in calls:
+            call.cancel()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await gate.until(lambda: gate.running == 0)
+        gate.open.set()
+        assert (await client.call_tool("wait", {"n": 5})).structured_content == {"result": 5}
+        assert gate.most == 2
+        assert gate.cancelled < 20
+
+    in_loop(registry, mode, act, at_once=2)
+
+
+# --- questions ---
+
+
+def asked(*answers: types.ElicitResult) -> tuple[list[str], Any]:
+    """The questions that come, and the callback that answers them in this order."""
+    texts, left = list[str](), list(answers)
+
+    async def callback(context: Any, params: Any) -> types.ElicitResult:
+        texts.append(params.message)
+        return left.pop(0)
+
+    return texts, callback
+
+
+def accept(answer: str) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"answer": answer})
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_questions_are_forms_of_the_client(registry: Registry, mode: str) -> None:
+    texts, callback = asked(accept("blue"), accept("it is my wall"))
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("paint", {})
+        assert result.structured_content == {"result": ["blue", "it is my wall"]}
+
+    in_loop(registry, mode, act, elicitation_callback=callback)
+    assert texts == ["Which colour?", "Are you sure? Why?"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_answer_that_does_not_fit_is_asked_again(registry: Registry, mode: str) -> None:
+    texts, callback = asked(accept("green"), accept("red"), accept("no"))
+
+    async def act(client: Client) -> None:
+        assert (await client.call_tool("paint", {})).structured_content == {"result": ["red", "no"]}
+
+    in_loop(registry, mode, act, elicitation_callback=callback)
+    assert texts[1:] == ["'green' is not one of the choices: Which colour?\nWhich colour?", "Are you sure? Why?"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, mode: str) -> None:
+    _, callback = asked(types.ElicitResult(action="decline"))
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("paint", {})
+        assert result.is_error
+        assert "[step.no-user]" in text_of(result)
+
+    in_loop(registry, mode, act, elicitation_callback=callback)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_without_forms_answers_by_the_id(registry: Registry, mode: str) -> None:
+    async def act(client: Client) -> None:
+        waits = await client.call_tool("paint", {})
+        assert waits.is_error
+        assert '"status": "waiting"' in text_of(waits)
+        (line,) = agf.runs(flow="paint")
+        run = {"run_id": line.run_id}
+        wrong = await client.call_tool("run_answer", {**run, "answer": "green"})
+        assert wrong.is_error
+        assert "[run.answer]" in text_of(wrong)
+        for answer in ("red", "yes"):
+            await client.call_tool("run_answer", {**run, "answer": answer})
+            while (state := (await client.call_tool("run_result", run)).structured_content)["status"] == "started":
+                pass
+        assert state["data"]["output"] == ["red", "yes"]
+        again = await client.call_tool("run_answer", {**run, "answer": "red"})
+        assert again.is_error
+        assert "[run.no-question]" in text_of(again)
+
+    in_loop(registry, mode, act)
+
+
+def test_a_state_that_the_client_made_up_is_refused(registry: Registry) -> None:
+    async def act(client: Client) -> None:
+        with_state = {"request_state": "made-up"}
+        refused = await client.session.call_tool("paint", {}, **with_state)
+        assert isinstance(refused, types.CallToolResult)
+        assert refused.is_error
+        assert "[journal.unknown-run]" in text_of(refused)
+        await client.call_tool("double", {"n": 1})
+        (line,) = agf.runs(flow="double")
+        with pytest.raises(MCPError, match="is not one of this tool"):
+            await client.session.call_tool("paint", {}, request_state=line.run_id)
+
+    in_loop(registry, "auto", act)

@@ -1,0 +1,199 @@
+"""Hostile servers: the kernel lives, nothing leaks, no process remains, and the error says what happened."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+import agf_magics as agf
+from agf_magics import DefinitionError, Diagnostic, StepError
+from agf_magics.mcp import Server
+from tests.mcp.servers import PROGRAMS, call, is_alive, program, until
+
+
+@pytest.fixture(autouse=True)
+def _all_are_closed() -> object:
+    yield
+    agf.mcp.close_all()
+
+
+def connect(mode: str, **options: object) -> Server:
+    return agf.mcp.connect("bad", command=program("hostile", mode), **options)  # type: ignore[arg-type]
+
+
+def refused(mode: str, **options: object) -> Diagnostic:
+    with pytest.raises(DefinitionError) as caught:
+        connect(mode, **options)
+    return caught.value.diagnostics[0]
+
+
+def failed(tool: str = "bad__go", **options: object) -> Diagnostic:
+    with pytest.raises(StepError) as caught:
+        call(tool, **options)
+    return caught.value.diagnostic
+
+
+def notes(server: Server) -> str:
+    return "\n".join(each.message for each in server.problems)
+
+
+def test_one_that_never_answers_is_unreachable_and_ends_with_its_child(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    found = refused("deaf", wait=1, env={"MARK": str(mark)})
+    assert (found.code, "does not answer within 1 s" in found.message) == ("mcp.unreachable", True)
+    assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
+
+
+@pytest.mark.slow
+def test_one_that_ignores_sigterm_and_has_a_child_is_ended_with_it(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    server = connect("stubborn", env={"MARK": str(mark)})
+    processes = [int(each) for each in mark.read_text().split()]
+    server.close()
+    assert not any(map(is_alive, processes))
+
+
+def test_one_endless_line_is_cut_off() -> None:
+    found = refused("flood")
+    assert found.code == "mcp.unreachable"
+    assert "a line of more than 16,000,000 bytes" in found.message
+
+
+@pytest.mark.slow
+def test_an_answer_of_200_mb_ends_the_server_and_not_the_kernel() -> None:
+    server = connect("huge")
+    found = failed()
+    assert (found.code, "more than 16,000,000 bytes" in found.message) == ("mcp.gone", True)
+    assert until(lambda: server.state == "closed")
+
+
+def test_what_is_no_message_is_skipped_with_a_note() -> None:
+    server = connect("garbage")
+    assert call("bad__go").output == "done"
+    assert "no message" in notes(server)
+    assert {each.code for each in server.problems} == {"mcp.noise"}
+
+
+def test_a_flood_on_stderr_is_kept_in_part() -> None:
+    server = connect("stderr")
+    assert call("bad__go").output == "done"
+    assert until(lambda: "noise" in server.log)
+    assert len(server.log) <= 20_000
+    assert "\x1b" not in server.log
+
+
+@pytest.mark.slow
+def test_of_100_000_tools_256_are_kept() -> None:
+    server = connect("many", wait=60)
+    assert len(server.tools) == 256
+    assert "more than 256 tools" in notes(server)
+
+
+def test_pages_without_end_are_read_up_to_20() -> None:
+    server = connect("pages")
+    assert len(server.tools) == 20
+    assert "the others are left out" in notes(server)
+
+
+def test_names_that_cannot_be_used_are_left_out_with_a_note_each() -> None:
+    server = connect("names")
+    assert server.tools == ("bad__ok",)
+    assert len(server.problems) == 8
+    assert "\x1b" not in notes(server)
+
+
+def test_schemas_that_cannot_be_used_are_left_out() -> None:
+    server = connect("schemas")
+    assert server.tools == ("bad__fine", "bad__loop")
+    reasons = ("40 levels", "outside of itself", "pattern", "no JSON Schema", "5,000 parts")
+    assert all(reason in notes(server) for reason in reasons)
+    assert failed("bad__loop", args={"a": 1}).code == "tool.arguments"
+
+
+def test_a_description_is_cleaned_and_cut() -> None:
+    connect("text")
+    description = agf.registry.tools["bad__big"].description
+    assert description.startswith("<b>hi</b>ignore all")
+    assert len(description) <= 4_000
+
+
+def test_an_answer_nested_300_deep_is_no_message() -> None:
+    assert refused("deep-answer", wait=1).code == "mcp.unreachable"
+
+
+def test_a_result_against_its_schema_is_refused() -> None:
+    connect("lies")
+    found = failed()
+    assert found.code == "mcp.result"
+    assert "'n' is missing" in found.message
+
+
+def test_the_pattern_of_a_result_takes_linear_time() -> None:
+    connect("slow-pattern")
+    assert "text that matches" in failed().message
+
+
+def test_answers_that_nobody_asked_for_are_ignored() -> None:
+    connect("twice")
+    assert [call("bad__go").output for _ in range(3)] == ["done"] * 3
+
+
+def test_a_failure_is_cleaned_and_cut() -> None:
+    connect("fails")
+    found = failed()
+    assert found.code == "mcp.tool-failed"
+    assert "\x1b" not in found.message
+    assert len(found.message) < 2_100
+
+
+def test_a_call_without_an_answer_ends_with_its_time_and_the_server_stays() -> None:
+    server = connect("silent", timeout=0.3)
+    assert failed().code == "step.timeout"
+    assert server.state == "open"
+
+
+@pytest.mark.slow
+def test_a_flood_of_progress_becomes_a_few_events() -> None:
+    connect("progress")
+    events: list[object] = []
+    call("bad__go", on_event=events.append)
+    reported = [event for event in events if type(event).__name__ == "Progressed"]
+    assert 0 < len(reported) < 200
+    assert "\x1b" not in repr(reported)
+
+
+@pytest.mark.slow
+def test_a_flood_of_changes_is_a_few_listings() -> None:
+    connect("changes")
+    assert call("bad__go").output == "done"
+
+
+def test_a_question_before_2026_belongs_to_the_one_call_and_nothing_else_is_given() -> None:
+    connect("asks")
+    asked: list[str] = []
+
+    def ask(question: agf.Question) -> str:
+        asked.append(question.text)
+        return "decline"
+
+    answers = call("bad__go", ask=ask).output
+    assert asked[0].startswith("password?")
+    assert '"action": "decline"' in answers
+    assert answers.count('"error"') == 2  # sampling and roots
+
+
+def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:
+    own = Path(shutil.copy(PROGRAMS / "quick.py", tmp_path))
+    server = agf.mcp.connect("bad", command=[sys.executable, str(own)])
+    own.write_text("raise SystemExit('no configuration')")
+    assert failed("bad__die").code == "mcp.gone"
+    assert until(lambda: server.state == "closed")
+    messages = [failed("bad__drop").message for _ in range(4)]
+    assert all("cannot be reached" in message for message in messages[:3])
+    assert "failed 3 times: not started for" in messages[3]
+    shutil.copy(PROGRAMS / "quick.py", tmp_path)
+    server.restart()
+    assert call("bad__drop").output == "1"

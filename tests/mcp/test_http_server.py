@@ -1,0 +1,147 @@
+"""`agf.mcp.serve`: flows over HTTP on the loopback, with a token, until the end of the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+import agf_magics as agf
+from agf_magics import DefinitionError, Registry
+from agf_magics.mcp import FlowsServed, serve
+from tests.processes import script
+
+DOUBLE = "pipeline: double\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n"
+
+
+@pytest.fixture
+def registry() -> Registry:
+    made = Registry()
+    agf.define(DOUBLE, registry=made)
+    return made
+
+
+@pytest.fixture
+def served(registry: Registry) -> Iterator[FlowsServed]:
+    with serve(registry=registry) as server:
+        yield server
+    assert not server.is_open
+
+
+@asynccontextmanager
+async def connected(served: FlowsServed, mode: str = "auto") -> AsyncIterator[Client]:
+    async with (
+        httpx2.AsyncClient(headers=dict(served.headers)) as http,
+        Client(streamable_http_client(served.url, http_client=http), mode=mode) as client,
+    ):
+        yield client
+
+
+def post(served: FlowsServed, body: Any = None, **headers: str) -> httpx2.Response:
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    content = body if isinstance(body, bytes) else json.dumps(body or PING).encode()
+    return httpx2.post(served.url, content=content, headers={**accept, **headers}, timeout=60)
+
+
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_flows_are_called_over_http(served: FlowsServed, mode: str) -> None:
+    async def main() -> object:
+        async with connected(served, mode) as client:
+            return (await client.call_tool("double", {"n": 2})).structured_content
+
+    assert asyncio.run(main()) == {"result": [2, 2]}
+
+
+def test_only_who_has_the_token_gets_in(served: FlowsServed) -> None:
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served.headers["Authorization"] + "x"}):
+        refused = post(served, **headers)
+        assert (refused.status_code, refused.text[-11:]) == (401, "[mcp.token]")
+    assert served.headers["Authorization"].split()[1] not in repr(served)
+    assert served.config["mcpServers"]["agf-magics"]["url"] == served.url
+
+
+def test_a_page_from_elsewhere_does_not_get_in(served: FlowsServed) -> None:
+    assert post(served, **served.headers, Origin="http://elsewhere.example").status_code == 403
+    assert post(served, **served.headers, Host="elsewhere.example").status_code == 421
+
+
+def test_a_message_that_is_too_large_is_refused(served: FlowsServed) -> None:
+    assert post(served, b" " * 17_000_000, **served.headers).status_code == 413
+    assert post(served, b"no json", **served.headers).status_code == 400
+
+
+def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -> None:
+    running, cancelled = threading.Event(), threading.Event()
+
+    @agf.tool(registry=registry)
+    async def hold() -> None:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    agf.define("pipeline: held\nsteps:\n- tool: {name: hold}\n", registry=registry)
+
+    async def main(served: FlowsServed) -> None:
+        async with connected(served) as client:
+            call = asyncio.ensure_future(client.call_tool("held", {}))
+            await asyncio.to_thread(running.wait, 60)
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+
+    with serve(registry=registry) as served:
+        asyncio.run(main(served))
+        assert cancelled.wait(60)
+
+
+def test_closing_the_server_ends_its_thread_and_frees_the_port(registry: Registry) -> None:
+    for _ in range(3):
+        with serve("double", registry=registry) as served:
+            port = int(served.url.split(":")[2].split("/")[0])
+            assert post(served, **served.headers).status_code == 400  # a ping without a session
+        with socket.socket() as free:
+            assert free.connect_ex(("127.0.0.1", port)) != 0
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("agf-mcp")]
+
+
+def test_a_port_that_is_taken_is_told(registry: Registry) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(DefinitionError) as caught:
+            serve(registry=registry, port=taken.getsockname()[1])
+    assert caught.value.code == "mcp.port"
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a blank in it", "ümlautümlautümlaut"])
+def test_a_weak_token_is_refused(registry: Registry, token: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        serve(registry=registry, token=token)
+    assert caught.value.code == "mcp.token"
+
+
+def test_an_unknown_flow_is_told(registry: Registry) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        serve("dubble", registry=registry)
+    assert (caught.value.code, caught.value.diagnostic.hint) == ("flow.unknown-flow", "did you mean double?")
+
+
+@pytest.mark.slow
+def test_the_server_ends_with_its_process(tmp_path: Path) -> None:
+    text = f"import agf_magics as agf\nagf.define({DOUBLE!r})\nprint(agf.mcp.serve().is_open)"
+    done = script(text, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr

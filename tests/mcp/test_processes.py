@@ -1,0 +1,72 @@
+"""The processes of servers end with the kernel, and connecting leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+import agf_magics as agf
+from tests.mcp.servers import is_alive, marks, program, until
+
+CONNECTS = """
+import os, sys, agf_magics as agf
+mark, server = sys.argv[1:]
+agf.mcp.connect("one", command=[sys.executable, server], env={"MARK": mark})
+agf.mcp.connect("two", command=[sys.executable, server], env={"MARK": mark})
+END
+"""
+
+
+@pytest.mark.parametrize("end", ["", "raise SystemExit(1)", "os.kill(os.getpid(), 9)"], ids=["end", "exit", "killed"])
+def test_servers_end_with_the_process_that_connected_them(end: str, tmp_path: Path) -> None:
+    mark, server = tmp_path / "mark", tmp_path / "server.py"
+    text = Path(program("quick")[1]).read_text(encoding="utf-8")
+    begin = 'import os\nopen(os.environ["MARK"], "a").write(f"{os.getpid()}\\n")\n'
+    head = "from __future__ import annotations\n"
+    server.write_text(text.replace(head, head + begin))
+    code = CONNECTS.replace("END", end)
+    subprocess.run([sys.executable, "-c", code, mark, server], timeout=60, check=False)
+    processes = [int(pid) for pid in marks(mark)]
+    assert len(processes) == 2
+    assert until(lambda: not any(map(is_alive, processes)))
+
+
+def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    main = threading.main_thread().ident
+
+    def interrupt() -> None:
+        assert until(mark.exists)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        agf.mcp.connect("deaf", command=program("hostile", "deaf"), env={"MARK": str(mark)}, wait=60)
+    assert "deaf" not in agf.mcp.servers
+    assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
+
+
+def leftovers() -> tuple[int, int, int]:
+    """Open files, threads and processes of this process."""
+    gc.collect()
+    pid = os.getpid()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return len(os.listdir(f"/proc/{pid}/fd")), threading.active_count(), len(children)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="it reads /proc")
+def test_1000_connects_and_closes_leave_nothing() -> None:
+    for _ in range(5):  # what is made once: the loop, its thread, caches
+        agf.mcp.connect("quick", command=program("quick")).close()
+    before = leftovers()
+    for _ in range(1_000):
+        agf.mcp.connect("quick", command=program("quick")).close()
+    assert until(lambda: leftovers() <= before)
