@@ -37,6 +37,8 @@ PACKAGE = "agf_magics"
 
 TEST_SECONDS = 90
 """Of one test: it then fails, and the mutant is killed."""
+START_SECONDS = 120
+"""Until the first test runs, also on a busy machine."""
 
 SILENCE = TEST_SECONDS + 30
 """Seconds without a new line of pytest, after which it hangs where its own limit does not reach."""
@@ -331,10 +333,10 @@ class Copy:
                     continue
                 test = failed.partition(" (")[0]
                 path.write_text(source, encoding="utf-8")
-                without = self._first_failure([test], red, 3 * TEST_SECONDS)
+                without = self._first_failure([test], red, START_SECONDS + TEST_SECONDS)
                 path.write_text(mutant.apply(source), encoding="utf-8")
                 # Twice: a test that fails now and then tells nothing.
-                if without is None and self._first_failure([test], red, 3 * TEST_SECONDS):
+                if without is None and self._first_failure([test], red, START_SECONDS + TEST_SECONDS):
                     return Outcome(mutant, failed, ran + 1, time.monotonic() - begin)
                 red.append(test)
         finally:

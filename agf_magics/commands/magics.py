@@ -26,7 +26,9 @@ def _defines(name: str, about: str, example: str, *own: Option) -> Command:
         name=name,
         about=about,
         operands=(
-            Operand("NAME", "its name; by default the name in the document", "new", required=False),
+            Operand(
+                "NAME", "its name; by default the name in the document", kind="new", required=False
+            ),
         ),
         options=(
             PICTURE,

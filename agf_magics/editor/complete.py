@@ -20,7 +20,7 @@ from ..commands.options import STATUSES, TIMES
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
 from ..languages.ours import OURS
-from ..languages.pipeline import FUNCTIONS
+from ..languages.pipeline import FUNCTION_HELP
 from ..lifecycle.runs.live import live
 from ..pictures.layout.arrange import DIRECTIONS
 from ..settings.folders import this_notebook
@@ -180,7 +180,7 @@ def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
     for part in lead.split(".")[:-1]:
         value = value.get(part) if isinstance(value, Mapping) else None
     names = value if isinstance(value, Mapping) else ()
-    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTIONS)]
+    return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTION_HELP)]
 
 
 def _models(known: Surroundings) -> list[str]:

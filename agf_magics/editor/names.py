@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..flow.flow import Flow
-from ..languages.pipeline import FUNCTIONS, STEPS
+from ..languages.pipeline import FUNCTION_HELP, STEPS
 from .cursor import ELEMENT, Cursor, Keys
 
 
@@ -302,7 +302,7 @@ NAMES: Mapping[str, Names] = {
         keys={"args": ("argument",)},
         alone={"args": ("!expr ",), "command": ("!expr ",)},
         paths=Paths(EXPRESSION, _read, _is_read),
-        functions=FUNCTIONS,
+        functions=FUNCTION_HELP,
     ),
     "policy": Names(
         values={

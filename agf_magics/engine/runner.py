@@ -18,7 +18,7 @@ from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.step_path import StepPath, format_path
-from ..journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
+from ..journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ..journal.records.records import CallKey
 from ..journal.run_journal import Journal
 from ..journal.secrets.masking import Secrets
@@ -177,7 +177,7 @@ class Runner:
         """The number of tool calls (in a dry run: of calls that a real run would make)."""
 
     @property
-    def log(self) -> ReplayLog:
+    def log(self) -> EarlierOutcomes:
         """What earlier sessions of this run did; empty without a journal."""
         return NO_RECORDS if self.journal is None else self.journal.log
 

@@ -32,7 +32,12 @@ from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.store import ADD_LARGE, ROOM, Store
 from .records.failures import error_json
-from .records.recorded_outcomes import NO_RECORDS, LostValue, RecordedOutcome, ReplayLog
+from .records.recorded_outcomes import (
+    NO_RECORDS,
+    EarlierOutcomes,
+    LostValue,
+    RecordedOutcome,
+)
 from .records.records import CallKey, Record, SequenceRow
 from .secrets.masking import Received
 
@@ -55,7 +60,7 @@ class Journal:
     durable before anything that comes after it."""
 
     def __init__(
-        self, store: Store, num: int, run_id: str, most: int, earlier: ReplayLog | None = None
+        self, store: Store, num: int, run_id: str, most: int, earlier: EarlierOutcomes | None = None
     ) -> None:
         # A journal that goes elsewhere, as on a worker, has no store.
         self.store = store.used_by(self) if store else store

@@ -29,7 +29,7 @@ def load(shell: Any) -> None:
     from ..text.folder import notebook_folder
     from .completion import editor, shift_tab
     from .config import AgfMagics
-    from .display import error_display
+    from .display import error_display, result_formats
     from .explorer.open_views import close_explorers, tell_edited
     from .magics.background import BackgroundMagics
     from .magics.definitions import DefinitionMagics
@@ -87,7 +87,7 @@ def load(shell: Any) -> None:
         shift_tab.install_inspector(undo, shell, notebook.registry)
         editor.install_problems(undo, shell, notebook.registry)
         error_display.install_rendering(undo, shell, lambda: config.traceback == "full")
-        error_display.formats(
+        result_formats.install_formats(
             undo, shell, lambda run: notebook.is_shown(run) or notebook.show_again(run)
         )
         notebook.undo = undo.pop_all()

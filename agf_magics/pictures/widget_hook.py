@@ -1,5 +1,7 @@
-"""What makes an ipywidget of a run or a picture: set by the package, since only the notebook's
-room knows widgets.
+"""A place for the function that makes an ipywidget of a run or a picture.
+
+Only the room of the notebook knows widgets, and this room is below it: so the package sets the
+function, and this room calls it.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from typing import Any, ClassVar
 
 
 class Widgets:
-    """What makes an ipywidget of a run or of a picture: only the notebook's room knows widgets, and
-    it is above theirs. The package sets it."""
+    """The function, which the package sets."""
 
     of: ClassVar[Callable[[Any], Any]]

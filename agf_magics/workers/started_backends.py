@@ -14,7 +14,7 @@ from ..text.giving_up import giving_up
 from .backends.backend import WorkerBackend, nothing
 
 
-class Started:
+class StartedBackends:
     """The worker backends of this process, by what ``on`` was."""
 
     def __init__(self) -> None:
@@ -49,5 +49,5 @@ class Started:
                 getattr(backend, "close", nothing)()
 
 
-started = Started()
+started = StartedBackends()
 """The one of this process."""

@@ -13,7 +13,7 @@ import pytest
 
 from agf_magics.pictures.values import value_text
 from agf_magics.text.giving_up import giving_up
-from agf_magics.workers.started_backends import Started
+from agf_magics.workers.started_backends import StartedBackends
 
 PACKAGE = Path(__file__).parents[2] / "agf_magics"
 
@@ -60,7 +60,7 @@ def test_workers_that_cannot_be_closed_are_logged_and_the_others_are_closed(capl
                 raise OSError("it has ended")
             closed.append(self.name)
 
-    known = Started()
+    known = StartedBackends()
     for name in ("first", "second"):
         known.get((name, None), lambda name=name: Pool(name))  # type: ignore[misc,arg-type,return-value]
     known.close()

@@ -18,7 +18,6 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -147,7 +146,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         return
     try:
         _signal(process, signal.SIGTERM)
-        with suppress(subprocess.TimeoutExpired):
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(GRACE)
     finally:  # also after a second interrupt
         _signal(process, getattr(signal, "SIGKILL", signal.SIGTERM))

@@ -6,7 +6,7 @@ import re
 
 from .messages import NAMELESS, Request
 
-_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+_REFUSED = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 class ToolNames:
@@ -15,7 +15,7 @@ class ToolNames:
     def __init__(self, request: Request) -> None:
         self.sent: dict[str, str] = {}
         for tool in request.tools:
-            self.sent[tool.name] = self._free(_NAME.sub("_", tool.name)[:64])
+            self.sent[tool.name] = self._free(_REFUSED.sub("_", tool.name)[:64])
         self.ours = {sent: name for name, sent in self.sent.items()}
         self.answer = self._free("final_answer")
         self.offers_answer = False
@@ -38,4 +38,4 @@ class ToolNames:
         return self.ours.get(sent, sent)
 
     def of(self, name: str) -> str:
-        return self.sent.get(name, _NAME.sub("_", name)[:64] or "_")
+        return self.sent.get(name, _REFUSED.sub("_", name)[:64] or "_")

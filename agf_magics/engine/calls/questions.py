@@ -47,7 +47,7 @@ async def answer(
             return value_of(record)
     if recording is not None:
         asked = recording.ask(site, "question", None, {"text": question.text})
-        # Of an approval `approvals` decides.
+        # `approvals` decides whether a recorded approval counts.
         outcome = recording.take(asked) if not question.approval else None
         if outcome is not None:
             run.emit(ev.StepReplayed(site.at, clock(), recording.name))

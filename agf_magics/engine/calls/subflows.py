@@ -27,12 +27,15 @@ from .table_rows import call_row
 
 
 async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
+    """Call a flow: once, or as a row of a table."""
     if site.step.exchange.row is not None:
         return await call_row(site, linked, call_flow)
     return await call_flow(site, linked)
 
 
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
+    """The order matters: what limits and approves the call comes before it begins, and what is
+    checked of its result after it."""
     run, step, scope = site.run, site.step, site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     arguments = step.args.build(
@@ -47,7 +50,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
         arguments = (
             {**arguments, "attach": []} if run.options.dry else await attach_files(site, arguments)
         )
-    for meter in scope.meters:
+    for meter in scope.meters:  # of the flows around it: each may limit how deep calls go
         meter.open(scope.calls + 1)
     if step.permit is not None:
         reply = await permitted(site, arguments)

@@ -69,7 +69,7 @@ class _Loop(asyncio.SelectorEventLoop):
 
 
 BEAT = 0.25
-
+"""Seconds between two beats of the loop, which show that nothing blocks it."""
 
 STUCK = 2.0
 """Seconds without a beat after which the loop is asked for an answer."""
@@ -151,8 +151,8 @@ class EngineLoop:
         blocking = frame
         inner: FrameType = frame
         while frame is not None:
-            caller = frame.f_code.co_filename
-            if caller == user_code.__file__ != inner.f_code.co_filename:
+            file = frame.f_code.co_filename
+            if file == user_code.__file__ and inner.f_code.co_filename != file:
                 blocking = inner
                 break
             inner, frame = frame, frame.f_back

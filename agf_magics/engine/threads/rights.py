@@ -51,9 +51,8 @@ def rights() -> Rights:
     around = running.call.context if running.call is not None else Context()
     other = _thread.rights or PERSON
     # With defaults of their own: a context without them is one that the code has made itself.
-    return Rights(
-        granted.get(around.get(granted, other.grant)), inside.get(around.get(inside, other.inside))
-    )
+    grant, is_inside = around.get(granted, other.grant), around.get(inside, other.inside)
+    return Rights(granted.get(grant), inside.get(is_inside))
 
 
 def refuse_inside(launch: str) -> None:

@@ -56,10 +56,7 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
     for read in facts.trace.reads:
         if read.unwritten and read.store:
             ref = read.ref
-            counts = facts.flow.dialect.reads_are_complete and read.step.id in facts.trace.repeated
-            needs = ref.certain or (counts and not ref.optional)
-            # What the last iteration of the same fold wrote is another matter: read-before-written.
-            certain = read.sure and needs and not read.writes
+            certain = _is_certain(read, facts)
             earlier = refs.get(read.key)
             optional = ref.optional and (earlier is None or earlier.optional)
             if earlier is None or (certain and not earlier.certain):
@@ -67,6 +64,16 @@ def inputs(facts: Facts) -> tuple[Ref, ...]:
             elif earlier.optional != optional:
                 refs[read.key] = earlier._replace(optional=optional)
     return tuple(refs.values())
+
+
+def _is_certain(read: Read, facts: Facts) -> bool:
+    """Whether every run needs the name that is read."""
+    if read.writes:  # by the last iteration of the same fold: read-before-written reports it
+        return False
+    # Of some languages ``and`` hides a read, but one of the items that are repeated will reach it.
+    is_repeated = read.step.id in facts.trace.repeated
+    reaches = facts.flow.dialect.reads_are_complete and is_repeated and not read.ref.optional
+    return read.sure and (read.ref.certain or reaches)
 
 
 def unwritten(facts: Facts) -> Iterator[Diagnostic]:

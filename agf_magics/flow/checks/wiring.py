@@ -131,7 +131,7 @@ def _name(read: Read, name: str) -> str:
 def follow(flow: Flow, pipes: bool = False) -> Accesses:
     """Every read and write of ``flow``. ``pipes``: also that each call of a flow hands over the
     pipe, which the flow may or may not read."""
-    walk = _Walk(flow.dialect.stores, pipes)
+    walk = _Follower(flow.dialect.stores, pipes)
     walk.step(flow.body, View(), True)
     return walk.trace
 
@@ -141,7 +141,7 @@ View = ChainMap[StoreKey, tuple[Write, ...]]
 visible outside of it."""
 
 
-class _Walk:
+class _Follower:
     def __init__(self, stores: StoreKey, pipes: bool) -> None:
         self.stores, self.pipes = stores, pipes
         self.trace = Accesses([], [], [], set())
@@ -178,7 +178,8 @@ class _Walk:
             case Walk():
                 # Each alone: which nodes ran before is known only while the graph runs. So the
                 # input need not have a key that any node writes.
-                outer, surely = self.begun, step.sure if sure else ()
+                outer = self.begun
+                surely = step.sure if sure else ()
                 self.begun = step.begun.union(*step.written.values())
                 for name, node in step.nodes.items():
                     self.step(node, view.new_child(), name in surely)

@@ -1,6 +1,15 @@
-"""The recorded outcomes of a run, in the order in which a resumed run asks for them.
+"""What the earlier sessions of a run did, for the session that resumes it.
 
-They are what the earlier sessions of a run did, for its next session.
+The records of a call follow each other, and the last one counts. By `Record.what` they are
+
+- ``begun``: a call with an effect was started,
+- ``finished``, ``failed``: it returned, or failed; a later attempt replaces both,
+- ``asked``, ``answered``: a question to a person,
+- ``sequence``: the elements of a fan-out,
+- a mark, which has no value: a failure was ``dropped``, ``rescued`` or ``retried``, a part of a step
+  ``ended`` or was ``stored`` before others, a recorded answer was ``taken``, a model was ``used``.
+
+The form ``again`` of a result says that its value is not stored, and that the call is made again.
 """
 
 from __future__ import annotations
@@ -39,8 +48,8 @@ class LostValue(Exception):
     """The value of a call that was recorded cannot be read. The message has the reason."""
 
 
-class ReplayLog:
-    """The records of earlier sessions: read once, taken out call by call.
+class EarlierOutcomes:
+    """The outcomes of earlier sessions: read once, taken out call by call.
 
     A run may have 100,000 of them, so a value is stored without its record: that is less to create,
     and nothing that Python's garbage collector visits again.
@@ -159,18 +168,25 @@ class ReplayLog:
         return [i for line, i in sorted((line, i) for line, i in lines if line is not None)]
 
 
-NO_RECORDS = ReplayLog((), ended=False)
+NO_RECORDS = EarlierOutcomes((), ended=False)
 """What a first session finds; nothing is ever added to it."""
 
 
 def _is_handled(record: Record, handled: set[StepPath], retried: set[CallKey]) -> bool:
-    """Whether a failure was dropped, rescued or retried, and so did not end the run."""
+    """Whether a failure was dropped, rescued or retried, and so did not end the run.
+
+    ``record.tries`` has the attempts of the steps around the call, the outermost first. A step is
+    retried as a whole, so its own mark has only the attempts that are not inside it."""
     tries = record.tries.split(SPLIT) if record.tries else []
-    ats = [tuple(json.loads(attempt))[:-1] for attempt in tries]
+    places = [tuple(json.loads(attempt))[:-1] for attempt in tries]
     for outer in around(record.at):
         if outer in handled:
             return True
-        inside = sum(at != outer and is_within(at, outer) for at in ats)  # the last ones
-        if CallKey(outer, SPLIT.join(tries[: len(tries) - inside])) in retried:
+        outside = [
+            attempt
+            for attempt, place in zip(tries, places, strict=True)
+            if place == outer or not is_within(place, outer)
+        ]
+        if CallKey(outer, SPLIT.join(outside)) in retried:
             return True
     return False

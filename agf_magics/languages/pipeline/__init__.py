@@ -5,16 +5,16 @@ from ..documents import Language
 from .json_schema import document_schema
 from .load import load, load_named, with_name
 from .r1.parse import parse
-from .words import FUNCTIONS, STEPS
+from .words import FUNCTION_HELP, STEPS
 
 LANGUAGE = Language(
     "pipeline",
     load,
     {"r1": parse},
     schema=document_schema(),
-    functions=FUNCTIONS,
+    functions=FUNCTION_HELP,
     named=load_named,
     with_name=with_name,
 )
 
-__all__ = ["FUNCTIONS", "LANGUAGE", "STEPS", "document_schema", "load", "parse"]
+__all__ = ["FUNCTION_HELP", "LANGUAGE", "STEPS", "document_schema", "load", "parse"]

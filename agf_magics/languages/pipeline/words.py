@@ -136,7 +136,7 @@ STEPS: Mapping[str, Kind] = {
                 "do",
                 STEP,
                 "Runs once per item; its result is the next acc.",
-                True,
+                required=True,
                 binds=("item", "acc"),
             ),
             Key("output", OUTPUT, "The store the last acc is written to.", required=True),
@@ -154,7 +154,7 @@ STEPS: Mapping[str, Kind] = {
                 null=True,
             ),
             Key("on_error", ON_ERROR, "What happens when an item fails.", required=True),
-            Key("do", STEP, "Runs once per item.", True, binds=("item",)),
+            Key("do", STEP, "Runs once per item.", required=True, binds=("item",)),
             Key(
                 "collect",
                 STEP,
@@ -210,5 +210,5 @@ PLANNED: Mapping[str, str] = {
 
 FIELD_TYPES: Mapping[str, str] = {name: each.doc for name, each in TYPES.items()}
 
-FUNCTIONS: Mapping[str, str] = {name: row.help for name, row in ROWS.items()}
+FUNCTION_HELP: Mapping[str, str] = {name: row.help for name, row in ROWS.items()}
 """The functions of R1, each with its form and its meaning."""

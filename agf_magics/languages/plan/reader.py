@@ -1,6 +1,7 @@
 """Reads the values of a plan's document: texts that begin like a reference are references, all others are text.
 
-It also has the hints for keys of other languages (`slips`, `advice`).
+It also has the hints for keys of other languages: `slips`, and `advice` by a key or by one of the
+meanings that `documents.ELSEWHERE` gives to keys.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from ...text.diagnostics import DefinitionError, Diagnostics
 from ...text.source import Span
@@ -94,7 +95,7 @@ class Reader(documents.Reader):
             )
             return None
 
-    def begins(self, text: str) -> str:
+    def begins(self, text: str) -> Literal["reference", "literal", "text"]:
         """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other
         ``text``."""
         found = _BEGINS.match(text)
@@ -105,7 +106,9 @@ class Reader(documents.Reader):
             return "literal" if again == DAGGER else "reference"
         if kind not in self.kinds:
             return "text"
-        return "literal" if again == "$" else "reference" if not again else "text"
+        if again == "$":
+            return "literal"
+        return "text" if again else "reference"
 
     def authored(self, node: Node) -> Value:
         """A value as its author wrote it, with † for $."""

@@ -1,6 +1,6 @@
 """The state of an ended run at each of its moments, and what changed between two of them.
 
-By the engine's own rules a run without calls (offline.py) answers what a run had at each moment:
+A run without calls (offline.py) shows, by the engine's own rules, what the run had at each moment:
 the stores of a pipeline after each step, the state of a graph after each round, the context of a
 plan after each call. A value that is not JSON is shown by its preview: nothing is unpickled.
 """
@@ -24,7 +24,7 @@ from ...flow.step import Step
 from ...flow.step_path import format_path
 from ...flow.steps import every
 from ...journal.database.errors import as_definition_errors
-from ...journal.records.recorded_outcomes import RecordedOutcome, ReplayLog
+from ...journal.records.recorded_outcomes import EarlierOutcomes, RecordedOutcome
 from ...journal.records.records import CallKey, Record, StoredValue, decoded
 from ...journal.runs import records
 from ...journal.secrets.masking import Secrets
@@ -116,7 +116,7 @@ class Enough(Exception):
     """There are `MOST_MOMENTS`."""
 
 
-class _Recorded(OfflineJournal):
+class _RecordedOutcomes(OfflineJournal):
     """Gives each call its recorded outcome, and ends the evaluation at the first call without
     one."""
 
@@ -126,7 +126,7 @@ class _Recorded(OfflineJournal):
         self.callees: set[tuple[str, str]] = set()
         """The kind and the name of each function that was called."""
         self._times: dict[CallKey, float] = {}
-        super().__init__(0, run_id, ReplayLog(map(self._read, records), ended=False))
+        super().__init__(0, run_id, EarlierOutcomes(map(self._read, records), ended=False))
 
     def _read(self, record: Record) -> Record:
         """A record with its value, or with the preview of a value that is not JSON; nothing is
@@ -148,10 +148,10 @@ class _Recorded(OfflineJournal):
         return outcome
 
 
-class _Recorder:
+class _MomentMaker:
     """Makes a moment of each frame of the outermost flow."""
 
-    def __init__(self, flow: Flow, journal: _Recorded, started: float) -> None:
+    def __init__(self, flow: Flow, journal: _RecordedOutcomes, started: float) -> None:
         self.moments: list[Moment] = []
         self._journal, self._started = journal, started
         self._labels = {
@@ -192,9 +192,9 @@ def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
     again = RunAgain(run)
-    recorder = _Recorder(again.linked.flow, again.journal, again.past.started.timestamp())
-    note = again.evaluate(emit=recorder.on_event, on_frame=recorder.on_frame)
-    return Moments(again.linked.flow, recorder.moments, note, run.secrets)
+    maker = _MomentMaker(again.linked.flow, again.journal, again.past.started.timestamp())
+    note = again.evaluate(emit=maker.on_event, on_frame=maker.on_frame)
+    return Moments(again.linked.flow, maker.moments, note, run.secrets)
 
 
 class RunAgain:
@@ -209,7 +209,9 @@ class RunAgain:
         with as_definition_errors():
             self.past = PastRun(store, find_run(store, run.run_id))
             order = self.past.order
-            self.journal = _Recorded(self.past.run_id, self._bounded.read(records(store, num)))
+            self.journal = _RecordedOutcomes(
+                self.past.run_id, self._bounded.read(records(store, num))
+            )
         self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
         self._input = run.input
         if isinstance(run, PastRun) and isinstance(run.input, dict):

@@ -27,7 +27,7 @@ from ...flow.step import Step
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
 from ...journal.calls.reuse import ReusedResult
-from ...journal.records.recorded_outcomes import ReplayLog
+from ...journal.records.recorded_outcomes import EarlierOutcomes
 from ...journal.records.records import CallKey, Record
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import Secrets
@@ -85,7 +85,7 @@ class OfflineHost(Host):
 class OfflineJournal(Journal):
     """Gives recorded outcomes and writes nothing: it is closed from the start."""
 
-    def __init__(self, most: int, run_id: str, earlier: ReplayLog | None = None) -> None:
+    def __init__(self, most: int, run_id: str, earlier: EarlierOutcomes | None = None) -> None:
         super().__init__(None, 0, run_id, most, earlier)  # type: ignore[arg-type]  # it is closed: nothing uses the store
         self.close()
 

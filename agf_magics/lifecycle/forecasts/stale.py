@@ -36,7 +36,7 @@ from ..past.run_again import find_registered, input_again
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
-from ..storage.start_journal import watch
+from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickled
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
@@ -147,7 +147,7 @@ def find_stale(
     now = link_run(flow, input_again(run, input), RunOptions(registry=registry), copies=True)
     forecast, bounded = _forecast(past, now, unpickles)
     state = state_of(now)
-    watch(state, forecast)
+    connect_journal(state, forecast)
     error = run_offline(
         state.linked,
         state.given,

@@ -172,7 +172,10 @@ class PastRun(BaseRun):
         except UNREADABLE:
             self._refuse_end()
         # Of a run that was left open: its rows have the ends of steps that no record has.
-        ends = (each.ended or 0.0 for each in (*everything, *progress.rows.values()))
+        ends = (
+            *(record.ended or 0.0 for record in everything),
+            *(row.ended or 0.0 for row in progress.rows.values()),
+        )
         progress.when, progress.ended = head.started, head.ended or max(head.started, *ends)
         return progress
 

@@ -30,7 +30,7 @@ from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
-from ...journal.records.recorded_outcomes import NO_RECORDS, ReplayLog
+from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE
 from ...journal.run_journal import Journal
 from ...journal.runs import RunHead, RunRow, claim, leave, records
@@ -49,7 +49,7 @@ from ..storage.given_again import check_given
 from ..storage.lookup import find_resumable, find_run, journal, refused_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
-from ..storage.start_journal import watch
+from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickled, without_foreign_outcomes
 from .past_run import PastRun
 
@@ -195,7 +195,7 @@ def _resumed(
     with _unreadable(run_id):
         earlier = _earlier(store, head, options.trust, flow_input.input)
     most = current.settings.journal_value
-    watch(state, Journal(store, head.num, head.run_id, most, earlier))
+    connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
         state.progress.apply(warned)
     return Run(state)
@@ -211,7 +211,7 @@ def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
     return _manifest(row, trust)
 
 
-def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLog:
+def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> EarlierOutcomes:
     """The records of the calls of a run with this input, whose objects are those of the results that
     have them. Raises DecodeError."""
     identities = Identities()
@@ -222,7 +222,7 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> ReplayLo
         unpickled(call, head.run_id, trust, store.files, identities, is_late=True)
         for call in believed
     )
-    return ReplayLog(calls, head.status != "interrupted", identities)
+    return EarlierOutcomes(calls, head.status != "interrupted", identities)
 
 
 @contextlib.contextmanager
@@ -316,7 +316,7 @@ class Waiting(NamedTuple):
         return question.where == self.where and self.text in (None, question.text)
 
 
-def _waits_for(row: RunRow, log: ReplayLog) -> Waiting | None:
+def _waits_for(row: RunRow, log: EarlierOutcomes) -> Waiting | None:
     """The question that ended the run; else the one that was asked first and not answered, else the
     only call of unknown outcome. None: there is none, or it is not certain which."""
     ended = None

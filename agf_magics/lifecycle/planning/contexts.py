@@ -95,7 +95,8 @@ class NamedContext(Sequence[Mapping[str, Value]]):
 
         ``message``: the message, a mapping of names to values. Required.
 
-        Raises DefinitionError if the message is malformed or a run is writing to the context.
+        Raises TypeError if it is no mapping of names, and DefinitionError if it is malformed or a run
+        writes to the context.
         """
         if not isinstance(message, Mapping) or not all(isinstance(key, str) for key in message):
             raise TypeError(

@@ -27,14 +27,14 @@ def start_journal(state: RunState, path: Path) -> None:
         forget_old_runs(store)
         most = current.settings.journal_value
         journal = Journal(store, secrets.randbits(36) * ROOM, state.run_id, most)
-        watch(state, journal)
+        connect_journal(state, journal)
         journal.manifest = write_manifest(state, journal, rights().grant)
     except JournalError as error:
         state.journal = None
         state.progress.apply(Warned(clock(), not_journaled(error)))
 
 
-def watch(state: RunState, journal: Journal) -> None:
+def connect_journal(state: RunState, journal: Journal) -> None:
     """Give a run its journal, which reads the state and the secrets of the run."""
     state.journal = journal
     journal.summary = lambda: snapshot_rows(state.progress, state.secrets)

@@ -142,9 +142,9 @@ def describe_answer(question: Question, answer: Value) -> str:
 
 def unanswered(question: Question, waiting: str, run_id: str) -> dict[str, str]:
     """The question of a run, which an explorer of that run does not show twice."""
-    page = frozen(question, waiting)
-    run = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
-    return {**page, "text/html": f"<div {run}>{page['text/html']}</div>"}
+    shown = frozen(question, waiting)
+    attributes = f'class="agf-asked" data-run="{html(line(run_id, 90))}"'
+    return {**shown, "text/html": f"<div {attributes}>{shown['text/html']}</div>"}
 
 
 def frozen(question: Question, answer: str) -> dict[str, str]:

@@ -12,27 +12,19 @@ import re
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from types import CoroutineType, TracebackType
 from typing import Any
 
-from IPython.core.displayhook import CapturingDisplayHook
-
-from ...catalog import Registry
-from ...flow.flow import Flow
 from ...lifecycle.launch.launch import arun
-from ...lifecycle.past.past_run import PastRun
-from ...lifecycle.runs.run import Run, RunInterrupted
+from ...lifecycle.runs.run import RunInterrupted
 from ...pictures.plain import plain
 from ...text.columns import wrapped
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
 from ..config import BadSetting
-from . import registry_page
 from .print_problems import MOST, print_problems
-from .view import show_ended
 
 HOOK = "_render_traceback_"
 OURS = str(Path(__file__).parents[2])
@@ -112,42 +104,6 @@ _NOT_AWAITED = Diagnostic(
 _MEANT = {("agent", "model"): "a model is an agent with agf.model_agent(NAME, model=…)"}
 """By a function and a parameter that it does not have."""
 _UNEXPECTED = re.compile(r"\A(\w++)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w++)'")
-
-
-def formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
-    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
-    shows the run."""
-
-    def flow(found: Flow, **_: Any) -> dict[str, str]:
-        from ...pictures.diagram import Diagram
-
-        return Diagram(found)._repr_mimebundle_()
-
-    def registry(found: Registry, **_: Any) -> dict[str, str]:
-        return registry_page.everything(found)
-
-    def run(found: Run) -> None:
-        # `%%capture` would keep an empty output.
-        if isinstance(sys.displayhook, CapturingDisplayHook):
-            raise NotImplementedError
-        if not is_shown(found):
-            show_ended(found, shell)
-
-    def captured(found: Run, **_: Any) -> dict[str, str]:
-        if is_shown(found):
-            return {"text/plain": repr(found)}
-        return dict(found._repr_mimebundle_())
-
-    formatter = shell.display_formatter
-    for table, kind, shown in (
-        (formatter.mimebundle_formatter, Flow, flow),
-        (formatter.mimebundle_formatter, Registry, registry),
-        (formatter.mimebundle_formatter, Run, captured),
-        (formatter.ipython_display_formatter, Run, run),
-        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
-    ):
-        table.for_type(kind, shown)
-        undo.callback(table.pop, kind, None)
 
 
 def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:

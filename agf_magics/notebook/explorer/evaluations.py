@@ -28,7 +28,7 @@ def evaluation_pages(run: AnyRun, rows: Sequence[Row]) -> Iterator[tuple[Row, li
         yield row, [_evaluation_page(run, kept, note, offset) for offset in places]
 
 
-class _Evaluated:
+class _LastEvaluations:
     """The last evaluations that a page asked for: its next pages are of the same ones."""
 
     of: tuple[str, str] = ("", "")
@@ -39,13 +39,13 @@ def answer_evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
     """A page of what a step that only evaluates read and gave, failed ones first."""
     row, offset = row_of(run, given), natural(given.get("offset"))
     journal_of(run)
-    if offset == 0 or _Evaluated.of != (run.run_id, row.id):
+    if offset == 0 or _LastEvaluations.of != (run.run_id, row.id):
         from ...lifecycle.forecasts.evaluations import find_evaluations
 
         kept, note = find_evaluations(run, row)
         kept.sort(key=lambda one: one.error is None)
-        _Evaluated.of, _Evaluated.found = (run.run_id, row.id), (kept, note)
-    return _evaluation_page(run, *_Evaluated.found, offset)
+        _LastEvaluations.of, _LastEvaluations.found = (run.run_id, row.id), (kept, note)
+    return _evaluation_page(run, *_LastEvaluations.found, offset)
 
 
 def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset: int) -> Json:

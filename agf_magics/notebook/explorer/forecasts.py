@@ -69,7 +69,7 @@ def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
 
 
-class _Recent:
+class _LastMoments:
     """The moments of the last requested run. They hold its values, so only those of one run are in
     memory."""
 
@@ -86,11 +86,11 @@ def answer_moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
 def _moments_of(run: AnyRun, again: bool = False) -> Moments:
     """The moments at the last count: a running run has more by now. ``again``: count them now."""
     journal_of(run)
-    moments = _Recent.moments if _Recent.run_id == run.run_id and not again else None
+    moments = _LastMoments.moments if _LastMoments.run_id == run.run_id and not again else None
     if moments is None:
-        _Recent.moments = None
-        moments = _Recent.moments = find_moments(run)
-        _Recent.run_id = run.run_id
+        _LastMoments.moments = None
+        moments = _LastMoments.moments = find_moments(run)
+        _LastMoments.run_id = run.run_id
     return moments
 
 

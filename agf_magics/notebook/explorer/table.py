@@ -1,8 +1,8 @@
 """The result of a run over a table, for the page: its rows sorted, filtered and labelled by a
 person.
 
-The order of the rows is made once for each wish and kept for its next pages. Only a wish for a
-column of the input or output reads all rows.
+The rows are sorted once for each order and kept for its next pages. Only the order by a column of
+the input or output reads all rows.
 """
 
 from __future__ import annotations
@@ -29,34 +29,34 @@ MOST_COLUMNS = 40
 
 CHANGED, FAILED = "changed", "failed"
 
-Wish = tuple[str, bool, str, float | None]
+RowOrder = tuple[str, bool, str, float | None]
 """The column by which rows are sorted (empty: the order of the table), whether the largest is the
 first, a filter (empty, failed or changed), and the number below which the column has to be."""
 
 
-class _Kept:
-    """The table that a page asked for last, and the places of its rows as it wished them."""
+class _LastTable:
+    """The table that a page asked for last, and the places of its rows in that order."""
 
     run_id = ""
     table: RowTable
-    wish: tuple[Wish, int] | None = None
+    order: tuple[RowOrder, int] | None = None
     places: Sequence[int] = ()
 
 
 def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
-    """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `Wish`; ``offset``."""
+    """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `RowOrder`; ``offset``."""
     table = _table_of(run, is_first=natural(given.get("offset")) == 0)
     below = given.get("below")
-    wish: Wish = (
+    order: RowOrder = (
         str(given.get("sort") or "")[:200],
         given.get("down") is True,
         str(given.get("only") or ""),
         float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
     )
     done = sum(table.counts.values()) - table.counts.get("not run", 0)
-    if _Kept.wish != (wish, done):
-        _Kept.places, _Kept.wish = _places(table, wish), (wish, done)
-    places = _Kept.places
+    if _LastTable.order != (order, done):
+        _LastTable.places, _LastTable.order = _places(table, order), (order, done)
+    places = _LastTable.places
     offset = min(natural(given.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN)
     shown = places[offset : offset + ROWS_SHOWN]
     rows = list(table.shown_at(shown))
@@ -100,11 +100,11 @@ def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
     if not has_table(run):
         raise Refused("this run has no table")
     # A running run has more rows by now, and another page may have changed a label.
-    if _Kept.run_id != run.run_id or (is_first and run.status == "running"):
-        _Kept.run_id, _Kept.table, _Kept.wish = run.run_id, run.table, None
+    if _LastTable.run_id != run.run_id or (is_first and run.status == "running"):
+        _LastTable.run_id, _LastTable.table, _LastTable.order = run.run_id, run.table, None
     elif is_first:
-        _Kept.table.refresh()
-    return _Kept.table
+        _LastTable.table.refresh()
+    return _LastTable.table
 
 
 def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
@@ -114,8 +114,8 @@ def _columns(table: RowTable, rows: Sequence[Mapping[str, Value]]) -> list[str]:
     return [n for n in names if n not in about or any(row.get(n) is not None for row in rows)]
 
 
-def _places(table: RowTable, wish: Wish) -> Sequence[int]:
-    sort, down, only, below = wish
+def _places(table: RowTable, order: RowOrder) -> Sequence[int]:
+    sort, down, only, below = order
     places: Sequence[int] = range(len(table))
     if only == FAILED:
         places = table.failed

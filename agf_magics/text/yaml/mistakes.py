@@ -30,8 +30,8 @@ _FORMATTED = re.compile(r"""\b[fF](?:"[^"'{}]*\{[^"']*"|'[^"'{}]*\{[^"']*')""")
 _OPERATORS = frozenset("+-*/%=<>!|&")
 
 
-class Problem(NamedTuple):
-    """A problem that the parser reported."""
+class ParserStop(NamedTuple):
+    """Where and why the parser stopped."""
 
     source: Source
     text: str
@@ -77,7 +77,7 @@ class Problem(NamedTuple):
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
     """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began
     at ``since``."""
-    found = Problem(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
+    found = ParserStop(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
     begin = _key_begin(found)
     if found.letter == ":" and at - begin > LONGEST_KEY:
         return found.error(
@@ -97,7 +97,7 @@ _FENCE = re.compile(r"[ \t]*(```|~~~)[\w-]*(?=[ \t]*$)", re.MULTILINE)
 """The line around code in a page or in the answer of a chat, from which the text was pasted."""
 
 
-def _fence(found: Problem) -> Diagnostic | None:
+def _fence(found: ParserStop) -> Diagnostic | None:
     """Where the parser stopped, or the first line: elsewhere a fence may be in a text of several
     lines."""
     first = len(found.text) - len(found.text.lstrip())
@@ -108,7 +108,7 @@ def _fence(found: Problem) -> Diagnostic | None:
     return None
 
 
-def _comment(found: Problem) -> Diagnostic | None:
+def _comment(found: ParserStop) -> Diagnostic | None:
     """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the
     same brackets."""
     above, _ = found.above(found.at)
@@ -125,7 +125,7 @@ def _comment(found: Problem) -> Diagnostic | None:
     )
 
 
-def _key_begin(found: Problem) -> int:
+def _key_begin(found: ParserStop) -> int:
     """Where the key before a ':' begins."""
     before = found.text[: found.at].rstrip(_BLANKS)
     if before.endswith(("'", '"')):
@@ -133,7 +133,7 @@ def _key_begin(found: Problem) -> int:
     return max(before.rfind(letter) for letter in "\n,{[") + 1
 
 
-def _token(found: Problem) -> Diagnostic:
+def _token(found: ParserStop) -> Diagnostic:
     if found.letter == "\t" or " tab " in found.problem:
         return found.error_here("expected spaces, got a tab", "indent with spaces")
     return found.error_here(
@@ -141,7 +141,7 @@ def _token(found: Problem) -> Diagnostic:
     )
 
 
-def _second_colon(found: Problem) -> Diagnostic:
+def _second_colon(found: ParserStop) -> Diagnostic:
     """A ':' that makes a key of what the parser reads as the rest of a text."""
     begin, line = found.line(found.at)
     first = re.search(r":(?:\s|$)", line)
@@ -158,7 +158,7 @@ def _second_colon(found: Problem) -> Diagnostic:
     return _colon_missing(found, above, over)
 
 
-def _colon_in_value(found: Problem, key: str, value: str) -> Diagnostic:
+def _colon_in_value(found: ParserStop, key: str, value: str) -> Diagnostic:
     """``key: value: …`` on one line: two keys, or a text that needs quotes."""
     key = key.removeprefix("- ").strip()
     if value.isidentifier() and value.islower():
@@ -170,12 +170,12 @@ def _colon_in_value(found: Problem, key: str, value: str) -> Diagnostic:
     return found.error_here("unexpected second ':' on this line", "quote a text that contains ': '")
 
 
-def _simple_key(found: Problem) -> Diagnostic:
+def _simple_key(found: ParserStop) -> Diagnostic:
     begin, line = found.line(found.since)
     return _colon_missing(found, found.since, line[found.since - begin :])
 
 
-def _colon_missing(found: Problem, at: int, line: str) -> Diagnostic:
+def _colon_missing(found: ParserStop, at: int, line: str) -> Diagnostic:
     glued = re.match(r"([^\s:'\"]+):([^\s:/].*)", line)
     if glued:
         key, value = glued.groups()
@@ -186,7 +186,7 @@ def _colon_missing(found: Problem, at: int, line: str) -> Diagnostic:
     return found.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", hint)
 
 
-def _block(found: Problem) -> Diagnostic:
+def _block(found: ParserStop) -> Diagnostic:
     """Something in a block that is neither its next key nor its next list item."""
     begin, line = found.line(found.at)
     before = found.text[begin : found.at].rstrip()
@@ -214,7 +214,7 @@ def _block(found: Problem) -> Diagnostic:
     return found.error(begin, begin + len(line), "expected a list item, got a key", hint)
 
 
-def _text_after_quote(found: Problem, begin: int, before: str) -> Diagnostic:
+def _text_after_quote(found: ParserStop, begin: int, before: str) -> Diagnostic:
     quote = before[-1]
     opened = found.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
     if opened >= 0:  # a quote on a line above: the mistake is there
@@ -223,13 +223,13 @@ def _text_after_quote(found: Problem, begin: int, before: str) -> Diagnostic:
     return _operator(found) or _quote_inside(found, quote)
 
 
-def _quote_inside(found: Problem, quote: str) -> Diagnostic:
+def _quote_inside(found: ParserStop, quote: str) -> Diagnostic:
     escaped = "''" if quote == "'" else r"\""
     hint = f"quote the whole text; inside {quote}…{quote} write {escaped} for {quote}"
     return found.error_here("unexpected text after the closing quote", hint)
 
 
-def _operator(found: Problem) -> Diagnostic | None:
+def _operator(found: ParserStop) -> Diagnostic | None:
     """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for
     the value."""
     before = found.text[: found.at].rstrip(_BLANKS)
@@ -249,7 +249,7 @@ def _operator(found: Problem) -> Diagnostic | None:
 _CLOSE = {"{": "}", "[": "]"}
 
 
-def _flow(found: Problem) -> Diagnostic:
+def _flow(found: ParserStop) -> Diagnostic:
     """A list in [] or a mapping in {} that is not closed where the parser expects it."""
     opening = found.text[found.since : found.since + 1]
     closing = _CLOSE.get(opening, opening)
@@ -272,7 +272,7 @@ def _flow(found: Problem) -> Diagnostic:
     )
 
 
-def _unclosed(found: Problem) -> list[int]:
+def _unclosed(found: ParserStop) -> list[int]:
     """Where the brackets are that are never closed, outer ones first."""
     opened: list[int] = []
     for match in re.finditer(r"[\[\]{}]", found.text):
@@ -283,14 +283,14 @@ def _unclosed(found: Problem) -> list[int]:
     return opened
 
 
-def _never_closed(found: Problem, at: int) -> Diagnostic:
+def _never_closed(found: ParserStop, at: int) -> Diagnostic:
     opening = found.text[at]
     return found.error(
         at, at + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
     )
 
 
-def _unquoted(found: Problem, stopped: int) -> Diagnostic | None:
+def _unquoted(found: ParserStop, stopped: int) -> Diagnostic | None:
     """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a
     brace."""
     begin, line = found.line(stopped)
@@ -316,7 +316,7 @@ def _quoted(text: str) -> str:
     return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
-def _content(found: Problem) -> Diagnostic:
+def _content(found: ParserStop) -> Diagnostic:
     if found.letter in ("]", "}"):
         return found.error_here(f"unmatched {found.letter!r}", "quote it if it belongs to a text")
     if found.letter:
@@ -329,7 +329,7 @@ def _content(found: Problem) -> Diagnostic:
     return _never_closed(found, opened[-1]) if opened else found.error_here("expected a value")
 
 
-def _quote(found: Problem) -> Diagnostic:
+def _quote(found: ParserStop) -> Diagnostic:
     quote = found.text[found.since : found.since + 1]
     if unquoted := _unquoted(found, found.since):
         return unquoted
@@ -338,7 +338,7 @@ def _quote(found: Problem) -> Diagnostic:
     )
 
 
-def _escape(found: Problem) -> Diagnostic:
+def _escape(found: ParserStop) -> Diagnostic:
     begin = found.text.rfind("\\", found.since, found.at + 1)
     begin = found.at if begin < 0 else begin
     if "Unicode" in found.problem:
@@ -355,7 +355,7 @@ def _escape(found: Problem) -> Diagnostic:
     return found.error(begin, begin + 2, f"unknown escape {found.text[begin : begin + 2]}", hint)
 
 
-def _sigil(found: Problem) -> Diagnostic:
+def _sigil(found: ParserStop) -> Diagnostic:
     letter = found.text[found.since : found.since + 1]
     if unquoted := _unquoted(found, found.since):
         return unquoted
@@ -365,19 +365,19 @@ def _sigil(found: Problem) -> Diagnostic:
     )
 
 
-def _header(found: Problem) -> Diagnostic:
+def _header(found: ParserStop) -> Diagnostic:
     sign = found.text[found.since : found.since + 1]
     return found.error_here(
         f"unexpected text after {sign!r}", "put the text on the next lines, indented"
     )
 
 
-def _item(found: Problem) -> Diagnostic:
+def _item(found: ParserStop) -> Diagnostic:
     hint = "put it on the next line, or write [a, b]"
     return found.error_here("a list item cannot begin on the line of its key", hint)
 
 
-def _outside(found: Problem) -> Diagnostic:
+def _outside(found: ParserStop) -> Diagnostic:
     begin, line = found.line(found.at)
     hint = "begin another document with a line '---'"
     return found.error(
@@ -385,7 +385,7 @@ def _outside(found: Problem) -> Diagnostic:
     )
 
 
-def _tag(found: Problem) -> Diagnostic:
+def _tag(found: ParserStop) -> Diagnostic:
     match = re.compile(r"![^\s,\[\]{}]*").match(found.text, found.since)
     span = (
         Span(found.source, *match.span())
@@ -396,7 +396,7 @@ def _tag(found: Problem) -> Diagnostic:
     return Diagnostic("yaml.tag", f"unknown tag {span.text!r}", span, hint)
 
 
-def _directive(found: Problem) -> Diagnostic:
+def _directive(found: ParserStop) -> Diagnostic:
     begin, line = found.line(found.at)
     hint = "delete the line; quote a text that begins with '%'"
     return found.error(begin, begin + len(line), "a line cannot begin with '%'", hint)
@@ -406,7 +406,7 @@ def _key(line: str) -> str:
     return line.removeprefix("- ").split(":")[0]
 
 
-MISTAKES: tuple[tuple[re.Pattern[str], Callable[[Problem], Diagnostic]], ...] = (
+MISTAKES: tuple[tuple[re.Pattern[str], Callable[[ParserStop], Diagnostic]], ...] = (
     (re.compile(r"cannot start any token|a tab character|mapping keys are not allowed"), _token),
     (re.compile(r"mapping values are not allowed"), _second_colon),
     (re.compile(r"could not find expected ':'"), _simple_key),

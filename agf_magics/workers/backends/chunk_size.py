@@ -6,6 +6,8 @@ and a lost worker loses little.
 
 from __future__ import annotations
 
+import math
+
 AIM = 0.5
 """Seconds of a chunk on its worker."""
 CHUNKS_A_SECOND = 400
@@ -53,4 +55,5 @@ class ChunkSize:
     def next(self, remaining: int, lanes: int) -> int:
         """The number of calls in the next chunk: shares out the last ones without making tiny
         chunks."""
-        return max(1, self.size // GROWTH, min(self.size, -(-remaining // max(lanes, 1))))
+        share = math.ceil(remaining / max(lanes, 1))
+        return max(1, self.size // GROWTH, min(self.size, share))

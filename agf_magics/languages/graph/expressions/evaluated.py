@@ -27,21 +27,23 @@ def parsed(parse: Callable[[str], Node], text: str) -> Node:
 
 
 class Evaluated(Computed):
-    """A parsed text and what it computes from the state. ``root``: where in a frame the state
-    is."""
+    """A parsed text and what it computes from the state.
+
+    ``root``: the key of a frame that has the state, at the beginning of each path; empty: the frame
+    is the state."""
 
     __slots__ = ()
 
     def __init__(
         self, text: Text, get: Callable[[Any], Any], paths: tuple[Path, ...], root: tuple[str, ...]
     ) -> None:
-        span = text.locate(0, len(text.text))
+        span, key = text.locate(0, len(text.text)), root[0] if root else ""
         reads = tuple(
-            # An odd name is probably meant as an expression: the warning about it tells.
             Ref(
                 (*root, *path.names),
                 text.locate(path.start, path.end),
-                all(map(KEY_NAME.fullmatch, path.names)),
+                # An odd name is probably meant as an expression: the warning about it tells.
+                certain=all(map(KEY_NAME.fullmatch, path.names)),
             )
             for path in paths
         )
@@ -52,5 +54,4 @@ class Evaluated(Computed):
             except CANNOT as error:
                 raise value_failed(self.text, span, error) from error
 
-        key = root[0] if root else ""
         super().__init__(span, evaluate, reads, text.text)

@@ -17,7 +17,7 @@ def resolve_template(template: Any, state: Mapping[str, Any]) -> Any:
     >>> resolve_template("{state.n + 1}", {"n": 4}), resolve_template("n is {state.n}", {"n": 4})
     (5, 'n is 4')
 
-    Raises AnyError for an invalid expression. A missing path is None.
+    Raises ValueError for an invalid expression. A missing path is None.
     """
     if not isinstance(template, str) or "{" not in template:
         return template

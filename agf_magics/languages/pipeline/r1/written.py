@@ -32,8 +32,8 @@ _LITERALS = {
 
 def spelling(name: str) -> str | None:
     """The hint for a literal of another language or in the wrong case."""
-    literal = _LITERALS.get(name.lower())
-    return literal and f"write: {literal}"
+    meant = _LITERALS.get(name.lower())
+    return meant and f"write: {meant}"
 
 
 _HOLE = re.compile(r"\{\{?([^{}]*)\}\}?")

@@ -1,0 +1,54 @@
+"""How a flow, a registry and a run are displayed as the value of a cell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
+
+from ...catalog import Registry
+from ...flow.flow import Flow
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run
+from . import registry_page
+from .view import show_ended
+
+
+def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]) -> None:
+    """Register the display of flows, registries and runs. ``is_shown``: whether the cell already
+    shows the run."""
+
+    def flow(found: Flow, **_: Any) -> dict[str, str]:
+        from ...pictures.diagram import Diagram
+
+        return Diagram(found)._repr_mimebundle_()
+
+    def registry(found: Registry, **_: Any) -> dict[str, str]:
+        return registry_page.everything(found)
+
+    def run(found: Run) -> None:
+        # `%%capture` would keep an empty output.
+        if isinstance(sys.displayhook, CapturingDisplayHook):
+            raise NotImplementedError
+        if not is_shown(found):
+            show_ended(found, shell)
+
+    def captured(found: Run, **_: Any) -> dict[str, str]:
+        if is_shown(found):
+            return {"text/plain": repr(found)}
+        return dict(found._repr_mimebundle_())
+
+    formatter = shell.display_formatter
+    for table, kind, shown in (
+        (formatter.mimebundle_formatter, Flow, flow),
+        (formatter.mimebundle_formatter, Registry, registry),
+        (formatter.mimebundle_formatter, Run, captured),
+        (formatter.ipython_display_formatter, Run, run),
+        (formatter.ipython_display_formatter, PastRun, partial(show_ended, shell=shell)),
+    ):
+        table.for_type(kind, shown)
+        undo.callback(table.pop, kind, None)
