@@ -6,7 +6,6 @@ says why. Large parts of arguments are stored once.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -15,9 +14,9 @@ from ...catalog import MASK, Agent, Tool
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...text.diagnostics import StepError
-from ...values.large import WIDE, KnownValue, LargeValues
+from ...values.large import LargeValues
 from ...values.value import Value
-from ..codec.encoding import PICKLED, TEXT, EncodedValue, json_text, preview, to_show
+from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
 from ..codec.fingerprints import Fingerprint, Print, fingerprint
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
@@ -28,6 +27,7 @@ from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
 from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
+from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
 from .large_results import KnownObjects, LargeResults, NotStored
@@ -38,13 +38,6 @@ Insert = tuple[str, Cells]
 """The statement that adds a record, and its cells."""
 
 NO_VALUE = EncodedValue("json", None)
-
-LARGE = 50_000
-"""Characters of the JSON text from which on a part of the arguments is stored once for the run."""
-
-IN_PIECES = 2
-"""``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
-of large parts."""
 
 CHANGED = "the call changed its arguments, which later steps share"
 
@@ -121,65 +114,6 @@ class Outcome(NamedTuple):
     def is_for_parts(self) -> bool:
         """Whether the value is to be stored as parts."""
         return self.packed.is_large and not self.why
-
-
-class _Pieces:
-    """Arguments as JSON, without the large ones among them, and the large values of a mapping."""
-
-    def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
-        """``most``: characters of all; ``known``: what a value is a copy of."""
-        self.large: dict[str, str] = {}
-        """The texts of the parts that are not known to be stored, by their digests."""
-        self.known: list[tuple[KnownValue, str, int]] = []
-        """Their values, digests and sizes."""
-        self._most, self._find = most, known
-        self._pieces = [""]
-        """JSON, the digest of a large part, JSON, and so on."""
-
-    @property
-    def whole(self) -> int:
-        return 1 if len(self._pieces) == 1 else IN_PIECES
-
-    @property
-    def text(self) -> str:
-        return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
-
-    def add(self, value: Value, levels: int = 2) -> bool:
-        """Add ``value``, whose ``levels`` of mappings may have parts that are large. False: a part
-        is no JSON, or all are too large."""
-        known = self._find(value)
-        if known is not None and known.stored:
-            self._most -= known.size
-            self._pieces += known.stored, ""
-            return self._most >= 0
-        if levels and type(value) is dict and len(value) <= WIDE:
-            return self._add_each(value, levels - 1)
-        text = known.text if known is not None else None
-        text = text or json_text(value, self._most)
-        if text is None or len(text) > self._most:
-            return False
-        self._most -= len(text)
-        if len(text) < LARGE:
-            self._pieces[-1] += text
-            return True
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        self.large[digest] = text
-        if known is not None:
-            self.known.append((known, digest, len(text)))
-        self._pieces += digest, ""
-        return True
-
-    def _add_each(self, value: Mapping[str, Value], levels: int) -> bool:
-        if not TEXT.issuperset(map(type, value)):
-            return False
-        before = "{"
-        for name, part in value.items():
-            self._pieces[-1] += f"{before}{encode(name)}:"
-            before = ","
-            if not self.add(part, levels):
-                return False
-        self._pieces[-1] += "}" if value else "{}"
-        return True
 
 
 class CallRows:
@@ -264,7 +198,7 @@ class CallRows:
             text, whole = to_show(given, self.most)
             if not whole or len(text) < LARGE:
                 return text, int(whole)
-        pieces = _Pieces(self.most, self.large.fresh)
+        pieces = ArgumentPieces(self.most, self.large.fresh)
         whole = pieces.add(given)
         # The caller masks arguments that have a secret, which it finds in a whole text.
         if not whole or any(map(self.secret.surrounds, pieces.large.values())):
@@ -310,7 +244,7 @@ class CallRows:
     def _complete(self, given: Any) -> str:
         """What `given` returns, for the digest of a call whose arguments may have to be masked:
         nothing is kept."""
-        pieces = _Pieces(self.most, lambda value: None)
+        pieces = ArgumentPieces(self.most, lambda value: None)
         return pieces.text if pieces.add(given) else encode(given)
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
