@@ -77,6 +77,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "re2": ("schemas.patterns",),
     "pyodide": ("engine.host.page_loop", "pictures.layout"),
     "pydantic_ai": ("catalog.models",),
+    "cairocffi": ("pictures.layout",),
     "cairosvg": ("pictures.layout",),
     "graphviz": ("pictures.diagram",),
     "genai_prices": ("catalog.models.prices",),

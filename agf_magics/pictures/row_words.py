@@ -154,6 +154,18 @@ def numbers_of(numbers: list[int]) -> Corner:
     )
 
 
+def count_of(numbers: str) -> str:
+    """The label of an edge where there is little room: how often it was taken.
+
+    >>> count_of("1, 4"), count_of("1, 2, 3, 4, … 12×"), count_of("7")
+    ('2×', '12×', '7')
+    """
+    parts = numbers.split(", ")
+    if len(parts) == 1:
+        return numbers
+    return parts[-1].removeprefix("… ") if parts[-1].endswith("×") else f"{len(parts)}×"
+
+
 def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
     that ran once."""

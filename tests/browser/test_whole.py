@@ -81,7 +81,7 @@ def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None
 
 
 def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) -> None:
-    wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 6).split("steps:\n")[1]
+    wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 5).split("steps:\n")[1]
     page = opened(SETUP, wide, "agf.registry.flows['wide']")
     page.run(0)
     page.run(1)

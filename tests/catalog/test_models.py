@@ -283,7 +283,7 @@ def test_a_model_with_a_key_can_be_asked(monkeypatch: pytest.MonkeyPatch, loop: 
 def test_without_its_package_a_model_says_what_to_install(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     problem = model_of("anthropic:claude-sonnet-4-5").problem()
-    assert (problem.code, problem.hint) == ("model.not-installed", 'pip install "agf-magics[llm]"')
+    assert (problem.code, problem.hint) == ("model.not-installed", 'pip install "agf-magics[anthropic]"')
 
 
 def test_ollama_needs_no_key(loop: asyncio.AbstractEventLoop) -> None:

@@ -189,14 +189,15 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
 @pytest.mark.parametrize("mode", MODES)
 def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode: str) -> None:
     async def act(client: Client) -> None:
-        for name, arguments, code in [
+        refused: list[tuple[str, dict[str, Any], str]] = [
             ("double", {}, "run.missing-input"),
             ("broken", {}, "step.tool-failed"),
             ("run_result", {"run_id": "made-up"}, "journal.unknown-run"),
             ("run_result", {"run": 3}, "mcp.arguments"),
             ("run_pipeline_async", {"name": "dubble"}, "mcp.arguments"),
             ("explain", {"code": "flow.unknown-tol"}, "magic.unknown-code"),
-        ]:
+        ]
+        for name, arguments, code in refused:
             result = await client.call_tool(name, arguments)
             assert result.is_error
             assert f"[{code}]" in text_of(result)
@@ -211,8 +212,8 @@ def test_errors_have_codes_and_neither_files_nor_lines(registry: Registry, mode:
 def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None:
     told = list[tuple[float, str | None]]()
 
-    async def report(done: float, total: float | None, message: str | None) -> None:
-        told.append((done, message))
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        told.append((progress, message))
         gate.open.set()
 
     async def act(client: Client) -> None:
@@ -379,8 +380,7 @@ def test_a_client_without_forms_answers_by_the_id(registry: Registry, mode: str)
 
 def test_a_state_that_the_client_made_up_is_refused(registry: Registry) -> None:
     async def act(client: Client) -> None:
-        with_state = {"request_state": "made-up"}
-        refused = await client.session.call_tool("paint", {}, **with_state)
+        refused = await client.session.call_tool("paint", {}, request_state="made-up")
         assert isinstance(refused, types.CallToolResult)
         assert refused.is_error
         assert "[journal.unknown-run]" in text_of(refused)

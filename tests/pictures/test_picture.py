@@ -9,6 +9,7 @@ import shutil
 import sys
 from dataclasses import replace
 from functools import partial
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.steps import every
 from agf_magics.pictures import theme as look
-from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
+from agf_magics.pictures.diagram import MOST_SAVED_BOXES, Diagram
+from agf_magics.pictures.layout import export as export_module
 from agf_magics.pictures.layout import graphviz_module
 from agf_magics.pictures.layout.arrange import MOST_BOXES, arrange, fit
 from agf_magics.pictures.layout.graphviz import (
@@ -30,7 +32,7 @@ from agf_magics.pictures.layout.graphviz import (
     run_graphviz,
 )
 from agf_magics.pictures.outline import outline_html
-from agf_magics.pictures.scene.boxes import INPUT, LONGEST, measured
+from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, measured
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
@@ -362,16 +364,29 @@ def test_ten_megabytes_of_name_are_shortened() -> None:
 
 
 def test_the_bundle_has_a_picture_for_every_host() -> None:
-    bundle = Diagram(load(REVIEW))._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
+    drawn = Diagram(load(REVIEW))
+    bundle = drawn._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}, "an SVG of its own needs Inkscape in a conversion to LaTeX"
     data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
-    assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
+    assert base64.b64decode(data[1]).decode() == drawn.svg()
     assert 'alt="review_and_report: agent review, then transform' in bundle["text/html"]
-    width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
-    style = re.search(r"max-width:(\d+)px;min-width:(\d+)px", bundle["text/html"])
-    assert float(style[1]) == width
-    assert float(style[2]) >= SMALLEST * width, "a wide picture is scrolled, not made unreadable"
-    assert f"overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px" in bundle["text/html"]
+    width = re.search(r'width="(\d+)"', drawn.svg())[1]  # type: ignore[index]
+    assert f"max-width:{width}px" in bundle["text/html"]
+    assert not re.search("overflow|max-height|min-width", bundle["text/html"]), "it has no scroll bar"
+
+
+def test_a_picture_has_the_colours_of_its_page_and_not_of_the_system() -> None:
+    page = Diagram(load(REVIEW)).html()
+    assert ".agf-figure{color-scheme:light}" in page
+    assert "[data-jp-theme-light=false] .agf-figure" in page
+
+
+@pytest.mark.parametrize(("boxes", "is_picture"), [(MOST_SAVED_BOXES, True), (MOST_SAVED_BOXES + 1, False)])
+def test_a_cell_saves_the_outline_of_a_flow_of_more_than_60_boxes(boxes: int, is_picture: bool) -> None:
+    drawn = Diagram(load(long(boxes)))
+    assert drawn.svg().startswith("<svg"), "a file has every picture"
+    assert ("<img" in drawn.html()) == is_picture
+    assert ("agf.draw(&#x27;long&#x27;).save" in drawn.html()) == (not is_picture)
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
@@ -465,6 +480,40 @@ def test_a_png_a_pdf_and_a_graphviz_source_need_the_extra(tmp_path: Path, monkey
         drawn.to_graphviz()
 
 
+def test_a_picture_that_is_longer_than_a_png_can_be_is_smaller_and_says_so(tmp_path: Path) -> None:
+    branches = "".join(f"      b{n}: {{tool: {{name: detect}}}}\n" for n in range(300))
+    drawn = Diagram(
+        load(
+            f"pipeline: p\nsteps:\n- parallel:\n    branches:\n{branches}    collect: {{transform: {{value: pipe}}}}\n"
+        ),
+        direction="TB",
+    )
+    with pytest.warns(UserWarning, match=r"a \.png has at most 32,000"):
+        written = drawn.save(tmp_path / "o.png").read_bytes()
+    assert int.from_bytes(written[16:20]) <= 32_000
+
+
+def test_a_text_of_a_png_is_as_wide_as_its_box_expects_whatever_the_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts are measured by Cairo, which draws them."""
+    monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide one, as where no other is there
+    svg = Diagram(load(DIGEST)).svg()
+    measure = export_module._measure()
+    fitted = re.findall(r"<text ([^>]*)>([^<]*)</text>", export_module._in_a_font_that_is_there(svg))
+    assert len(fitted) == len(re.findall("<text ", svg))
+    for attributes, says in fitted:
+        points = float((re.search(r'font-size="([\d.]+)"', attributes) or [0, SMALL])[1])
+        written = next(
+            float(size or SMALL)
+            for size, text in re.findall(r'<text [^>]*?(?:font-size="([\d.]+)"[^>]*)?>([^<]*)<', svg)
+            if text == says
+        )
+        is_bold = "bold" in attributes
+        assert (
+            measure("DejaVu Sans", unescape(says), points, is_bold)
+            <= look.width(unescape(says), written, bold=is_bold) + 0.5
+        )
+
+
 def test_mermaid_has_the_boxes_the_frames_and_the_lines_of_the_picture() -> None:
     drawn = scene(load(DIGEST))
     text = Diagram(load(DIGEST)).to_mermaid()
@@ -540,12 +589,11 @@ def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
     ]
 
 
-def test_a_picture_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
+def test_an_outline_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
     steps = "".join(
-        f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(180)
+        f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(2_000)
     )
     drawn = Diagram(load(f"pipeline: p\nsteps:\n{steps}"))
-    assert len(drawn.html()) > 280_000
     shown = drawn._repr_mimebundle_()
     assert sum(map(len, shown.values())) < 300_000
     assert "not saved here" in shown["text/html"]

@@ -12,7 +12,17 @@ from ...text.raised import args_of, attribute, text_of
 from .connections import answer_fault, connection_fault, server_hint
 from .model_fault import ModelFault, caused_by, fault, in_line
 
-INSTALL = 'pip install "agf-magics[llm]"'
+INSTALL = {
+    name: f'pip install "agf-magics[{extra}]"'
+    for name, extra in {
+        "openai": "openai",
+        "ollama": "openai",
+        "anthropic": "anthropic",
+        "google": "google",
+    }.items()
+}
+"""By the provider: its extra alone, as `llm` brings those of all."""
+INSTALL_ALL = 'pip install "agf-magics[llm]"'
 CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 
 _BUSY = frozenset({408, 409, 425, 429})

@@ -20,7 +20,7 @@ from ...compat.installed import missing
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from .connections import certificates_fault, environment_fault, socks_fault
-from .errors import CHOOSE, INSTALL, KEYS, explained
+from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explained
 from .messages import Delta, Reply, Request, Tokens
 from .model_fault import ModelFault, fault
 
@@ -191,7 +191,7 @@ class Model:
             raise fault(
                 "model.not-installed",
                 f"{self.name} needs {package}, which is not installed",
-                INSTALL,
+                INSTALL.get(provider, INSTALL_ALL),
             )
         if wrong := environment_fault(provider, self._base_url):
             raise wrong
@@ -216,7 +216,9 @@ class Model:
             found = socks_fault(self.name) or fault(
                 "model.not-installed",
                 f"{self.name} needs a package that is not installed",
-                INSTALL if provider in PROVIDERS else f'pip install "pydantic-ai-slim[{group}]"',
+                INSTALL.get(provider, INSTALL_ALL)
+                if provider in PROVIDERS
+                else f'pip install "pydantic-ai-slim[{group}]"',
             )
         except ValueError:
             found = fault(

@@ -72,6 +72,11 @@ class ScoreSummary(NamedTuple):
         return self.equal / sum(self.against.values()) if self.against else None
 
 
+def _share(agreement: float | None, of: int) -> str:
+    """The agreement, with the number of rows that have something to agree with."""
+    return f"{agreement:.3g} of {of:,}" if agreement is not None else ""
+
+
 class Scores(dict[str, ScoreSummary]):
     """The summaries by the names of the scores."""
 
@@ -85,7 +90,7 @@ class Scores(dict[str, ScoreSummary]):
                 str(one.mean) if one.mean is not None else "",
                 f"{one.median:.3g}" if one.median is not None else "",
                 ", ".join(f"{label}: {n:,}" for label, n in list(one.labels.items())[:10]),
-                f"{one.agreement:.3g}" if one.agreement is not None else "",
+                _share(one.agreement, sum(one.against.values())),
             )
             for one in self.values()
         )

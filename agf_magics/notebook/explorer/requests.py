@@ -31,7 +31,7 @@ from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
 from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
 from ...pictures.scene.builder import scene
-from ...pictures.scene.scene import Frame
+from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
@@ -44,8 +44,8 @@ from .raised_in import raised_in
 from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
-MOST_UNFOLDED = 80
-"""Boxes above which a picture starts with its outermost frames folded."""
+MOST_UNFOLDED = 25
+"""Boxes above which a picture starts with outermost frames folded."""
 MOST_ATTEMPTS = 20
 MOST_PRINTED = 20_000
 """Characters of what a step printed, and of each part of a reply that arrives."""
@@ -76,8 +76,8 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     drawn = scene(flow, called=called)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given and sum(1 for _ in drawn.boxes) > MOST_UNFOLDED:
-        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    if "folded" not in given:
+        folded = _folded_at_start(drawn)
     drawn = scene(flow, folded, called) if folded else drawn
     direction = given.get("direction")
     arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
@@ -90,9 +90,26 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "folded": folded,
         "down": arranged.layout.is_down,
         "edges": [
-            EdgeRow(way, round(at.x, 1), round(at.y, 1)) for way, at in edge_places(drawn, arranged)
+            EdgeRow(way, round(at.anchor.x, 1), round(at.anchor.y, 1), at.side, room)
+            for way, at, room in edge_places(drawn, arranged)
         ],
     }
+
+
+def _folded_at_start(drawn: Scene) -> list[str]:
+    """The outermost frames that are folded until the picture has few boxes, the largest first."""
+    sizes = {
+        frame.id: sum(1 for box in within(frame.parts) if not isinstance(box, Frame))
+        for frame in drawn.parts
+        if isinstance(frame, Frame)
+    }
+    count, folded = sum(1 for _ in drawn.boxes), []
+    for id in sorted(sizes, key=lambda id: -sizes[id]):
+        if count <= MOST_UNFOLDED:
+            break
+        folded.append(id)
+        count -= sizes[id] - 1
+    return folded
 
 
 def _room(given: Mapping[str, Any]) -> tuple[float, float]:

@@ -66,11 +66,15 @@ class UpdateRow(NamedTuple):
 
 
 class EdgeRow(NamedTuple):
-    """The place in a picture for the numbers of an edge."""
+    """The place in a picture for the numbers of an edge. An edge without such a place has no row."""
 
     key: str
     x: float
     y: float
+    side: int
+    """-1: the numbers end at x; 1: they begin there; 0: it is their middle."""
+    room: int
+    """The number of characters that cover nothing there."""
 
 
 class DroppedRow(NamedTuple):

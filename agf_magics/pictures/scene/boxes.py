@@ -47,6 +47,10 @@ PILL = 8.0
 """Pixels between the border of a choice's box and its case above."""
 
 
+REPEATING = (Each, Fold, Repeat)
+"""Steps whose frame keeps a line for how far they are, if it has no other."""
+
+
 class Measured(NamedTuple):
     """The texts of a box as they are painted, and its size."""
 
@@ -68,7 +72,8 @@ def measured(box: Box, tags: Tags) -> Measured:
         wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
         does: tuple[str, ...] = (line(box.does, 2 * LONGEST),) if box.does else ()
         below = max((look.width(text, SMALL) for text in does), default=0.0)
-        return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
+        lines = 1 + bool(does or isinstance(box.step, REPEATING))
+        return Measured((head,), does, (chips,), max(wide, below), LEADING * lines)
     names = folded(box.name, 2)
     does = ()
     if box.does:

@@ -309,6 +309,7 @@ def test_scores_are_counted_against_labels(table: Any) -> None:
     scores = agf.score_over(table, parity, against="label")
     assert scores["parity"].agreement == 0.75
     assert sum(scores["parity"].against.values()) == 4
+    assert "0.75 of 4" in str(scores)
 
 
 def test_a_label_is_a_short_text_of_a_row_that_exists(table: Any) -> None:

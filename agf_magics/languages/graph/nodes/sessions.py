@@ -26,7 +26,7 @@ from ..expressions.reading import ROOT, Reader
 from ..expressions.resolve import resolve_node_variables
 from ..expressions.written_text import format_value
 from ..prompts.answer_schema import read_output_schema
-from ..prompts.prompts import Prompts, read_prompt
+from ..prompts.prompts import NodePrompt, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
 from .builder_contract import Built, Given, Here, Written
@@ -57,7 +57,7 @@ ROUTE_FIELDS = ("route", "tone", "intent")
 class Prompted:
     """The prompt of an agent, and its variables as the input object."""
 
-    prompts: Prompts
+    prompts: NodePrompt
     values: Values | None
     requires: tuple[Name, ...] = ()
     declared: frozenset[str] = frozenset()

@@ -28,12 +28,13 @@ from .prompt_files import FILE, NAME, Folders, find_file, shown_path
 from .slots import Prompt, Slot, read_text, split_slots
 
 _LARGEST = 1_000_000
+"""Bytes of a file of a prompt."""
 
 Filled = Prompt | JinjaPrompt
 
 
-class Prompts(NamedTuple):
-    """What a node asks."""
+class NodePrompt(NamedTuple):
+    """What a node asks: one or two texts, and what the prompt says of the answer and the model."""
 
     user: Filled
     system: Filled | None
@@ -48,7 +49,7 @@ class Prompts(NamedTuple):
         return (*(self.system.slots if self.system is not None else ()), *self.user.slots)
 
 
-def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prompts:
+def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> NodePrompt:
     """The prompt of a node of that kind."""
     if isinstance(node, Fields):
         return _from_fields(reader, node, kind)
@@ -62,7 +63,7 @@ def read_prompt(reader: Reader, node: Node, folders: Folders, kind: str) -> Prom
         path = find_file(reader, node, folders)
         if path is not None:
             return _from_file(reader, node, path, kind)
-    return Prompts(read_part(reader, node, kind), None, node.span)
+    return NodePrompt(read_part(reader, node, kind), None, node.span)
 
 
 def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> Filled:
@@ -88,7 +89,9 @@ def read_part(reader: Reader, text: Text, kind: str, in_file: bool = False) -> F
     return read_jinja(reader, text) or slotted
 
 
-def _from_fields(reader: Reader, node: Fields, kind: str, named_by: Span | None = None) -> Prompts:
+def _from_fields(
+    reader: Reader, node: Fields, kind: str, named_by: Span | None = None
+) -> NodePrompt:
     """``named_by``: where the graph names the file that has it; None: the graph has it itself."""
     in_file = named_by is not None
     for name in sorted(node.fields.keys() - PROMPT_FILE.keys.keys()):
@@ -107,26 +110,25 @@ def _from_fields(reader: Reader, node: Fields, kind: str, named_by: Span | None 
             reader.error(
                 "graph.prompt-shape", f"a prompt needs {name!r}, and it must be a text", span, hint
             )
-    model = {
-        key.name: key.takes.read(reader, node.fields[key.name], key)
-        for key in PROMPT_MODEL
-        if key.name in node.fields and not _is_block(reader, node.fields[key.name], key)
-    }
+    model = {}
+    for key in PROMPT_MODEL:
+        value = node.fields.get(key.name)
+        if key.name == "model" and isinstance(value, Fields):
+            _warn_of_block(reader, value)
+        elif value is not None:
+            model[key.name] = key.takes.read(reader, value, key)
     schema = _schema(reader, node)
     if "user" not in texts:
         raise NotBuilt
-    return Prompts(texts["user"], texts.get("system"), node.span, schema, model)
+    return NodePrompt(texts["user"], texts.get("system"), node.span, schema, model)
 
 
-def _is_block(reader: Reader, node: Node, key: Key) -> bool:
-    """``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not read
-    (decision Y18)."""
-    if key.name != "model" or not isinstance(node, Fields):
-        return False
+def _warn_of_block(reader: Reader, node: Fields) -> None:
+    """Warn of ``model: {provider, name}``, which YAMLGraph's own examples have and YAMLGraph does not
+    read (decision Y18)."""
     provider, name = node.text_at("provider") or "NAME", node.text_at("name") or "NAME"
     hint = f"write provider: {provider}, model: {name} as keys of the prompt to select one"
     reader.warn("graph.model-ignored", "'model' as a mapping selects no model", node.span, hint)
-    return True
 
 
 def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
@@ -140,7 +142,7 @@ def _schema(reader: Reader, node: Fields) -> Mapping[str, Any] | None:
     return read_schema(reader, held) if held is not None else None
 
 
-def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
+def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePrompt:
     working = notebook_folder.path.resolve()
     name = shown_path(path, working) if path.is_relative_to(working) else node.text
     try:
@@ -151,16 +153,16 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> Prompts:
         message = f"cannot read {shorten(name)!r}: {path_error_reason(error)}"
         reader.refuse("graph.prompt-file", message, node.span, "a prompt file is a text in UTF-8")
     if path.suffix in (".txt", ".md"):
-        return Prompts(read_part(reader, source.span(), kind, in_file=True), None, node.span)
+        return NodePrompt(read_part(reader, source.span(), kind, in_file=True), None, node.span)
     # It may be any file of the folder: only an error about a prompt shows a line of it.
     found = Diagnostics()
-    read = documents(source, found)
-    match read:
-        case (Fields(fields=fields) as whole,) if {"user", "system"} & fields.keys():
-            reader.problems.extend(found)
-            if found.error_count:
-                raise NotBuilt
-            return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
+    nodes = documents(source, found)
+    whole = nodes[0] if len(nodes) == 1 else None
+    if isinstance(whole, Fields) and {"user", "system"} & whole.fields.keys():
+        reader.problems.extend(found)
+        if found.error_count:
+            raise NotBuilt
+        return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
     message = f"{name!r} must hold a mapping with user and system"
     if found.error_count:
         place = next((each.span.place[0] for each in found.errors if each.span is not None), 1)
