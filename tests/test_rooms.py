@@ -77,6 +77,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "re2": ("schemas.patterns",),
     "pyodide": ("engine.host.page_loop", "pictures.layout"),
     "pydantic_ai": ("catalog.models",),
+    "cairocffi": ("pictures.layout",),
     "cairosvg": ("pictures.layout",),
     "graphviz": ("pictures.diagram",),
     "genai_prices": ("catalog.models.prices",),
@@ -118,6 +119,7 @@ ONLY_WHERE_USED = {
 }
 
 LONG_FILES: dict[str, str] = {
+    "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",

@@ -6,16 +6,16 @@ import base64
 from collections.abc import Iterator
 from copy import copy
 from functools import cached_property
-from math import ceil
 from pathlib import Path
 from typing import Any
 
 from ..compat.imports import installed_only
 from ..flow.flow import Flow
 from ..flow.progress.progress import Progress
-from .layout.arrange import Arranged, Direction, arrange
+from .layout.arrange import MOST_BOXES, Arranged, Direction, arrange
 from .layout.dot import graph_text
-from .layout.graphviz import NoPicture, export, needs
+from .layout.export import export
+from .layout.graphviz import NoPicture, needs
 from .layout.svg import EDGE, States, described, paint, tooltip
 from .mermaid import mermaid
 from .outline import outline, outline_html
@@ -26,17 +26,24 @@ from .scene.builder import scene
 from .scene.scene import Frame, Scene
 from .widget_hook import Widgets
 
-SMALLEST = 0.5
-"""A picture is not shown smaller than this fraction of its width; below that it is scrolled."""
-MAX_PICTURE_HEIGHT = 800
+MOST_SAVED_BOXES = 60
+"""Boxes of a picture above which a cell saves the outline: nobody reads so small a picture."""
 SAVED_PICTURE = 280_000
 """Characters of what a cell saves of a picture (decision D58)."""
-"""Pixels of height; a taller picture is scrolled."""
-PRINTED = (
-    "<style>@media print{.agf-figure,.agf-figure>div{max-height:none!important;"
-    "min-width:0!important;overflow:visible!important}}</style>"
+DARK_PAGES = (
+    "[data-jp-theme-light=false]",
+    ".vscode-dark",
+    "[data-theme=dark]",
+    "html[theme=dark]",
+    ".quarto-dark",
 )
-"""Paper has no scroll bar: a printed picture is whole, and as wide as the page."""
+"""How the pages in which notebooks are shown say that they are dark."""
+STYLE = (
+    "<style>.agf-figure{color-scheme:light}"
+    f"{','.join(f'{page} .agf-figure' for page in DARK_PAGES)}{{color-scheme:dark}}"
+    "@media print{.agf-figure{color-scheme:light!important}}</style>"
+)
+"""A picture has the colours of its page, and not of the reader's system: that of Jupyter, or light."""
 TITLE_HEIGHT = 36.0
 """The pixels of a frame that show its title."""
 
@@ -85,14 +92,20 @@ class Diagram:
         """The flow as indented text."""
         return outline(self.flow, self.progress)
 
-    def html(self, smallest: float = SMALLEST) -> str:
+    def html(self) -> str:
         """A figure that a saved and an untrusted notebook keep: the SVG in an <img>, with tooltips
-        over its boxes.
-
-        Its width is that of its place, but at least the fraction ``smallest`` of its own: below
-        that it is scrolled.
+        over its boxes. Its width is at most that of its place; it has no scroll bar.
         """
-        return self._shown(smallest)["text/html"]
+        return self._shown()["text/html"]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether a cell saves its outline instead of the picture."""
+        return self._count > MOST_SAVED_BOXES
+
+    @property
+    def _count(self) -> int:
+        return sum(1 for _ in self._scene.boxes)
 
     def widget(self) -> Any:
         """The picture as an ipywidget: it can be moved, zoomed and folded, and placed in a box."""
@@ -131,9 +144,7 @@ class Diagram:
         return self.outline()
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        shown = self._shown(SMALLEST)
-        if _size(shown) > SAVED_PICTURE:
-            shown.pop("image/svg+xml", None)
+        shown = self._shown()
         if (size := _size(shown)) > SAVED_PICTURE:
             code = f"agf.draw({self.flow.name!r}).save('picture.svg')"
             text = shown["text/plain"]
@@ -150,20 +161,23 @@ class Diagram:
         """One layout serves the whole run."""
         return arrange(self._scene, self._direction)
 
-    def _shown(self, smallest: float) -> dict[str, str]:
+    def _shown(self) -> dict[str, str]:
+        # No image/svg+xml: a conversion to LaTeX would need Inkscape for it, and fail without.
         outlined = self.outline()
         try:
+            if MOST_SAVED_BOXES < self._count <= MOST_BOXES:
+                code = f"agf.draw({self.flow.name!r}).save('picture.svg')"
+                raise NoPicture(f"a picture of {self._count} boxes has no room here: {code}")
             placed = self._placed
         except NoPicture as error:
             reason = error.diagnostic.message
             inside = outline_html(self.flow, self.progress)
-            style = f"max-height:{MAX_PICTURE_HEIGHT}px;overflow:auto"
-            page = f'<div style="{style}">{inside}</div><p><em>{html(reason)}</em></p>'
+            page = f"{inside}<p><em>{html(reason)}</em></p>"
             return {"text/html": untypeset(page), "text/plain": f"{outlined}\n({reason})"}
-        found = self._states()
-        picture = paint(self._scene, placed, found)
-        figure = _figure(self._scene, picture, placed, found, smallest)
-        return {"text/html": untypeset(figure), "image/svg+xml": picture, "text/plain": outlined}
+        states_now = self._states()
+        picture = paint(self._scene, placed, states_now)
+        figure = _figure(self._scene, picture, placed, states_now)
+        return {"text/html": untypeset(figure), "text/plain": outlined}
 
 
 def _size(bundle: dict[str, str]) -> int:
@@ -183,16 +197,14 @@ def states(progress: Progress) -> States:
     }
 
 
-def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States, smallest: float) -> str:
+def _figure(drawn: Scene, picture: str, placed: Arranged, shown: States) -> str:
     """The picture in an <img>, where nothing in it can act on the page, under transparent areas
     with tooltips."""
     data = base64.b64encode(picture.encode()).decode()
     width = placed.layout.width + 2 * EDGE
-    inside = f"position:relative;max-width:{width:.0f}px;min-width:{ceil(smallest * width)}px"
     return (
-        f'<figure class="agf-figure" style="margin:0;overflow:auto;'
-        f'max-height:{MAX_PICTURE_HEIGHT}px">{PRINTED}<div '
-        f'style="{inside}">'
+        f'<figure class="agf-figure" style="margin:0">{STYLE}'
+        f'<div style="position:relative;max-width:{width:.0f}px">'
         f'<img alt="{html(described(drawn))}" style="display:block;width:100%;height:auto" '
         f'src="data:image/svg+xml;base64,{data}">{"".join(_tooltips(drawn, placed, shown))}</div></figure>'
     )

@@ -78,7 +78,7 @@ def _details(title: str, inside: str) -> str:
 
 
 def _pre(lines: Iterable[tuple[int, str]]) -> str:
-    return f'<pre style="margin:0">{html(chr(10).join(text for _, text in lines))}</pre>'
+    return f'<pre style="margin:0;white-space:pre-wrap">{html(chr(10).join(text for _, text in lines))}</pre>'
 
 
 def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:

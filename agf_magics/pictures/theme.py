@@ -88,6 +88,8 @@ STATES = {
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200", fill="#fdeec4"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
     "kept": State("!", "failed, handled", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "dropped": State("!", "ok", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "lost": State("!", "failed, dropped", "#a56c00", "#7d5200", fill="#fdeec4"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
     "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200", fill="#fdeec4"),
     "damaged": State("✗", "damaged", "#d64545", "#a31919", fill="#fbdcdc"),
@@ -112,7 +114,7 @@ class Roles(NamedTuple):
 
 
 LIGHT = Roles("#ffffff", "#1b1f24", "#59636e", "#77818c", "#9a4a0b", "#fbeedd")
-DARK = Roles("#111417", "#e8ebee", "#a3adb8", "#8b96a3", "#f0b071", "#3a2c1c")
+DARK = Roles("#111111", "#e8ebee", "#a3adb8", "#8b96a3", "#f0b071", "#3a2c1c")
 
 
 class Colours(NamedTuple):
@@ -188,7 +190,10 @@ def _advance(c: str) -> float:
             return share
     if c.isascii():
         return 0.68 if c.isupper() else 0.556
-    return 0.0 if unicodedata.combining(c) else 1.0
+    if unicodedata.combining(c):
+        return 0.0
+    is_letter = unicodedata.category(c)[0] == "L"
+    return 0.7 if is_letter and unicodedata.east_asian_width(c) not in "WF" else 1.0
 
 
 _ADVANCES = (

@@ -81,7 +81,7 @@ def test_the_border_of_the_panel_and_the_lower_border_move(opened: Open) -> None
 
 
 def test_a_wide_picture_has_the_width_and_the_panel_is_below_it(opened: Open) -> None:
-    wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 6).split("steps:\n")[1]
+    wide = "%%pipeline --run\npipeline: wide\nsteps:\n" + chain("", 5).split("steps:\n")[1]
     page = opened(SETUP, wide, "agf.registry.flows['wide']")
     page.run(0)
     page.run(1)
@@ -129,7 +129,7 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     sides = runs.locator(".sides").last.locator("tr", has_text="input.text").locator("td")
     assert (sides.nth(0).inner_text().startswith("<img src=x"), sides.nth(1).inner_text()) == (True, "calm")
     assert box(sides.nth(0))[2] <= box(sides.nth(1))[0] + 1
-    bars = runs.locator("tr", has_text="part steps[0]").locator(".bar u")
+    bars = runs.locator("tr", has_text="three steps[0]").locator(".bar u")
     assert [bar.bounding_box()["height"] > 5 for bar in bars.all()] == [True, True]  # type: ignore[index]
     page.picture("whole-compare", 4)
     link = runs.locator(".link").first

@@ -9,6 +9,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.pictures.layout.arrange import arrange
+from agf_magics.pictures.layout.arrow_ends import area_of
 from agf_magics.pictures.layout.svg import edge_places
 from agf_magics.pictures.scene.builder import MANY_NODES, scene
 from agf_magics.pictures.scene.value_lines import wired
@@ -64,10 +65,15 @@ def test_the_edges_of_a_small_graph_are_all_lines() -> None:
     assert {("nodes.n9", "nodes.n0"), ("nodes.n0", "nodes.n30")} <= {(link.tail, link.head) for link in drawn.links}
 
 
-def test_an_edge_has_its_number_on_its_own_line() -> None:
+def test_the_numbers_of_edges_stand_on_nothing_and_few_edges_have_no_room_for_one() -> None:
     drawn = scene(GRAPHS["random 120"])
-    keys = dict(edge_places(drawn, arrange(drawn)))
-    assert keys.keys() == {link.way for link in wired(drawn, [drawn.parts])[0] if link.way}
+    arranged = arrange(drawn)
+    places = {key: place.area for key, place, _ in edge_places(drawn, arranged)}
+    drawn_edges = {link.way for link in wired(drawn, [drawn.parts])[0] if link.way}
+    assert places.keys() <= drawn_edges
+    assert len(places) > 0.9 * len(drawn_edges)
+    boxes = [area_of(place) for place in arranged.layout.boxes.values()]
+    assert not any(place.shares(box) for place in places.values() for box in boxes)
 
 
 @pytest.mark.law

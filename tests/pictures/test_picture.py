@@ -9,6 +9,7 @@ import shutil
 import sys
 from dataclasses import replace
 from functools import partial
+from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.steps import every
 from agf_magics.pictures import theme as look
-from agf_magics.pictures.diagram import MAX_PICTURE_HEIGHT, SMALLEST, Diagram
+from agf_magics.pictures.diagram import MOST_SAVED_BOXES, Diagram
+from agf_magics.pictures.layout import export as export_module
 from agf_magics.pictures.layout import graphviz_module
 from agf_magics.pictures.layout.arrange import MOST_BOXES, arrange, fit
 from agf_magics.pictures.layout.graphviz import (
@@ -30,7 +32,7 @@ from agf_magics.pictures.layout.graphviz import (
     run_graphviz,
 )
 from agf_magics.pictures.outline import outline_html
-from agf_magics.pictures.scene.boxes import INPUT, LONGEST, measured
+from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, measured
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
@@ -101,7 +103,7 @@ steps:
     assert named["steps[0]"] == ("Read the orders", "read")
     assert named["steps[1]"] == ("Price each order", "each of rows")
     assert named["steps[1].do"] == ("Add the tax", "price")
-    titles = [row.label for row in Progress(load(text)).rows.values()]
+    titles = [row.name for row in Progress(load(text)).rows.values()]
     assert titles[:3] == ["Read the orders", "Price each order", "Add the tax"]
     assert "Price each order" in outline_html(load(text))
 
@@ -109,10 +111,10 @@ steps:
 def test_the_title_of_a_frame_says_what_it_repeats_and_how() -> None:
     boxes = boxes_of(DIGEST)
     head = boxes["steps[1]"]
-    assert (head.name, head.does, head.output) == ("each of feed", "4 at once · on error: retry(2)", "rows")
+    assert (head.name, head.does, head.output) == ("rows", "each of feed · 4 at once · on error: retry(2)", "")
     assert boxes["steps[1].do"].does == "on error: continue"
     assert boxes["steps[1].collect"].name == "collect"
-    assert boxes["steps[2]"].name == "fold rows"
+    assert (boxes["steps[2]"].name, boxes["steps[2]"].does) == ("total", "fold rows")
 
 
 COLLECTS = """\
@@ -145,7 +147,7 @@ config:
 def test_who_asks_a_person_first_says_so() -> None:
     plan = "confirm: [send]\ncalls:\n- {_tool: load, _outputPath: †state.x}\n- {_tool: send, text: †state.x}\n"
     does = {box.id: box.does for box in scene(load(plan)).boxes if box.step is not None}
-    assert does == {"calls[0]": "", "calls[1]": "asks before"}
+    assert does == {"calls[0]": "load", "calls[1]": "asks before"}
 
 
 def test_a_map_says_how_many_it_takes_and_whether_it_takes_the_first_ones() -> None:
@@ -212,9 +214,9 @@ steps:
 """
 
 
-def test_a_box_has_the_name_of_what_it_calls_and_never_a_prompt() -> None:
+def test_a_box_has_the_name_of_what_it_writes_else_of_what_it_calls_and_never_a_prompt() -> None:
     boxes = {box.id: (box.name, box.does, box.output) for box in scene(load(EQUAL)).boxes}
-    assert boxes["steps[0]"] == ("load", "", "first")
+    assert boxes["steps[0]"] == ("first", "load", "")
     assert boxes["steps[2]"] == ("critic", "", "")
     assert boxes["steps[3]"] == ("better", "Improve it", "")
     assert boxes["steps[4].branches.a"] == ("a", "load", "")
@@ -300,9 +302,9 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     texts = [
         item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
     ]
-    assert {"✓ ok", "▶ 12/1,000"} <= set(texts)
+    assert {"✓ ok", "▶ 15/1,000"} <= set(texts)
     assert "· pending" not in texts, "what has not begun is shown by no state"
-    assert texts.count("▶ 12/1,000") == 3  # a step of the elements compares with their number, not with what started
+    assert texts.count("▶ 15/1,000") == 3  # a step of the elements compares with their number, not with what started
 
 
 def test_the_same_flow_is_the_same_svg() -> None:
@@ -362,16 +364,29 @@ def test_ten_megabytes_of_name_are_shortened() -> None:
 
 
 def test_the_bundle_has_a_picture_for_every_host() -> None:
-    bundle = Diagram(load(REVIEW))._repr_mimebundle_()
-    assert set(bundle) == {"text/html", "image/svg+xml", "text/plain"}
+    drawn = Diagram(load(REVIEW))
+    bundle = drawn._repr_mimebundle_()
+    assert set(bundle) == {"text/html", "text/plain"}, "an SVG of its own needs Inkscape in a conversion to LaTeX"
     data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', bundle["text/html"])
-    assert base64.b64decode(data[1]).decode() == bundle["image/svg+xml"]
+    assert base64.b64decode(data[1]).decode() == drawn.svg()
     assert 'alt="review_and_report: agent review, then transform' in bundle["text/html"]
-    width = float(re.search(r'width="(\d+)"', bundle["image/svg+xml"])[1])  # type: ignore[index]
-    style = re.search(r"max-width:(\d+)px;min-width:(\d+)px", bundle["text/html"])
-    assert float(style[1]) == width
-    assert float(style[2]) >= SMALLEST * width, "a wide picture is scrolled, not made unreadable"
-    assert f"overflow:auto;max-height:{MAX_PICTURE_HEIGHT}px" in bundle["text/html"]
+    width = re.search(r'width="(\d+)"', drawn.svg())[1]  # type: ignore[index]
+    assert f"max-width:{width}px" in bundle["text/html"]
+    assert not re.search("overflow|max-height|min-width", bundle["text/html"]), "it has no scroll bar"
+
+
+def test_a_picture_has_the_colours_of_its_page_and_not_of_the_system() -> None:
+    page = Diagram(load(REVIEW)).html()
+    assert ".agf-figure{color-scheme:light}" in page
+    assert "[data-jp-theme-light=false] .agf-figure" in page
+
+
+@pytest.mark.parametrize(("boxes", "is_picture"), [(MOST_SAVED_BOXES, True), (MOST_SAVED_BOXES + 1, False)])
+def test_a_cell_saves_the_outline_of_a_flow_of_more_than_60_boxes(boxes: int, is_picture: bool) -> None:
+    drawn = Diagram(load(long(boxes)))
+    assert drawn.svg().startswith("<svg"), "a file has every picture"
+    assert ("<img" in drawn.html()) == is_picture
+    assert ("agf.draw(&#x27;long&#x27;).save" in drawn.html()) == (not is_picture)
 
 
 def test_a_picture_is_saved_by_its_suffix(tmp_path: Path) -> None:
@@ -465,6 +480,40 @@ def test_a_png_a_pdf_and_a_graphviz_source_need_the_extra(tmp_path: Path, monkey
         drawn.to_graphviz()
 
 
+def test_a_picture_that_is_longer_than_a_png_can_be_is_smaller_and_says_so(tmp_path: Path) -> None:
+    branches = "".join(f"      b{n}: {{tool: {{name: detect}}}}\n" for n in range(300))
+    drawn = Diagram(
+        load(
+            f"pipeline: p\nsteps:\n- parallel:\n    branches:\n{branches}    collect: {{transform: {{value: pipe}}}}\n"
+        ),
+        direction="TB",
+    )
+    with pytest.warns(UserWarning, match=r"a \.png has at most 32,000"):
+        written = drawn.save(tmp_path / "o.png").read_bytes()
+    assert int.from_bytes(written[16:20]) <= 32_000
+
+
+def test_a_text_of_a_png_is_as_wide_as_its_box_expects_whatever_the_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The texts are measured by Cairo, which draws them."""
+    monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide one, as where no other is there
+    svg = Diagram(load(DIGEST)).svg()
+    measure = export_module._measure()
+    fitted = re.findall(r"<text ([^>]*)>([^<]*)</text>", export_module._in_a_font_that_is_there(svg))
+    assert len(fitted) == len(re.findall("<text ", svg))
+    for attributes, says in fitted:
+        points = float((re.search(r'font-size="([\d.]+)"', attributes) or [0, SMALL])[1])
+        written = next(
+            float(size or SMALL)
+            for size, text in re.findall(r'<text [^>]*?(?:font-size="([\d.]+)"[^>]*)?>([^<]*)<', svg)
+            if text == says
+        )
+        is_bold = "bold" in attributes
+        assert (
+            measure("DejaVu Sans", unescape(says), points, is_bold)
+            <= look.width(unescape(says), written, bold=is_bold) + 0.5
+        )
+
+
 def test_mermaid_has_the_boxes_the_frames_and_the_lines_of_the_picture() -> None:
     drawn = scene(load(DIGEST))
     text = Diagram(load(DIGEST)).to_mermaid()
@@ -536,16 +585,15 @@ def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
 def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
     text = "{pipeline: p, steps: [{tool: {name: fetch, on_error: 'retry(3, then: continue)', output: page}}]}"
     assert Diagram(load(text)).to_mermaid().splitlines()[1:] == [
-        '  n0["fetch<br/>on error: retry(3), then continue<br/>→ page"]'
+        '  n0["page<br/>fetch · on error: retry(3), then<br/>continue"]'
     ]
 
 
-def test_a_picture_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
+def test_an_outline_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
     steps = "".join(
-        f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(180)
+        f"- transform: {{value: '{n}', output: {'a_long_name_of_an_output_' * 3}{n}}}\n" for n in range(2_000)
     )
     drawn = Diagram(load(f"pipeline: p\nsteps:\n{steps}"))
-    assert len(drawn.html()) > 280_000
     shown = drawn._repr_mimebundle_()
     assert sum(map(len, shown.values())) < 300_000
     assert "not saved here" in shown["text/html"]

@@ -3,12 +3,16 @@
 
 const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
 const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
-  "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from"]);
+  "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from", "data-lines"]);
 const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
+const SMALL_LETTER = 5.9; // and of a letter of the small texts
+const FARTHEST = 40; // pixels by which an arrow is made shorter, at most, where a state stands in its way
 const BESIDE = 0.6; // the share of the width beside the panel
+const LARGEST = 1.4; // the scale of a small picture
+const MARGIN = 12; // units at the edge of a picture that are empty
 const MAP = [140, 110]; // pixels of the overview, at most
-const READABLE = 0.65; // the scale below which words cannot be read
+const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function copied(node) {
@@ -18,6 +22,49 @@ function copied(node) {
   for (const { name, value } of node.attributes) if (ATTRIBUTES.has(name) && !/url\(|javascript:/i.test(value)) copy.setAttribute(name, value);
   for (const child of node.childNodes) copy.append(copied(child) ?? "");
   return copy;
+}
+
+// The head of an arrow: where it ends, from where it comes, and what it covers.
+function headOf(node) {
+  const points = node.getAttribute("points").split(" ").map(point => point.split(",").map(Number)), [[x, y], one, other] = points;
+  const [dx, dy] = [x - (one[0] + other[0]) / 2, y - (one[1] + other[1]) / 2], long = Math.hypot(dx, dy) || 1, [across, down] = [0, 1].map(k => points.map(point => point[k]));
+  return { node, x, y, dx: dx / long, dy: dy / long, left: Math.min(...across), right: Math.max(...across), top: Math.min(...down), bottom: Math.max(...down) };
+}
+
+// The way back along an arrow until a state covers nothing of its head, as `shortened` in Python.
+function moved(head, pill) {
+  for (let back = 0; back < FARTHEST; back++) {
+    const [x, y] = [back * head.dx, back * head.dy];
+    if (head.left - x >= pill.right || head.right - x <= pill.left || head.top - y >= pill.bottom || head.bottom - y <= pill.top) return back ? `translate(${(-x).toFixed(1)} ${(-y).toFixed(1)})` : "";
+  }
+  return "";
+}
+
+// A reply that arrives, without the signs of Markdown.
+function plainWords(text) { return text.replace(/[*_`#|>]+|-{2,}/g, " ").replace(/\s+/g, " ").trim(); }
+
+// The last words of a text, and the first ones, in as many lines as a box has.
+function ending(text, { letters, tails }) {
+  const lines = [];
+  let rest = text;
+  while (rest && lines.length < tails.length) {
+    const cut = rest.length > letters ? rest.indexOf(" ", rest.length - letters) : 0, from = cut < 0 || cut > rest.length - letters / 2 ? Math.max(0, rest.length - letters) : cut;
+    lines.unshift(rest.slice(from).trim());
+    rest = rest.slice(0, from).trim();
+  }
+  if (rest && lines.length) lines[0] = `…${lines[0].slice(lines[0].length < letters ? 0 : 1)}`;
+  return lines;
+}
+
+function beginning(text, { letters, tails }) {
+  if (!text || !tails.length) return [];
+  return [text.length > letters ? `${text.slice(0, letters - 1)}…` : text];
+}
+
+// How often an edge was taken, from the numbers of its rounds.
+function timesOf(numbers) {
+  const parts = numbers.split(", ");
+  return numbers.endsWith("×") ? parts.at(-1).replace("… ", "") : parts.length > 1 ? `${parts.length}×` : numbers;
 }
 
 class PictureView {
@@ -45,6 +92,7 @@ class PictureView {
     new MutationObserver(this.follow).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
     this.follow();
     this.sized = this.canvas;
+    new ResizeObserver(() => this.resized()).observe(this.canvas);
   }
 
   async fetch() {
@@ -67,15 +115,15 @@ class PictureView {
 
   // Another flow, at the place where it was left.
   enter(flow) {
-    this.seen.set(this.flow.join("/"), this.box && { box: this.box, folded: this.folded });
+    this.seen.set(this.flow.join("/"), this.box && { box: this.box, scale: this.scale, folded: this.folded });
     const left = this.seen.get(flow.join("/"));
-    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null });
+    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null, scale: left?.scale });
     this.fetch();
   }
 
   // The flows that lead to the one that is shown; each is a button.
   showCrumbs() {
-    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[Step.label] || id);
+    const names = this.flow.map((id, k) => this.state.tree[this.rowOf(this.flow.slice(0, k), id)]?.[Step.name] || id);
     const last = names.length ? names.pop() : "";
     const crumbs = [this.state.name, ...names].map((name, k) => button(name, () => this.enter(this.flow.slice(0, k)), { class: "link", title: "Back to this flow" }));
     this.crumbs.replaceChildren(...(last ? crumbs.flatMap(crumb => [crumb, " ▸ "]) : []), last && element("b", { "aria-current": "page" }, last));
@@ -90,9 +138,10 @@ class PictureView {
     const [x, y, width, height] = this.svg.getAttribute("viewBox").split(" ").map(Number);
     this.whole = [x, y, width, height];
     for (const name of ["width", "height"]) this.svg.removeAttribute(name);
-    this.svg.setAttribute("preserveAspectRatio", "xMidYMid meet");
+    this.svg.setAttribute("preserveAspectRatio", "xMinYMin meet");
     this.svg.setAttribute("role", "group");
     this.svg.prepend(svgElement("rect", { x: x - 5000, y: y - 5000, width: width + 10000, height: height + 10000, class: "p", fill: "#ffffff" }));
+    this.heads = [...this.svg.querySelectorAll("polygon")].map(headOf);
     const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
     const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
@@ -109,12 +158,21 @@ class PictureView {
     this.draw();
   }
 
-  // A low picture that is small beside the panel has the whole width, and the panel is below it.
+  // A picture that cannot be read beside the panel has the whole width, and the panel is below it. The place is as high as the picture
+  // there, or higher: as the panel beside it.
   fitRoom() {
     const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
-    this.isWide = beside < 0.9 && whole > beside * 1.1 && height * whole < innerHeight * 0.5;
+    this.isWide = beside < READABLE && whole > beside * 1.1;
     this.view.arrange();
-    this.canvas.style.height = `${bounded(140, 16 + height * (this.isWide ? whole : beside), innerHeight * 0.8)}px`;
+    const scale = Math.max(READABLE, this.isWide ? whole : beside), most = Math.max(innerHeight * 0.8, TALLEST);
+    this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, most)}px`;
+  }
+
+  // A new size of the place shows more or less of the picture, in the same scale.
+  resized() {
+    if (!this.svg || !this.box || !this.canvas.clientWidth) return;
+    if (!this.isMoved && !this.isFollowing) return this.begin();
+    this.show([this.box[0], this.box[1], this.canvas.clientWidth / this.scale, this.canvas.clientHeight / this.scale]);
   }
 
   // The box or the title of a row, and the border that shows its state.
@@ -123,14 +181,19 @@ class PictureView {
     if (!group || !ring || i == null) return;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
     const bar = color => svgElement("rect", { x: x + 10, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
+    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, top: y, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
     const name = box.name = group.querySelector("title")?.textContent ?? id;
     for (const [key, value] of Object.entries({ role: "button", tabindex: "-1", "aria-label": name, "data-row": i })) group.setAttribute(key, value);
-    box.tail = svgElement("text", { x: x + 4, y: y + height + 12, "font-size": 9.5, class: "tail" });
-    group.append(box.pill, box.corner, box.done, box.lost, box.tail);
+    // What a running step does is written in place of the lines below its name.
+    box.more = group.querySelector("g.more");
+    const [at, ...lines] = (box.more?.dataset.lines ?? "").split(" ").map(Number);
+    box.tails = lines.slice(0, 2).map(low => svgElement("text", { x: at, y: low, class: "tail" }));
+    box.letters = Math.floor((x + width - 8 - at) / SMALL_LETTER);
+    box.heads = this.heads.filter(head => head.x > x - 20 && head.x < x + width + 20 && Math.abs(head.y - y) < FARTHEST);
+    group.append(box.pill, box.corner, box.done, box.lost, ...box.tails);
     const sign = [...group.children].find(child => child.textContent === "▸");
     if (sign) {
       sign.setAttribute("class", `${sign.getAttribute("class") ?? ""} opens`);
@@ -173,13 +236,13 @@ class PictureView {
 
   // Room for the numbers of the rounds after which an edge was taken.
   addEdges(edges) {
-    this.edges = named("EdgeRow", edges).map(({ key, x, y }) => {
-      const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").color });
+    this.edges = named("EdgeRow", edges).map(({ key, x, y, side, room }) => {
+      const back = svgElement("rect", { y: y - 7.5, height: 15, rx: 7.5, fill: this.state.byName.get("taken").ink });
       const text = svgElement("text", { x, y: y + 3.5, fill: "#ffffff", "font-weight": "bold", "text-anchor": "middle" });
       const group = svgElement("g", { visibility: "hidden" });
       group.append(back, text);
       this.svg.append(group);
-      return { key, x, back, text, group };
+      return { key, x, side, room, back, text, group };
     });
   }
 
@@ -201,9 +264,9 @@ class PictureView {
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
       const look = this.state.look(i), row = this.state.rows[i], isChosen = i === this.view.chosen;
-      const words = look.name === "pending" ? "" : row[Now.corner], most = Math.max(20, Math.floor(box.room / 4.2)), tail = look.name === "running" ? this.state.arriving(i) : "";
+      const words = look.name === "pending" ? "" : row[Now.corner], tail = look.name === "running" ? this.state.arriving(i) : "";
       const does = look.name === "running" ? (row[Now.okShare] == null ? null : row[Now.brief]) ?? row[Now.counted] : ""; // its progress, its pace
-      setText(box.tail, tail.length > most ? `…${tail.slice(-most)}` : tail || (does.length > most ? `${does.slice(0, most)}…` : does));
+      this.write(box, tail ? ending(plainWords(tail), box) : beginning(does, box), tail || does);
       const now = `${look.name} ${words} ${row[Now.okShare]} ${row[Now.failedShare]} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
@@ -211,6 +274,7 @@ class PictureView {
       for (const [key, value] of Object.entries({ x: box.right - wide, width: wide, fill: look.ink, visibility: words ? "visible" : "hidden" })) box.pill.setAttribute(key, value);
       box.corner.textContent = words;
       box.corner.setAttribute("x", box.right - wide / 2);
+      for (const head of box.heads) head.node.setAttribute("transform", words ? moved(head, { left: box.right - wide - 1, right: box.right + 1, top: box.top - 10, bottom: box.top + 8 }) : "");
       const plain = !words; // a state has one colour in both themes, so its border has no class
       box.ring.setAttribute("class", plain ? box.border.role : box.border.role.replace(/ s\d+/, ""));
       box.ring.setAttribute("stroke", plain ? box.border.stroke : look.color);
@@ -225,15 +289,27 @@ class PictureView {
     }
     if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
     for (const edge of this.edges ?? []) {
-      const words = this.flow.length ? "" : this.state.edges[edge.key] ?? "";
+      const all = this.flow.length ? "" : this.state.edges[edge.key] ?? "", count = all.length > edge.room ? timesOf(all) : all;
+      const words = count.length > edge.room ? "" : count;
       if (edge.text.textContent === words) continue;
       edge.text.textContent = words;
-      const width = 8 + 6 * words.length;
-      edge.back.setAttribute("x", edge.x - width / 2);
+      const width = 10 + 3.7 * words.length + 3.1 * words.replace(/[, ]/g, "").length; // as the kernel reserves it: a sign is narrower than a digit
+      const left = edge.x + width * (edge.side - 1) / 2; // it touches its line, also if it is shorter than its room
+      edge.back.setAttribute("x", left);
+      edge.text.setAttribute("x", left + width / 2);
       edge.back.setAttribute("width", width);
       edge.group.setAttribute("visibility", words ? "visible" : "hidden");
     }
     if (!this.boxes.has(this.view.chosen)) this.boxes.values().next().value?.group.setAttribute("tabindex", 0);
+  }
+
+  // Lines in place of those below the name of a box; none: its own. The tooltip has the whole text.
+  write(box, lines, whole) {
+    const now = lines.join("\n");
+    if (box.written === now) return;
+    box.written = now;
+    if (now) box.more?.setAttribute("visibility", "hidden"); else box.more?.removeAttribute("visibility");
+    box.tails.forEach((tail, k) => tail.replaceChildren(lines[k] ?? "", lines[k] ? svgElement("title", {}, whole) : ""));
   }
 
   chose() { this.draw(); }
@@ -242,15 +318,16 @@ class PictureView {
 
   show(box) {
     this.box = box;
+    this.scale = (this.canvas.clientWidth || 500) / box[2];
     this.svg.setAttribute("viewBox", box.map(side => side.toFixed(2)).join(" "));
     this.drawMap();
   }
 
-  // An overview where less than half of the picture is in sight.
+  // An overview as soon as a part of the picture is out of sight.
   drawMap() {
     const [x, y, width, height] = this.whole, [seenX, seenY, seenWidth, seenHeight] = this.box;
-    const overlap = (low, size, from, seen) => Math.max(0, Math.min(low + size, from + seen) - Math.max(low, from)) / size;
-    const isHidden = overlap(x, width, seenX, seenWidth) * overlap(y, height, seenY, seenHeight) >= 0.5;
+    const isSeen = (low, size, from, seen) => from <= low + MARGIN && from + seen >= low + size - MARGIN;
+    const isHidden = isSeen(x, width, seenX, seenWidth) && isSeen(y, height, seenY, seenHeight);
     this.map.toggleAttribute("hidden", isHidden);
     if (isHidden) return;
     const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
@@ -279,22 +356,29 @@ class PictureView {
     const running = [...this.boxes].filter(([i]) => this.state.look(i).name === "running").map(([, box]) => box);
     const box = running.at(-1), [x, y, width, height] = this.box;
     const isSeen = box && box.x > x && box.x < x + width && box.y - box.tall / 2 > y && box.y + box.tall / 2 < y + height;
+    if (box && !isSeen) this.isFollowing = true;
     if (box && !isSeen) this.show([width < this.whole[2] ? box.x - width / 2 : x, height < this.whole[3] ? box.y - height / 2 : y, width, height]);
   }
 
-  // All of it where its words can be read, else the part around the selected step.
+  // All of it where its words can be read, else from its beginning: the upper left. What a person has selected is in sight.
   begin() {
     const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
-    const scale = Math.min(1.4, Math.max(READABLE, Math.min(room[0] / width, room[1] / height)));
-    const middle = this.boxes.get(this.view.chosen) ?? this.boxes.values().next().value;
-    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : Math.max(low, Math.min(low + all - seen, at - seen / 2));
-    const [seenX, seenY] = room.map(side => side / scale);
-    this.show([start(middle?.x ?? x, x, width, seenX), start(middle?.y ?? y, y, height, seenY), seenX, seenY]);
+    const scale = bounded(READABLE, Math.min(room[0] / width, room[1] / height), LARGEST), [seenX, seenY] = room.map(side => side / scale);
+    const chosen = this.state.kept.isChosen ? this.boxes.get(this.view.chosen) : null;
+    const start = (at, low, all, seen) => all <= seen ? low - (seen - all) / 2 : at == null || at < low + seen * 0.9 ? low : Math.min(low + all - seen, at - seen / 2);
+    this.show([start(chosen?.x, x, width, seenX), start(chosen?.y, y, height, seenY), seenX, seenY]);
   }
 
   fit() {
     this.isMoved = true;
-    if (this.svg) this.show([...this.whole]);
+    if (this.svg) this.show(this.around());
+  }
+
+  // The whole picture in the form of its place.
+  around() {
+    const [x, y, width, height] = this.whole, room = [this.canvas.clientWidth || 500, this.canvas.clientHeight || TALLEST];
+    const scale = Math.min(room[0] / width, room[1] / height), [seenX, seenY] = room.map(side => side / scale);
+    return [x - (seenX - width) / 2, y - (seenY - height) / 2, seenX, seenY];
   }
 
   zoom(factor, at) {

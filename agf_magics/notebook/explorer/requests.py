@@ -24,15 +24,23 @@ from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
-from ...pictures.pages.parts import failure_groups, status
+from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.pages.wire import DroppedRow, EdgeRow
+from ...pictures.pages.wire import DroppedRow, EdgeRow, NamedStoreRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
+from ...pictures.row_words import (
+    activity,
+    count_words,
+    does,
+    shown_name,
+    spent,
+    state_words,
+    tally_of,
+)
 from ...pictures.scene.builder import scene
-from ...pictures.scene.scene import Frame
-from ...pictures.values import value_json, value_text
+from ...pictures.scene.scene import Frame, Scene, within
+from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
@@ -44,8 +52,8 @@ from .raised_in import raised_in
 from .request_types import NO_JOURNAL, AnyRun, Json, Refused, Requests
 from .table import has_table, label_row, table_page
 
-MOST_UNFOLDED = 80
-"""Boxes above which a picture starts with its outermost frames folded."""
+MOST_UNFOLDED = 25
+"""Boxes above which a picture starts with outermost frames folded."""
 MOST_ATTEMPTS = 20
 MOST_PRINTED = 20_000
 """Characters of what a step printed, and of each part of a reply that arrives."""
@@ -76,8 +84,8 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     drawn = scene(flow, called=called)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
-    if "folded" not in given and sum(1 for _ in drawn.boxes) > MOST_UNFOLDED:
-        folded = [part.id for part in drawn.parts if isinstance(part, Frame)]
+    if "folded" not in given:
+        folded = _folded_at_start(drawn)
     drawn = scene(flow, folded, called) if folded else drawn
     direction = given.get("direction")
     arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
@@ -90,9 +98,26 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "folded": folded,
         "down": arranged.layout.is_down,
         "edges": [
-            EdgeRow(way, round(at.x, 1), round(at.y, 1)) for way, at in edge_places(drawn, arranged)
+            EdgeRow(way, round(at.anchor.x, 1), round(at.anchor.y, 1), at.side, room)
+            for way, at, room in edge_places(drawn, arranged)
         ],
     }
+
+
+def _folded_at_start(drawn: Scene) -> list[str]:
+    """The outermost frames that are folded until the picture has few boxes, the largest first."""
+    sizes = {
+        frame.id: sum(1 for box in within(frame.parts) if not isinstance(box, Frame))
+        for frame in drawn.parts
+        if isinstance(frame, Frame)
+    }
+    count, folded = sum(1 for _ in drawn.boxes), []
+    for id in sorted(sizes, key=lambda id: -sizes[id]):
+        if count <= MOST_UNFOLDED:
+            break
+        folded.append(id)
+        count -= sizes[id] - 1
+    return folded
 
 
 def _room(given: Mapping[str, Any]) -> tuple[float, float]:
@@ -109,7 +134,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found: Json = {
         "name": line(run.name, 80),
         "id": line(run.run_id, 90),
-        "status": status(progress),
+        "status": shown_status(progress),
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
         "how": "" if run.how_to_continue in run.note else run.how_to_continue,
@@ -122,7 +147,10 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
             for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
-        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
+        "stores": [
+            NamedStoreRow(line(name, 60), value_brief(value, mask))
+            for name, value in islice(run.stores.items(), MOST_STORES)
+        ],
     }
     if run.error is not None:
         found["error"] = _error(run, run.error)
@@ -179,10 +207,10 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     row = row_of(run, given)
     has_calls = row.started > 0 and calls_of(run) is not None
     found: Json = {
-        "id": line(row.id, 200),
-        "word": line(row.word, 24),
-        "label": line(row.label, 400),
-        "state": row.state,
+        "id": line(str(given.get("step")), 200),
+        "name": line(shown_name(row), 400),
+        "does": line(does(row), 400),
+        "state": row.look,
         "words": state_words(row),
         "took": duration(row.seconds),
         "counted": _counted(run, row),

@@ -42,11 +42,10 @@ class Drawing:
         return self._thread.start()
 
     def html(self, progress: Progress) -> str:
-        """The picture in the colours of a run; empty as long as it is not ready."""
-        from ...pictures.diagram import SMALLEST
-
+        """The picture in the colours of a run; empty as long as it is not ready, and for a large flow,
+        whose steps are on the page of the run."""
         drawn = self._diagram
-        return drawn.of_run(progress).html(SMALLEST) if drawn is not None else ""
+        return drawn.of_run(progress).html() if drawn is not None and not drawn.is_large else ""
 
     def wait(self) -> None:
         """Wait until it is ready and shown; not at all without `begin`."""

@@ -1,8 +1,9 @@
 """Which of several layouts a picture has: down, to the right, or a chain in lines like a text.
 
-Of those that can be read in the room of the page it is the lowest; to the right only if that saves a
-quarter of the height. If none can be read and the flow is one chain, the chain is cut into lines (or
-columns), which fill the room as the lines of a text fill a page.
+A page scrolls down and not to the right: a layout whose texts can be read in the width of the page comes
+first, then one that fits its height, then the lowest; to the right only if that saves a quarter of the
+height. If none fits and the flow is one chain, the chain is cut into lines (or columns), which fill the
+room as the lines of a text fill a page.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ from typing import Literal, NamedTuple
 
 from ..scene.scene import Box, Scene, Tags
 from ..scene.value_lines import wired
-from .chain_lines import estimated_fit, in_lines, is_chain, split_chain
+from .chain_lines import estimated_size, in_lines, is_chain, split_chain
 from .dot import Layout, laid_out
 from .graphviz import NoPicture
+from .label_places import with_clear_labels
 
 Direction = Literal["auto", "TB", "LR"]
 DIRECTIONS = ("LR", "TB")
 
-ROOM = (1200.0, 700.0)
-"""The pixels of a page that a picture should fit: width and height."""
-READABLE = 0.85
-"""The scale at which the small texts have 9.4 pixels."""
+ROOM = (860.0, 700.0)
+"""The pixels of a page that a picture should fit: width and height. A notebook in a window of 1,200
+pixels has this width beside a side bar."""
+READABLE = 0.84
+"""The scale at which the small texts have 9.2 pixels."""
 MOST_BOXES = 500
 """Boxes of a picture: it then takes half a second, and 1 MB of a notebook."""
 
@@ -46,21 +49,35 @@ def arrange(
         if direction in ("auto", "TB" if is_down else "LR")
     }
     choices = [(1, one) for one in plain.values()]
-    if max(fit(one.layout, room) for one in plain.values()) < READABLE and is_chain(scene):
+    if is_chain(scene) and not any(_fits(_size(one.layout), room) for one in plain.values()):
         choices.append(_best_lines(scene, plain, room))
-    return min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
+    best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
+    return best._replace(layout=with_clear_labels(scene, best.layout))
 
 
 def fit(layout: Layout, room: tuple[float, float] = ROOM) -> float:
-    """The scale, at most 1, at which a layout fits the room."""
-    return min(1.0, room[0] / layout.width, room[1] / layout.height)
+    """The scale, at most 1, at which a layout fits the width of the room."""
+    return min(1.0, room[0] / layout.width)
 
 
-def _cost(count: int, arranged: Arranged, room: tuple[float, float]) -> tuple[float, int, float]:
-    layout = arranged.layout
-    scale = fit(layout, room)
-    height = layout.height * scale * (1.0 if layout.is_down else 1.33)
-    return (0.0 if scale >= READABLE else 1 - scale), count, height
+def _size(layout: Layout) -> tuple[float, float]:
+    return layout.width, layout.height
+
+
+def _fits(size: tuple[float, float], room: tuple[float, float]) -> bool:
+    return _misfit(size, room) == (0.0, 0.0)
+
+
+def _misfit(size: tuple[float, float], room: tuple[float, float]) -> tuple[float, float]:
+    """How far a picture is from being read in the width of the room, and its height from the room's."""
+    scale = min(1.0, room[0] / size[0])
+    return (0.0 if scale >= READABLE else 1 - scale), max(0.0, size[1] * scale - room[1])
+
+
+def _cost(count: int, arranged: Arranged, room: tuple[float, float]) -> tuple[float, ...]:
+    size = _size(arranged.layout)
+    height = size[1] * (1.0 if arranged.layout.is_down else 1.33)
+    return *_misfit(size, room), count, height
 
 
 def _arranged(scene: Scene, chunks: Sequence[Sequence[Box]], is_down: bool) -> Arranged:
@@ -75,14 +92,14 @@ def _arranged(scene: Scene, chunks: Sequence[Sequence[Box]], is_down: bool) -> A
 def _best_lines(
     scene: Scene, plain: dict[bool, Arranged], room: tuple[float, float]
 ) -> tuple[int, Arranged]:
-    """The number of lines for which a chain is shrunk least, estimated from the sizes of its parts, and
-    its layout."""
+    """The number of lines for which a chain fits best, estimated from the sizes of its parts, and its
+    layout."""
     numbers = range(2, min(20, len(scene.parts)))
     estimates = [
-        (min(READABLE, estimated_fit(scene, one.layout, number, room)), -number, is_down)
+        (*_misfit(estimated_size(scene, one.layout, number), room), number, is_down)
         for is_down, one in plain.items()
         for number in numbers
     ]
-    _, number, is_down = max(estimates)
-    chunks = split_chain(scene, plain[is_down].layout, -number)
+    *_, number, is_down = min(estimates)
+    chunks = split_chain(scene, plain[is_down].layout, number)
     return len(chunks), _arranged(scene, chunks, is_down)

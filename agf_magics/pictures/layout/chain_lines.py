@@ -50,15 +50,15 @@ def split_chain(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
         limit *= 1.03
 
 
-def estimated_fit(scene: Scene, layout: Layout, number: int, room: tuple[float, float]) -> float:
+def estimated_size(scene: Scene, layout: Layout, number: int) -> tuple[float, float]:
+    """About the width and the height of a chain in ``number`` lines."""
     chunks = [
         [is_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
         for chunk in split_chain(scene, layout, number)
     ]
     long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
     wide = sum(max(box.width for box in chunk) + GUTTER for chunk in chunks)
-    across, along = room if layout.is_down else room[::-1]
-    return min(1.0, across / wide, along / long)
+    return (wide, long) if layout.is_down else (long, wide)
 
 
 def in_lines(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .. import theme as look
 from ..plain import line
 from ..row_words import Corner
-from ..scene.boxes import PILL, SMALL, STACK, Measured, first_boxes, last, measured
+from ..scene.boxes import LEADING, PILL, SMALL, STACK, Measured, first_boxes, last, measured
 from ..scene.scene import Box, Frame, Link, Scene, Tags, within
 from ..scene.value_lines import wired
 from .graphviz import Point, read_edges, read_places, run_graphviz
@@ -106,7 +106,9 @@ class _Text:
         self.frames = {box.id for box in self.every if isinstance(box, Frame)}
         self.half = 1 + bool(self.frames)
         """With frames a rank is half of the distance of two boxes, and a frame needs three halves."""
-        between = (0.3 if is_down else 0.42) / self.half
+        # The edges of a graph have numbers when it runs, and these need room beside heads and states.
+        is_numbered = any(link.way for link in self.links)
+        between = (0.3 if is_down and not is_numbered else 0.42) / self.half
         self.text = "\n".join(
             [
                 f"digraph {labels.name if labels else ''} {{",
@@ -131,7 +133,7 @@ class _Text:
             facts += self.labels.box(box, size) if self.labels else []
             yield f"n{number} [{', '.join(facts)}]"
             return
-        label = f'label="{_reserved(size.width, 11, 1 + bool(size.does))}"'
+        label = f'label="{_reserved(size.width, 11, round(size.height / LEADING))}"'
         shown = self.labels.frame(box, size) if self.labels else label
         yield f"subgraph cluster_{number} {{ margin={MARGIN} {shown}"
         for part in box.parts:

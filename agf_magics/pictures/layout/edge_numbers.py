@@ -1,5 +1,5 @@
-"""The places of the numbers on a graph's edges: on the line of the edge, where they cover nothing
-else.
+"""The places of the numbers on a graph's edges: on the line of the edge or beside it, where they
+cover nothing else. A number that has no such place is written shorter, or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ from .graphviz import Point
 PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
 """Fractions of an edge's length, the best first."""
 HEIGHT = 15.0
+WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1))
+"""On the line of an edge, and in which directions beside it, the best first."""
+BESIDE = 4.0
+"""Pixels between the line of an edge and a number beside it."""
 
 
 class Area(NamedTuple):
@@ -21,6 +25,26 @@ class Area(NamedTuple):
     top: float
     right: float
     bottom: float
+
+    @property
+    def middle(self) -> Point:
+        return Point((self.left + self.right) / 2, (self.top + self.bottom) / 2)
+
+    def holds(self, other: Area) -> bool:
+        return (
+            self.left <= other.left
+            and self.top <= other.top
+            and other.right <= self.right
+            and other.bottom <= self.bottom
+        )
+
+    def borders(self, half: float) -> Iterator[Area]:
+        """The four sides, each ``half`` pixels wide inside and outside."""
+        left, top, right, bottom = self
+        yield Area(left - half, top - half, right + half, top + half)
+        yield Area(left - half, bottom - half, right + half, bottom + half)
+        yield Area(left - half, top, left + half, bottom)
+        yield Area(right - half, top, right + half, bottom)
 
     def shares(self, other: Area) -> float:
         """The size of the overlap."""
@@ -66,11 +90,32 @@ def _cells(area: Area) -> Iterator[tuple[int, int]]:
     return ((column, row) for column in across for row in down)
 
 
-def placed(text: str, curve: Sequence[Point], taken: Covered) -> Area:
-    """A place for ``text`` on the edge with the smallest overlap with the ``taken`` ones."""
+class NumberPlace(NamedTuple):
+    """Where a number stands at its edge."""
+
+    area: Area
+    side: int
+    """-1: left of the line, so that a shorter number begins further right; 1: right of it; 0: centred."""
+
+    @property
+    def anchor(self) -> Point:
+        """The middle of its left or right end at the line, or of all of it."""
+        near = (self.area.right, self.area.middle.x, self.area.left)[self.side + 1]
+        return Point(near, self.area.middle.y)
+
+
+def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> NumberPlace | None:
+    """A place for ``text`` at the edge, inside the ``picture``, that covers nothing ``taken``; None:
+    there is none."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
-    places = [around(_on(curve, part), width, HEIGHT) for part in PLACES]
-    return min(places, key=taken.overlap)
+    points = [_on(curve, part) for part in PLACES]
+    across, down = width / 2 + BESIDE, HEIGHT / 2 + BESIDE
+    for x, y in WAYS:
+        for point in points:
+            area = around(Point(point.x + x * across, point.y + y * down), width, HEIGHT)
+            if picture.holds(area) and not taken.overlap(area):
+                return NumberPlace(area, (x > 0) - (x < 0))
+    return None
 
 
 def _on(curve: Sequence[Point], part: float) -> Point:

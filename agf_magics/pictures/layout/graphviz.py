@@ -7,7 +7,6 @@ not used: it would depend on its fonts and contain its titles, links and comment
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ...compat.imports import installed_only
 from ...text.diagnostics import AgfError, Diagnostic
 from .first_line import first_line
 from .graphviz_module import LayoutFailed, LayoutTooLarge, NotTested, positions
@@ -76,20 +74,6 @@ def needs(package: str) -> Iterator[None]:
         raise NoPicture(f"the package {package} is not installed: pip install {source}") from None
     except OSError as error:  # cairosvg is there, and the library cairo is not
         raise NoPicture(f"{package} cannot be used ({first_line(error)}): save an .svg") from None
-
-
-_HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
-"""The border of a text that lies on a line. Cairo draws it over the text."""
-
-
-def export(svg: str, format: str) -> bytes:
-    """A picture as png (with two pixels for each of the picture's) or pdf."""
-    with installed_only(), needs("cairosvg"):
-        import cairosvg  # type: ignore[import-untyped]
-    svg = _HALO.sub("", svg)
-    draw = cairosvg.svg2png if format == "png" else cairosvg.svg2pdf
-    data: bytes = draw(bytestring=svg.encode(), scale=2 if format == "png" else 1)
-    return data
 
 
 def _json(text: str) -> bytes:

@@ -7,12 +7,12 @@ one. There are no links, scripts and fonts. The same scene and states give the s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import hypot
 
 from .. import theme as look
 from ..plain import html, line
-from ..row_words import Corner
+from ..row_words import Corner, count_of
 from ..scene.boxes import (
     GAP,
     GLYPH,
@@ -28,15 +28,17 @@ from ..scene.boxes import (
 from ..scene.boxes import Measured as Size
 from ..scene.scene import Box, Frame, Scene, Tags
 from .arrange import Arranged
-from .dot import Line, Rectangle
-from .edge_numbers import Area, Covered, around, placed
+from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
+from .dot import Layout, Line, Rectangle
+from .edge_numbers import Area, Covered, NumberPlace, placed
 from .graphviz import Point
+from .label_places import obstacles
 
 EDGE = 10.0
 """The margin of the picture; a state stands above the border of its box."""
-LONGEST_NUMBERS = "1, 2, 3, 4, … 5×"
-"""About the longest numbers that a run gives an edge: the explorer has their places before it has
-the numbers."""
+ROOMS = ("1, 2, 3, 4, … 500×", "10, 20", "500×", "10")
+"""The longest numbers of an edge, and shorter ones or their count: the explorer has the places before
+it has the numbers."""
 DASHED = ' stroke-dasharray="4 3"'
 BOLD = ' font-weight="bold"'
 
@@ -58,15 +60,17 @@ def described(drawn: Scene) -> str:
     return line(f"{drawn.name}: {', then '.join(steps[:20])}{more}", 600)
 
 
-def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, Point]]:
-    """The keys of a graph's edges, each with the middle of the number that a run gives it."""
-    full = Covered(_covered(arranged))
+def edge_places(drawn: Scene, arranged: Arranged) -> Iterator[tuple[str, NumberPlace, int]]:
+    """The keys of a graph's edges, each with the place of the numbers that a run gives it and how many
+    characters there is room for."""
+    full, whole = Covered(obstacles(drawn, arranged.layout)), _whole(arranged.layout)
     for drawn_line in arranged.layout.lines:
         if drawn_line.link.way:
-            place = placed(LONGEST_NUMBERS, drawn_line.points[:-1], full)
-            full.add(place)
-            middle = Point((place.left + place.right) / 2, (place.top + place.bottom) / 2)
-            yield drawn_line.link.way, middle
+            for text in ROOMS:
+                if place := placed(text, drawn_line.points[:-1], full, whole):
+                    full.add(place.area)
+                    yield drawn_line.link.way, place, len(text)
+                    break
 
 
 def dark_style(drawn: Scene) -> str:
@@ -82,6 +86,8 @@ class _Painter:
         self.states = states
         self.tags = arranged.tags
         self.names = {box.id: box.name for box in drawn.every}
+        words = {id: corner.words for id, corner in states.items()}
+        self.pills = pills_of(drawn, self.layout, words)
 
     def picture(self) -> Iterator[str]:
         width, height = self.layout.width + 2 * EDGE, self.layout.height + 2 * EDGE
@@ -133,8 +139,12 @@ class _Painter:
         )
         x += look.width(size.names[0], TITLE, bold=True) + GAP
         yield from self.chips(x, y, size.rows[0], frame, f" h{number}", halo)
-        for text in size.does:
-            yield _text(place.left + 12, y + 14, text, look.LIGHT.dim, f"d h{number}", halo)
+        if size.height > LEADING:
+            says = "".join(size.does)
+            yield _lines(place.left + 12, [y + 14])
+            yield (
+                _text(place.left + 12, y + 14, says, look.LIGHT.dim, f"d h{number}", halo) + "</g>"
+            )
         yield from _state(place, self.states.get(frame.id))
         yield "</g>"
 
@@ -183,6 +193,12 @@ class _Painter:
             yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
         y += 16 * (len(size.names) - 1)
         is_input = box.word == INPUT
+        count, first = len(size.does), y + LEADING
+        below = [
+            first + LEADING * row + 2 * (row >= count) for row in range(count + len(size.rows))
+        ]
+        if below:
+            yield _lines(x, below)
         for text in size.does:
             y += LEADING
             fill = look.LIGHT.value if is_input else look.LIGHT.dim
@@ -190,6 +206,8 @@ class _Painter:
         for place_of_row, row_of_chips in enumerate(size.rows):
             y += LEADING + (2 if place_of_row == 0 else 0)
             yield from self.chips(x, y, row_of_chips, box)
+        if below:
+            yield "</g>"
 
     def chips(
         self, x: float, y: float, chips: tuple[str, ...], box: Box, more: str = "", halo: str = ""
@@ -232,7 +250,7 @@ class _Painter:
             f'<path class="{classes[0]}" d="{path}" fill="none" stroke="{color}" '
             f'stroke-width="{width:g}"{dashes}/>'
         )
-        yield _head(curve[-1], tip, color, classes[1])
+        yield _head(*shortened(curve[-1], tip, self.pills), color, classes[1])
 
     def label(self, drawn_line: Line) -> Iterator[str]:
         link, place = drawn_line.link, drawn_line.label
@@ -246,20 +264,20 @@ class _Painter:
         yield _text(place.x, y, link.label, fill, f"{role} h", more)
 
     def numbers(self) -> Iterator[str]:
-        """The numbers on the edges that were taken."""
-        full = Covered(_covered(Arranged(self.layout, self.tags)))
+        """The numbers on the edges that were taken, or how many there are."""
+        full, whole = Covered(obstacles(self.drawn, self.layout)), _whole(self.layout)
+        for drawn_line in self.layout.lines:  # where the states of this run move the heads
+            base, tip = drawn_line.points[-2:]
+            full.add(head_area(*shortened(base, tip, self.pills)))
         for drawn_line in self.layout.lines:
             taken = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or taken is None:
                 continue
-            place = placed(taken.words, drawn_line.points[:-1], full)
-            full.add(place)
-            rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
-            yield f'<rect {_sized(rectangle, 7.5)} fill="{taken.look.ink}"/>'
-            more = f'{BOLD} text-anchor="middle"'
-            yield _text(
-                (place.left + place.right) / 2, place.bottom - 4, taken.words, "#ffffff", "", more
-            )
+            for text in dict.fromkeys((taken.words, count_of(taken.words))):
+                if place := placed(text, drawn_line.points[:-1], full, whole):
+                    full.add(place.area)
+                    yield from _number(text, place.area, taken.look.ink)
+                    break
 
     def opened(self, role: str, box: Box) -> str:
         told = tooltip(box, self.states.get(box.id))
@@ -270,36 +288,44 @@ class _Painter:
         return measured(box, self.tags.get(box.id, {}))
 
 
+def _lines(x: float, heights: Sequence[float]) -> str:
+    """The beginning of the lines below a name, in whose place the page writes what a running step
+    does: their left end, and the lower end of each."""
+    places = " ".join(f"{number:.1f}" for number in (x, *heights))
+    return f'<g class="more" data-lines="{places}">'
+
+
 def tooltip(box: Box, corner: Corner | None) -> str:
     """The full texts of a box and its state."""
     return "\n".join(filter(None, (box.tooltip or box.name, corner.look.word if corner else "")))
 
 
-def _covered(arranged: Arranged) -> Iterator[Area]:
-    """What the numbers of the edges must not cover: the boxes and the labels."""
-    for box in arranged.layout.boxes.values():
-        yield Area(box.left, box.top, box.left + box.width, box.top + box.height)
-    for drawn_line in arranged.layout.lines:
-        if drawn_line.label is not None and drawn_line.link.label:
-            yield around(drawn_line.label, look.width(drawn_line.link.label, SMALL), 12)
+def _whole(layout: Layout) -> Area:
+    return Area(-EDGE, -EDGE, layout.width + EDGE, layout.height + EDGE)
+
+
+def _number(text: str, place: Area, ink: str) -> Iterator[str]:
+    rectangle = Rectangle(place.left, place.top, place.right - place.left, 15)
+    yield f'<rect {_sized(rectangle, 7.5)} fill="{ink}"/>'
+    yield _text(
+        place.middle.x, place.bottom - 4, text, "#ffffff", "", f'{BOLD} text-anchor="middle"'
+    )
 
 
 def _state(place: Rectangle, corner: Corner | None) -> Iterator[str]:
     """The state of a step as a pill on the upper border, at the right: it moves nothing."""
     if corner is None:
         return
-    wide = look.width(corner.words, SMALL, bold=True) + 12
-    right = place.left + place.width - 6
-    pill = Rectangle(right - wide, place.top - 9, wide, 16)
+    pill = state_pill(place, corner.words)
     yield f'<rect {_sized(pill, 8)} fill="{corner.look.ink}"/>'
     more = f'{BOLD} text-anchor="middle"'
-    yield _text(right - wide / 2, place.top + 3, corner.words, "#ffffff", "", more)
+    yield _text(pill.left + pill.width / 2, place.top + 3, corner.words, "#ffffff", "", more)
 
 
 def _case(case: str, place: Rectangle) -> Iterator[str]:
     kind, number = look.kind("match"), look.look_number("match")
     colours = look.colours(kind)
-    pill = Rectangle(place.left + 8, place.top - 9, look.width(case, SMALL) + 12, 16)
+    pill = case_pill(place, case)
     shape = f'{_sized(pill, 8)} fill="{colours.box}" stroke="{colours.border}"'
     yield f'<rect class="b{number} s{number}" {shape}/>'
     yield _text(place.left + 14, place.top + 3, case, colours.ink, f"i{number}")
@@ -331,7 +357,7 @@ def _sized(place: Rectangle, rounded: float) -> str:
 
 def _head(base: Point, tip: Point, color: str, role: str) -> str:
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
-    dx, dy = 3.2 * (tip.x - base.x) / length, 3.2 * (tip.y - base.y) / length
+    dx, dy = WING * (tip.x - base.x) / length, WING * (tip.y - base.y) / length
     wings = f"{base.x - dy:.1f},{base.y + dx:.1f} {base.x + dy:.1f},{base.y - dx:.1f}"
     return f'<polygon class="{role}" points="{tip.x:.1f},{tip.y:.1f} {wings}" fill="{color}"/>'
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...flow.protocols import Expr
 from ...flow.step import ElementLimit, Step
+from ...flow.step_names import text_of
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from .. import theme as look
 from ..plain import line
@@ -47,6 +48,10 @@ PILL = 8.0
 """Pixels between the border of a choice's box and its case above."""
 
 
+REPEATING = (Each, Fold, Repeat)
+"""Steps whose frame keeps a line for how far they are, if it has no other."""
+
+
 class Measured(NamedTuple):
     """The texts of a box as they are painted, and its size."""
 
@@ -68,11 +73,12 @@ def measured(box: Box, tags: Tags) -> Measured:
         wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
         does: tuple[str, ...] = (line(box.does, 2 * LONGEST),) if box.does else ()
         below = max((look.width(text, SMALL) for text in does), default=0.0)
-        return Measured((head,), does, (chips,), max(wide, below), LEADING * (1 + len(does)))
+        lines = 1 + bool(does or isinstance(box.step, REPEATING))
+        return Measured((head,), does, (chips,), max(wide, below), LEADING * lines)
     names = folded(box.name, 2)
     does = ()
     if box.does:
-        does = folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),)
+        does = folded(box.does, 8 if box.word == INPUT else 2)
     sign = GLYPH + (14 if box.opens else 0)
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),
@@ -178,4 +184,4 @@ def _bound(cut: ElementLimit) -> str:
 
 def condition(expr: Expr) -> str:
     """An expression as its language shows it (its ``text``), else its source."""
-    return line(getattr(expr, "text", None) or expr.span.text, CONDITION)
+    return line(text_of(expr), CONDITION)

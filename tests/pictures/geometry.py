@@ -1,0 +1,164 @@
+"""What covers what in a picture: the texts of an SVG with the borders, arrow heads and other texts on them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+import agf_magics as agf
+from agf_magics.flow.graph_steps import Walk
+from agf_magics.flow.progress.progress import Progress
+from agf_magics.flow.steps import every
+from agf_magics.pictures import theme as look
+from agf_magics.pictures.scene.boxes import SMALL
+
+SVG = "{http://www.w3.org/2000/svg}"
+ASCENT, DESCENT = 0.72, 0.18
+"""The parts of a font's size above and below the line of a text that letters fill."""
+PLATE = 7.0
+"""A filled rectangle that is higher than its text by no more than this is the text's own plate, not a box."""
+TOUCH = 0.5
+"""Pixels by which two things may meet: the SVG rounds to tenths."""
+
+
+class Area(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Area) -> bool:
+        across = min(self.right, other.right) - max(self.left, other.left)
+        down = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return across > TOUCH and down > TOUCH
+
+    def holds(self, other: Area) -> bool:
+        left, top = self.left - TOUCH, self.top - TOUCH
+        return left <= other.left and top <= other.top and self.holds_end(other)
+
+    def holds_end(self, other: Area) -> bool:
+        return other.right <= self.right + TOUCH and other.bottom <= self.bottom + TOUCH
+
+    def grown(self, by: float) -> Area:
+        return Area(self.left - by, self.top - by, self.right + by, self.bottom + by)
+
+    @property
+    def height(self) -> float:
+        return self.bottom - self.top
+
+    def sides(self, thick: float) -> Iterator[Area]:
+        """The four lines of its border."""
+        half = thick / 2
+        yield Area(self.left - half, self.top - half, self.right + half, self.top + half)
+        yield Area(self.left - half, self.bottom - half, self.right + half, self.bottom + half)
+        yield Area(self.left - half, self.top, self.left + half, self.bottom)
+        yield Area(self.right - half, self.top, self.right + half, self.bottom)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One thing of a picture, in the order in which they are painted."""
+
+    kind: str
+    """``text``, ``rect`` or ``head``."""
+    area: Area
+    says: str = ""
+    border: float = 0.0
+    fills: bool = False
+
+
+def drawn_things(svg: str) -> list[Drawn]:
+    """The texts, rectangles and arrow heads of a picture."""
+    return list(_things(ElementTree.fromstring(svg), SMALL))
+
+
+def _things(item: ElementTree.Element, size: float) -> Iterator[Drawn]:
+    for part in item:
+        if part.tag == SVG + "rect" and part.get("class") != "p":
+            x, y, width, height = (float(part.get(name, 0)) for name in ("x", "y", "width", "height"))
+            border = float(part.get("stroke-width", 1)) if part.get("stroke") else 0.0
+            yield Drawn("rect", Area(x, y, x + width, y + height), "", border, part.get("fill") != "none")
+        elif part.tag == SVG + "polygon":
+            numbers = [float(number) for number in re.findall(r"-?[\d.]+", part.get("points", ""))]
+            across, down = numbers[::2], numbers[1::2]
+            yield Drawn("head", Area(min(across), min(down), max(across), max(down)))
+        elif part.tag == SVG + "text":
+            yield _text(part, size)
+        elif part.tag == SVG + "g":
+            yield from _things(part, size)
+
+
+def _text(part: ElementTree.Element, size: float) -> Drawn:
+    size = float(part.get("font-size", size))
+    says = part.text or ""
+    # The width that the layout reserves, without what it adds for other fonts.
+    is_bold = part.get("font-weight") == "bold"
+    wide = look.width(says, size, bold=is_bold) / (1.10 if is_bold else 1.03)
+    x, y = float(part.get("x", 0)), float(part.get("y", 0))
+    left = x - wide * {"middle": 0.5, "end": 1.0}.get(part.get("text-anchor", ""), 0.0)
+    return Drawn("text", Area(left, y - ASCENT * size, left + wide, y + DESCENT * size), says)
+
+
+def covered(svg: str) -> list[str]:
+    """Each text with what lies on it, or lies under it and is seen: another text, a border, an arrow head."""
+    things = drawn_things(svg)
+    problems = []
+    for place, text in enumerate(things):
+        if text.kind != "text":
+            continue
+        plate = _plate(things, place)
+        room = text.area if plate is None else things[plate].area
+        for number, thing in enumerate(things):
+            is_under = plate is not None and number < plate
+            if (
+                number != place
+                and thing.area.grown(3).meets(room)
+                and any(part.meets(room if is_under else text.area) for part in _parts(thing, is_under))
+            ):
+                problems.append(f"{text.says!r} on {thing.says or thing.kind}")
+    return problems
+
+
+def _parts(thing: Drawn, is_under: bool) -> Iterator[Area]:
+    """The parts of a thing on which no text may stand. ``is_under``: below the plate of the text, which hides
+    borders."""
+    if thing.kind != "rect":
+        yield thing.area
+    elif thing.border and not is_under:
+        yield from thing.area.sides(thing.border)
+
+
+def _plate(things: list[Drawn], place: int) -> int | None:
+    """The number of the filled rectangle on which a text stands alone, if there is one."""
+    text = things[place].area
+    for number in range(place - 1, -1, -1):
+        area = things[number].area
+        is_filled = things[number].kind == "rect" and things[number].fills
+        if is_filled and area.holds(text) and area.height <= text.height + PLATE:
+            return number
+    return None
+
+
+def random_run(flow: agf.Flow, seed: int) -> Progress:
+    """A run of ``flow`` in a state that its rows can have, the same for the same ``seed``."""
+    random = Random(seed)
+    progress = Progress(flow)
+    for row in progress.rows.values():
+        row.started = random.choice([0, 1, 1, 1, 7, 812, 12_345]) if row.many else random.choice([0, 1, 1, 1, 3])
+        ended = random.randint(max(0, row.started - 9), row.started)
+        row.failed = random.choice([0, 0, min(3, ended)])
+        row.finished = ended - row.failed
+        row.rescues = row.rescues or random.random() < 0.2
+        row.earlier = random.choice([0, 0, 0, row.finished])
+        row.skipped = int(random.random() < 0.1)
+        if row.elements and row.started:
+            row.width = random.choice([0, 16, 1_000, 40_000])
+    for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
+        for edge in walk.edges:
+            rounds = random.sample(range(200), random.choice([0, 1, 2, 4, 9]))
+            progress.taken += [((walk.id, number), edge.source, edge.target) for number in sorted(rounds)]
+    return progress

@@ -1,0 +1,59 @@
+"""No text of a picture lies on another text, on a border or on the head of an arrow: random flows in random states."""
+
+from __future__ import annotations
+
+import pytest
+
+import agf_magics as agf
+from agf_magics.pictures.diagram import Diagram
+from tests.pictures import shapes
+from tests.pictures.flows import DIGEST, REVIEW, load
+from tests.pictures.geometry import covered, drawn_things, random_run
+from tests.pictures.random_flows import definition
+
+NAMES = """pipeline: 数据清洗
+steps:
+- title: 从数据仓库读取所有订单和客户
+  tool: {name: load, output: orders}
+- title: تنظيف البيانات من القيم المفقودة
+  tool: {name: clean, args: {rows: !expr ctx.orders}, output: clean}
+- title: Größenänderung aller Bilder
+  tool: {name: resize, args: {rows: !expr ctx.clean}}
+"""
+
+
+@pytest.mark.law
+@pytest.mark.parametrize("part", range(6))
+def test_no_text_of_a_random_picture_covers_anything(part: int, thorough: bool) -> None:
+    for seed in range(part * 100, part * 100 + (100 if thorough else 10)):
+        flow = agf.load(definition(seed)[1])
+        assert not covered(Diagram(flow, random_run(flow, seed)).svg()), seed
+
+
+@pytest.mark.parametrize("direction", ["TB", "LR"])
+@pytest.mark.parametrize("text", [DIGEST, REVIEW, NAMES], ids=["digest", "review", "names"])
+def test_no_text_of_a_picture_covers_anything_in_either_direction(text: str, direction: str) -> None:
+    flow = load(text)
+    assert not covered(Diagram(flow, direction=direction).svg())  # type: ignore[arg-type]
+    for seed in range(8):
+        assert not covered(Diagram(flow, random_run(flow, seed), direction).svg())  # type: ignore[arg-type]
+
+
+def test_the_numbers_of_a_graph_cover_nothing() -> None:
+    for seed in range(20):
+        svg = Diagram(shapes.GRAPH, random_run(shapes.GRAPH, seed)).svg()
+        assert not covered(svg)
+
+
+def test_the_measure_finds_what_is_covered() -> None:
+    box = '<rect x="0" y="0" width="60" height="40" fill="#fff" stroke="#000"/>'
+    pill = '<rect x="50" y="2" width="30" height="16" fill="#000"/>'
+    head = '<polygon points="55,12 50,8 50,16"/>'
+    inside, over = (f'<text x="{x}" y="14" font-size="11">abc</text>' for x in (10, 52))
+    svg = '<svg xmlns="http://www.w3.org/2000/svg">{}</svg>'
+    assert [thing.kind for thing in drawn_things(svg.format(box + head + inside))] == ["rect", "head", "text"]
+    assert not covered(svg.format(box + inside))
+    assert covered(svg.format(box + over)) == ["'abc' on rect"]
+    assert not covered(svg.format(box + pill + over)), "a plate hides the border"
+    assert covered(svg.format(head + pill + over)) == ["'abc' on head"]
+    assert covered(svg.format(over + pill + over)) == ["'abc' on abc", "'abc' on abc"]
