@@ -139,8 +139,8 @@ class _RecordedOutcomes(OfflineJournal):
         data = text if isinstance(text, str) else "null"
         return record._replace(result=StoredValue("json", data, unpickled=(decoded(text),)))
 
-    def recorded(self, key: CallKey) -> RecordedOutcome:
-        outcome = super().recorded(key)
+    def recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome:
+        outcome = super().recorded(key, reads)
         if outcome is None:
             raise NotRecorded(format_path(key.at))
         if key in self._times:

@@ -21,7 +21,7 @@ from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
 from ..storage.lookup import UNFINISHED, find_run, journal
-from ..storage.old_runs import forget_old
+from ..storage.old_runs import forget_old, most_bytes
 from ..storage.run_notes import describe_lost, describe_resumed
 from .named_run import find_named
 from .past_run import find_past_run
@@ -128,13 +128,20 @@ def prune(days: float | None = None, size: int | None = None) -> tuple[int, int]
     until the journal takes at most ``size`` bytes; None: as the settings say, 0: no limit. Running
     and waiting runs stay.
 
-    Returns the number of deleted runs and the bytes that the journal takes. Raises DefinitionError.
+    Returns the number of deleted runs and the bytes that the journal takes with its values. Raises
+    DefinitionError.
     """
     settings, store = current.settings, journal()
     with as_definition_errors():
-        most = settings.journal_size if size is None else size
+        most = most_bytes(store) if size is None else size
         count = forget_old(store, settings.journal_days if days is None else days, most)
-        return count, deletion.shrink(store)
+        deletion.shrink(store)
+        return count, deletion.size(store)
+
+
+def journal_bytes() -> int:
+    """The bytes of the journal and its values. Raises DefinitionError."""
+    return deletion.size(journal())
 
 
 def find_unfinished() -> tuple[list[RunHead], str]:
