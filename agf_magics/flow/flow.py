@@ -124,6 +124,10 @@ class Flow:
     """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
     one."""
 
+    def __repr__(self) -> str:
+        """One line, which a shell without pictures shows as the value of a cell."""
+        return f"<Flow {self.language} {self.name!r}>"
+
 
 def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
     """The input of a flow as values by their names. Raises StepError ``code``."""

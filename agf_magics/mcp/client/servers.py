@@ -15,7 +15,7 @@ from typing import Literal
 from ...catalog import Registry, default
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
-from .config_files import read_entry
+from .config_files import read_entries, read_entry
 from .connecting import Address, Command, Target
 from .home_loop import HomeLoop
 from .server import CLOSING, Server
@@ -143,6 +143,18 @@ def connect(
     )
     servers.add(server)
     return server
+
+
+def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None) -> list[Server]:
+    """Connect all servers that a file lists. ``is_allowed``: whether the person who names the file
+    allows that; the file may be a stranger's. Raises DefinitionError ``mcp.not-allowed``."""
+    entries = read_entries(path)
+    if not is_allowed:
+        shown = "; ".join(f"{name}: {target.text}" for name, target in entries.items())
+        message = f"{path.name} lists MCP servers, which are not started: {shown:.500}"
+        hint = "--allow-mcp starts them: each command runs with your rights"
+        raise DefinitionError(Diagnostic("mcp.not-allowed", message, hint=hint))
+    return [connect(name, file=path.resolve(), registry=registry, wait=60) for name in entries]
 
 
 def entry_text(file: str | Path, name: str) -> str:
