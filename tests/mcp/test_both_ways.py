@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Literal
 
 import pytest
 
@@ -11,7 +12,7 @@ from agf_magics.mcp import close_all, connect, serve
 
 
 @pytest.mark.parametrize("protocol", ["auto", "old"])
-def test_a_served_flow_is_a_tool_of_a_flow(protocol: str) -> None:
+def test_a_served_flow_is_a_tool_of_a_flow(protocol: Literal["auto", "old"]) -> None:
     inside, outside = Registry(), Registry()
     agf.define("pipeline: double\nsteps:\n- transform: {value: '[ctx.n, ctx.n]'}\n", registry=inside)
     agf.define("pipeline: broken\nsteps:\n- transform: {value: ctx.n + 'x'}\n", registry=inside)
