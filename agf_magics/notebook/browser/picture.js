@@ -83,7 +83,7 @@ class PictureView {
     this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
-    this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
+    this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
@@ -216,7 +216,7 @@ class PictureView {
 
   turnTo(direction) {
     this.direction = direction;
-    this.turn.title = `Direction: ${DIRECTION_NAMES[direction]}`;
+    this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES[direction]}`;
     this.box = null;
     this.fetch();
   }
