@@ -1,9 +1,9 @@
 """``python -m docs [PART ...]``: write everything in the documentation that is made by running the code.
 
 The parts are ``schemas`` (the JSON Schemas), ``tables`` (the generated parts of the reference), ``errors`` (the
-messages in the error reference), ``lessons`` (the exercises of the notebooks, for ``%lesson``) and ``notebooks``
-(their outputs; ``notebooks/NAME.ipynb`` is one of them). Without
-arguments it writes all. Tests compare each with the code.
+messages in the error reference), ``lessons`` (the exercises of the notebooks, for ``%lesson``), ``llms``
+(``llms.txt``) and ``notebooks`` (their outputs; ``notebooks/NAME.ipynb`` is one of them). Without arguments it writes
+all. Tests compare each with the code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests import doc_pages
 
-from . import lessons, schemas, tables
+from . import lessons, llms, schemas, tables
 
 ROOT = Path(__file__).parents[1]
 
@@ -40,6 +40,10 @@ def write_lessons() -> None:
     lessons.FILE.write_text(lessons.text(), encoding="utf-8")
 
 
+def write_llms() -> None:
+    llms.FILE.write_text(llms.text(), encoding="utf-8")
+
+
 def write_notebooks(paths: Sequence[str] = ()) -> None:
     chosen = paths or [path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob("notebooks/*.ipynb"))]
     subprocess.run([sys.executable, "notebooks/execute.py", "--save", *chosen], cwd=ROOT, check=True)
@@ -50,6 +54,7 @@ PARTS: Mapping[str, Callable[[], None]] = {
     "tables": write_tables,
     "errors": write_errors,
     "lessons": write_lessons,
+    "llms": write_llms,
     "notebooks": write_notebooks,
 }
 

@@ -39,7 +39,7 @@ html_title = f"agf-magics {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_search_scorer = str(DOCS / "scorer.js")
-html_extra_path = [f"{name}.schema.json" for name in ("pipeline", "policy", "plan", "graph")]
+html_extra_path = [*(f"{name}.schema.json" for name in ("pipeline", "policy", "plan", "graph")), "llms.txt"]
 html_show_copyright = False
 # Each page links to the site that runs in a browser (`make lite`), which the published documentation has as lite/.
 templates_path = ["_templates"]

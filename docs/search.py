@@ -38,6 +38,7 @@ ANSWERS: Mapping[str, str] = {
     "compare prompts": "howto/scores",
     "incremental": "howto/daily",
     "cron": "howto/when-not",
+    "conditional": "reference/steps",
 }
 """What readers ask, and the page that answers it."""
 

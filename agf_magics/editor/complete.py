@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 from ..catalog import Model, Registry
 from ..catalog.models.model import PROVIDERS
-from ..commands.line import Command, Kind
+from ..commands.line import Command, Kind, Operand
 from ..commands.magics import COMMANDS
-from ..commands.options import STATUSES, TIMES
+from ..commands.options import TIMES
+from ..flow.progress.run_line import STATUSES
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
 from ..languages.ours import OURS
@@ -103,9 +104,24 @@ def _in_line(command: Command, rest: str, body: str, known: Surroundings) -> Off
         return _those(word, "option", [*left, "--help"])
     if before and before[-1] in options and options[before[-1]].kind != "switch":
         return _values(options[before[-1]].kind, Wanted(word, before[-1], before, body, known))
-    if not command.operands:
+    operand = _operand(command, before)
+    if operand is None:
         return Offer(word)
-    return _values(command.operands[0].kind, Wanted(word, command.name, before, body, known))
+    return _values(operand.kind, Wanted(word, command.name, before, body, known))
+
+
+def _operand(command: Command, before: list[str]) -> Operand | None:
+    """What the next word is if it is no option; None: the command has taken all its operands."""
+    valued = {option.flag for option in command.options if option.kind != "switch"}
+    words = [
+        word
+        for word, last in zip(before, ["", *before], strict=False)
+        if word and not word.startswith("-") and last not in valued
+    ]
+    operands = command.operands
+    if len(words) < len(operands):
+        return operands[len(words)]
+    return operands[-1] if operands and operands[-1].many else None
 
 
 class Wanted(NamedTuple):

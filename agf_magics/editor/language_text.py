@@ -105,18 +105,27 @@ def _named(name: str, thing: Tool | Agent | ModelAgent | Flow) -> str:
 
 def _parts(schema: Mapping[str, Any]) -> Iterator[str]:
     """The document and each part of it that the schema names."""
+    defined = schema.get("$defs", {})
     if "properties" in schema:
-        yield from _keys("The document", schema)
-    for name, part in schema.get("$defs", {}).items():
+        yield from _keys("The document", schema, defined)
+    for name, part in defined.items():
         if "properties" in part:
-            yield from _keys(name, part)
+            yield from _keys(name, part, defined)
 
 
-def _keys(name: str, part: Mapping[str, Any]) -> Iterator[str]:
+def _keys(name: str, part: Mapping[str, Any], defined: Mapping[str, Any]) -> Iterator[str]:
     about = part.get("description")
     yield f"## {name}" + (f": {line(about, MOST_ABOUT)}" if about else "")
     required = part.get("required", ())
     for key, value in part["properties"].items():
-        says = value.get("description", "") if isinstance(value, Mapping) else ""
+        says = _about(value, defined)
         must = " (required)" if key in required else ""
         yield f"- `{key}`{must}" + (f": {line(says, MOST_ABOUT)}" if says else "")
+
+
+def _about(value: Any, defined: Mapping[str, Any]) -> str:
+    """The description of a key, else that of the part that it refers to."""
+    if not isinstance(value, Mapping):
+        return ""
+    referred = defined.get(str(value.get("$ref", "")).rpartition("/")[2], {})
+    return str(value.get("description") or referred.get("description", ""))

@@ -6,6 +6,7 @@ a change in a notebook of many cells costs one cell.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -188,7 +189,11 @@ class TextGroup:
 
 
 def _names(file: WrittenFile, names: set[str]) -> bool:
-    return any(name in file.text for name in names)
+    """Whether a text may name one of them: as a word, because a flow may be called ``p``."""
+    return any(
+        name in file.text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", file.text)
+        for name in names
+    )
 
 
 def _target(files: list[WrittenFile], found: Registered) -> Target:

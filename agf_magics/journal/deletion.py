@@ -9,7 +9,9 @@ from pathlib import Path
 
 from .database.errors import JournalError
 from .database.file import create_reserve
+from .database.locks import alive
 from .database.store import ROOM, Store
+from .database.value_files import Freed
 from .runs import RunHead, claim
 
 SLICE = 500
@@ -38,6 +40,21 @@ def _forget_parts(store: Store) -> None:
         connection.execute("COMMIT")
 
 
+def clean_files(store: Store) -> Freed:
+    """Delete the parts of large values that no run needs, and temporary files of processes that have
+    ended; returns what was deleted. Raises JournalError."""
+    if store.files is None:
+        return Freed()
+    # Meanwhile nobody can note that a run needs a part: who notes it later looks for it after that.
+    with store.writing() as connection:
+        connection.execute("DELETE FROM files WHERE num NOT IN (SELECT num FROM runs)")
+        rows = connection.execute("SELECT DISTINCT digest FROM files")
+        needed = frozenset(digest for (digest,) in rows)
+        freed = store.files.clean(needed, partial(alive, store.owners))
+        connection.execute("COMMIT")
+    return freed
+
+
 def forget(store: Store, heads: Iterable[RunHead]) -> int:
     """Delete runs and their records; returns how many. A run that another process has resumed since
     it was listed stays. Raises JournalError.
@@ -58,6 +75,7 @@ def forget(store: Store, heads: Iterable[RunHead]) -> int:
             pass
         deleted += 1
     store.with_room(partial(_forget_parts, store))
+    store.with_room(partial(clean_files, store))
     return deleted
 
 
@@ -76,6 +94,7 @@ def _deleted(store: Store, num: int, end: int) -> int:
         if len(lines) < SLICE:
             connection.execute("DELETE FROM runs WHERE num=?", (num,))
             connection.execute("DELETE FROM large WHERE num=?", (num,))
+            connection.execute("DELETE FROM files WHERE num=?", (num,))
         else:
             # If this process dies now, nobody may resume what is left, which would call again: the
             # run counts as damaged, and can be deleted again.
@@ -96,7 +115,7 @@ def shrink(store: Store) -> int:
                 raise
     store.checkpoint()
     create_reserve(store.path)
-    return size(store.path)
+    return size_of_file(store.path)
 
 
 def _vacuumed(store: Store, pages: int) -> int:
@@ -111,7 +130,12 @@ def _vacuumed(store: Store, pages: int) -> int:
     return int(left) if left < free else 0
 
 
-def size(path: Path) -> int:
+def size(store: Store) -> int:
+    """The bytes of a journal with its large values."""
+    return size_of_file(store.path) + (store.files.size if store.files is not None else 0)
+
+
+def size_of_file(path: Path) -> int:
     return sum(file.stat().st_size for file in (path, Path(f"{path}-wal")) if file.exists())
 
 
@@ -124,3 +148,12 @@ def sizes(store: Store) -> dict[int, int]:
          WHERE line > r.num AND line < r.num + {ROOM}), 0) FROM runs r"""
     with store.reading() as connection:
         return dict(connection.execute(sql).fetchall())
+
+
+def files_of_runs(store: Store) -> dict[int, list[tuple[str, int]]]:
+    """The digests and the sizes of the parts that each run needs. Raises JournalError."""
+    files: dict[int, list[tuple[str, int]]] = {}
+    with store.reading() as connection:
+        for num, *file in connection.execute("SELECT num, digest, size FROM files"):
+            files.setdefault(num, []).append((file[0], file[1]))
+    return files

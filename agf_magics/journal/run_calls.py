@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from ..flow.progress.rows import Key, Row, key_of
 from ..flow.step_path import StepPath, is_within
-from .calls.call_rows import IN_PIECES, StartedCall
+from .calls.argument_pieces import IN_PIECES
+from .calls.call_rows import StartedCall
 from .codec.json_texts import checker, encode
 from .database.store import ROOM, Store
 from .records.large_parts import large_parts

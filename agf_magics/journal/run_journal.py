@@ -12,23 +12,32 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
 from ..flow.progress import events as ev
+from ..flow.step_path import format_path
 from ..flow.steps import Invoke
 from ..limits.grants import ANYTHING, Grant
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.value import Value
-from .calls.call_rows import CallRows, StartedCall
+from .calls.call_rows import CallRows, Outcome, StartedCall
+from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
+from .codec.encoding import PICKLED
+from .codec.identities import bare
 from .codec.json_texts import encode
 from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.store import ADD_LARGE, ROOM, Store
 from .records.failures import error_json
-from .records.recorded_outcomes import NO_RECORDS, EarlierOutcomes, RecordedOutcome
+from .records.recorded_outcomes import (
+    NO_RECORDS,
+    EarlierOutcomes,
+    LostValue,
+    RecordedOutcome,
+)
 from .records.records import CallKey, Record, SequenceRow
 from .secrets.masking import Received
 
@@ -60,6 +69,8 @@ class Journal:
         self.most = most
         """Bytes of one value, at most."""
         self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
+        if store and self.store.files is not None:
+            self.rows.results = LargeResults(self.store, num, self.rows.objects)
         self.manifest = ""
         """The manifest: what is needed to do the run, as JSON."""
         self.part: bytes | None = None
@@ -84,8 +95,11 @@ class Journal:
         """The calls of this process that have not ended, except those of threads: a view shows with
         which arguments."""
         self._lost = 0
+        self._began = time.monotonic()
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, self.log.line) + 1)
+        self._storing: set[asyncio.Future[None]] = set()
+        """Large values that are being stored."""
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
@@ -161,9 +175,16 @@ class Journal:
 
     # --- calls ---
 
-    def recorded(self, key: CallKey) -> RecordedOutcome | None:
-        """The outcome of this call in an earlier session."""
-        return self.log.take(key)
+    def recorded(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
+        """The outcome of this call in an earlier session. ``reads``: False: nobody needs its value."""
+        try:
+            outcome = self.log.take(key, reads)
+        except LostValue as lost:
+            self._warn_lost(key, lost)
+            return None
+        if outcome is not None and outcome.data is not None:
+            self.rows.objects.know(outcome.value, bare(outcome.data))
+        return outcome
 
     def start_call(
         self,
@@ -177,6 +198,7 @@ class Journal:
         """A call that is about to be made. ``given`` is encoded now, because user code may change
         it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
         outcome."""
+        self.rows.digests.is_eager |= self.reuse is not None
         return self.rows.start(step, callee, key, given, tools, grant)
 
     def outcome(
@@ -189,7 +211,38 @@ class Journal:
     ) -> asyncio.Future[None] | None:
         """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
         run can end at the same time, so the row does not wait for others."""
-        return self._write(*self.rows.ended(call, value, error, secret), alone)
+        if error is None and self.is_open and self.rows.has_late_digest(call):
+            return self._in_turn(self._digest(call, value, secret))
+        outcome = self.rows.judge(call, value, error, secret)
+        if outcome.is_for_parts and self.rows.results is not None and self.is_open:
+            return self._in_turn(self._store(outcome))
+        return self._write(*self.rows.settle(outcome), alone)
+
+    def _in_turn(self, storing: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
+        """Work on a large value, for which the call waits. A call that is cancelled meanwhile has
+        returned all the same."""
+        task = asyncio.ensure_future(storing)
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        return asyncio.shield(task)
+
+    async def _digest(self, call: StartedCall, value: Value, secret: bool) -> None:
+        """Make the digest of a call with large arguments, and then write its row."""
+        call = await asyncio.to_thread(self.rows.with_digest, call)
+        await self._store(self.rows.judge(call, value, None, secret))
+
+    async def _store(self, outcome: Outcome) -> None:
+        """Store a large value, and write its row."""
+        outcome = await self._stored(outcome)
+        # After its end, the run may be resumed, and then the rows are not of this session.
+        done = self._write(*self.rows.settle(outcome)) if self.may_write else None
+        await self.durable(done)
+
+    async def _stored(self, outcome: Outcome) -> Outcome:
+        """The outcome with its large value stored, while the loop goes on."""
+        if not outcome.is_for_parts or self.rows.results is None or not self.is_open:
+            return outcome
+        return await asyncio.to_thread(self.rows.store, outcome)
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
@@ -200,6 +253,8 @@ class Journal:
         made, so nothing happened that a crash could forget, and the row is durable before all rows
         that follow."""
         value, call = result.value, call._replace(digest=result.digest)
+        if result.data is not None and self.rows.results is not None and self.is_open:
+            self.rows.results.adopt(value, bare(result.data))
         self._later(*self.rows.reused(call, value), self.lose)
         if not self.is_open:
             self._lost += 1
@@ -211,7 +266,8 @@ class Journal:
     ) -> None:
         """Write the outcomes of several calls: for each its value or its failure, and whether the
         value is secret. Done when all are durable."""
-        rows = [self.rows.ended(*call) for call in calls]
+        outcomes = [self.rows.judge(*call) for call in calls]
+        rows = [self.rows.settle(await self._stored(each)) for each in outcomes]
         done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
@@ -300,7 +356,9 @@ class Journal:
         # From here on, what fed a secret argument is masked even if that call was not made.
         secret.end()
         packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
-        is_pickle = packed.form == "pickle"
+        if self.is_open and self.rows.takes_long(self._began, packed.size):
+            packed = self.rows.stored(output, packed)
+        is_pickle = packed.form in PICKLED
         signature = self.rows.sign("output", "", packed.data or b"") if is_pickle else None
         # The names that feed a secret argument are left out even if no call has received it.
         hides = stores if secret.too_many else secret.names
@@ -373,6 +431,12 @@ class Journal:
         if self.broken is not None and self.broken.code not in self._warned:
             self._warned.add(self.broken.code)
             self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
+
+    def _warn_lost(self, key: CallKey, why: LostValue) -> None:
+        then = "a person is asked" if key in self.log.unknown else "its call is made again"
+        message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
+        lost = Diagnostic("journal.lost-value", message, severity="warning")
+        self.emit(ev.Warned(time.monotonic(), lost))
 
     def _warn_not_stored(self, call: StartedCall, why: str | None) -> None:
         step = next(str(bit) for bit in reversed(call.key.at) if isinstance(bit, str))

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .codec.encoding import PICKLED
 from .codec.json_texts import encode
 from .codec.signatures import checksum, row_crc
 from .database.store import ADD, ROOM, Store
@@ -39,7 +40,7 @@ def copied(store: Store, row: RunRow) -> Iterator[str]:
     end = {name: getattr(row, name) for name in _END}
     if row.previews:
         end["stores"] = encode([list(row.previews), row.stores])
-    if row.form == "pickle":
+    if row.form in PICKLED:
         end |= {"form": "again", "output": None}
     work = encode(decoded(row.work) | PRIVATE)
     parts = {"format": COPY_FORMAT, **state, "status": status, **end, "work": work}
@@ -57,7 +58,7 @@ def _cells(record: Record) -> list[Any]:
     (given, whole, _), (form, value, shown, *_) = record.given, record.result
     if whole == 2:
         given, whole = encode(record.given_shown), 1
-    if form == "pickle":
+    if form in PICKLED:
         form, value = "again", None
     return [
         *(record.what, encode(record.at), record.tries, record.kind, record.name),

@@ -116,16 +116,16 @@ class Settings:
     )
     journal_value: int = setting(
         10_000_000,
-        "The largest value in the journal, in bytes; a resumed run repeats a step with a "
-        "larger result.",
+        "The largest value in a row of the journal, in bytes; a larger result is stored in files "
+        "beside it.",
     )
     journal_days: int = setting(
         30, "Days after which an ended run is deleted from the journal; 0: never."
     )
     journal_size: int = setting(
-        1_000_000_000,
-        "The largest size of the journal, in bytes; beyond it the oldest ended runs are "
-        "deleted; 0: no limit.",
+        20_000_000_000,
+        "The largest size of the journal with its values, in bytes; beyond it the oldest ended "
+        "runs are deleted; 0: no limit. By default also at most a tenth of the disk.",
     )
     max_text: int = setting(1_000_000, "The largest number of characters in a definition.", least=1)
     max_depth: int = setting(100, "The largest depth of a definition.", least=1)

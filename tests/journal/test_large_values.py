@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
-from agf_magics.journal.calls.call_rows import LARGE, CallRows
+from agf_magics.journal.calls.argument_pieces import LARGE
+from agf_magics.journal.calls.call_rows import CallRows
 from agf_magics.lifecycle.past import past_runs
 from tests.engine import kept
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,12 +12,15 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
+from mcp.client import advertise
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 import agf_magics as agf
 from agf_magics import DefinitionError, Registry
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
 from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
+from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
 from tests.engine import kept
 
 MODES = ("auto", "legacy")
@@ -178,7 +182,7 @@ def test_a_name_that_no_tool_can_have_is_refused(name: str) -> None:
 def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, mode: str) -> None:
     async def act(client: Client) -> None:
         listed = await client.list_tools()
-        assert {tool.name for tool in listed.tools} == {*registry.flows, *NAMES}
+        assert {tool.name for tool in listed.tools} == {*registry.flows, *NAMES} - {PAGE_TOOL}
         result = await client.call_tool("double", {"n": "ü"})
         assert (text_of(result), result.structured_content) == ('["ü", "ü"]', {"result": ["ü", "ü"]})
         assert (await client.call_tool("record", {"n": 1})).structured_content == {"n": 1}
@@ -390,3 +394,35 @@ def test_a_state_that_the_client_made_up_is_refused(registry: Registry) -> None:
             await client.session.call_tool("paint", {}, request_state=line.run_id)
 
     in_loop(registry, "auto", act)
+
+
+# --- the page of a run ---
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_client_with_pages_shows_that_of_the_run(registry: Registry, mode: str) -> None:
+    async def act(client: Client) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["double"].meta == {"ui": {"resourceUri": URI}}
+        assert tools[PAGE_TOOL].meta == {"ui": {"resourceUri": URI, "visibility": ["app"]}}
+        (content,) = (await client.read_resource(URI)).contents
+        assert isinstance(content, types.TextResourceContents)
+        assert (content.mime_type, content.text[:15]) == (APP_MIME_TYPE, "<!doctype html>")
+        result = await client.call_tool("double", {"n": "<b>"})
+        assert result.meta is not None
+        page = (await client.call_tool(PAGE_TOOL, {"run_id": result.meta[RUN_ID]})).structured_content
+        assert page is not None
+        assert page["is_over"] is True
+        assert "&lt;b&gt;" in page["html"]
+        assert "<b>" not in page["html"]
+        assert "2 items" in page["text"] or "steps:" in page["text"]
+        with pytest.raises(MCPError):
+            await client.read_resource("ui://agf-magics/other.html")
+
+    shows_pages = advertise(EXTENSION_ID, {"mimeTypes": [APP_MIME_TYPE]})
+    in_loop(registry, mode, act, extensions=[shows_pages])
+
+
+def test_the_page_loads_nothing(registry: Registry) -> None:
+    text = document()
+    assert not re.findall(r"https?://|src=|href=|import ", text)

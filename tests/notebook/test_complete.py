@@ -127,6 +127,30 @@ def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is
     assert (offered.text, offered.type) == first
 
 
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("%answer ", ["ingest-1-4f2a", "other-2-4f2a"]),
+        ("%answer ingest-1-4f2a ", []),
+        ("%answer --step steps[0] ", ["ingest-1-4f2a", "other-2-4f2a"]),
+        ("%answer ingest-1-4f2a yes --step ", ["steps[0]"]),
+        ("%answer ingest-1-4f2a yes ", []),
+        ("%step ", ["other-2-4f2a", "ingest-1-4f2a"]),
+        ("%step ingest-1-4f2a ", ["steps[0]"]),
+        ("%step --out a ingest-1-4f2a st", ["steps[0]"]),
+        ("%tools fetch ", []),
+        ("%flows ingest --export a ", []),
+    ],
+)
+def test_each_word_of_a_line_is_completed_by_what_stands_there(
+    line: str, offered: list[str], known: Surroundings
+) -> None:
+    runs = [("other-2-4f2a", "other", "ok"), ("ingest-1-4f2a", "ingest", "running")]
+    found = complete(line, 0, len(line), known._replace(runs=lambda: runs))
+    assert found is not None
+    assert [choice.text for choice in found.choices] == offered
+
+
 BITS = ["steps:", "\n", "- ", "  ", "tool: ", "{", "}", "[", "]", "'", '"', ": ", ",", "a", "!expr ", ">", "#", "\\"]
 SCRAPS = st.lists(st.sampled_from([*BITS, "---\n", "|"]), max_size=25)
 

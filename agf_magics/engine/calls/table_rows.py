@@ -43,7 +43,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     inside = _runner_of_row(run, budget)
     keep: Callable[..., None] | None = None
     if journal is not None:
-        record = journal.recorded(site.key)
+        record = journal.recorded(site.key, reads=False)
         if record is not None:
             run.emit(ev.StepReplayed(site.at, clock(), journal.run_id))
             if record.error is not None:

@@ -6,29 +6,31 @@ says why. Large parts of arguments are stored once.
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ...catalog import Agent, Tool
+from ...catalog import MASK, Agent, Tool
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...text.diagnostics import StepError
-from ...values.large import WIDE, KnownValue, LargeValues
+from ...values.large import LargeValues
 from ...values.value import Value
-from ..codec.encoding import TEXT, EncodedValue, json_text, preview, to_show
-from ..codec.fingerprints import Fingerprint, fingerprint
+from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
+from ..codec.fingerprints import Fingerprint, Print, fingerprint
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
+from ..codec.parted import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
-from ..secrets.masking import NOTHING, Received, Secrets, hide
+from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
+from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
-from .digest import CallDigest, DigestedCall
+from .digest import CallDigest, DigestedCall, LateDigest
+from .large_results import KnownObjects, LargeResults, NotStored
 
 Cells = tuple[Any, ...]
 
@@ -37,13 +39,6 @@ Insert = tuple[str, Cells]
 
 NO_VALUE = EncodedValue("json", None)
 
-LARGE = 50_000
-"""Characters of the JSON text from which on a part of the arguments is stored once for the run."""
-
-IN_PIECES = 2
-"""``whole`` of a record whose ``given`` is a JSON list of pieces: texts, and between them the digests
-of large parts."""
-
 CHANGED = "the call changed its arguments, which later steps share"
 
 CHANGED_RESULT = "the call changed an object that an earlier call returned"
@@ -51,6 +46,12 @@ CHANGED_RESULT = "the call changed an object that an earlier call returned"
 UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which later steps share"
 
 SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
+
+QUICK = "it is quicker to make than to store"
+
+REPEATED = frozenset({"tool", "transform", "row"})
+"""The kinds of calls that a resumed run makes again if that is quicker than storing what they return.
+A reply of a model is always stored."""
 
 NO_KEY = "you have no key to sign it with"
 
@@ -73,6 +74,10 @@ class StartedCall(NamedTuple):
     """The arguments that are no JSON: the callee may change these for all later steps."""
     is_effect: bool = False
     """Whether the call must not be repeated."""
+    late: LateDigest | None = None
+    """What its digest is made of when it has ended."""
+    began: float = 0.0
+    """When it started, by the monotonic clock."""
 
     @property
     def given_objects(self) -> list[Any]:
@@ -92,63 +97,23 @@ class StartedCall(NamedTuple):
         return UNKNOWN.format(unknown) if unknown and not self.is_effect else ""
 
 
-class _Pieces:
-    """Arguments as JSON, without the large ones among them, and the large values of a mapping."""
+class Outcome(NamedTuple):
+    """How a call has ended. A large value is stored after that: `CallRows.store`."""
 
-    def __init__(self, most: int, known: Callable[[Value], KnownValue | None]) -> None:
-        """``most``: characters of all; ``known``: what a value is a copy of."""
-        self.large: dict[str, str] = {}
-        """The texts of the parts that are not known to be stored, by their digests."""
-        self.known: list[tuple[KnownValue, str, int]] = []
-        """Their values, digests and sizes."""
-        self._most, self._find = most, known
-        self._pieces = [""]
-        """JSON, the digest of a large part, JSON, and so on."""
-
-    @property
-    def whole(self) -> int:
-        return 1 if len(self._pieces) == 1 else IN_PIECES
+    call: StartedCall
+    value: Value
+    packed: EncodedValue = NO_VALUE
+    error: str | None = None
+    """Its failure as JSON."""
+    why: str = ""
+    """Why a resumed run has to make the call again."""
+    must_be_stored: bool = False
+    """Whether the call must not be repeated, or costs money."""
 
     @property
-    def text(self) -> str:
-        return self._pieces[0] if len(self._pieces) == 1 else encode(self._pieces)
-
-    def add(self, value: Value, levels: int = 2) -> bool:
-        """Add ``value``, whose ``levels`` of mappings may have parts that are large. False: a part
-        is no JSON, or all are too large."""
-        known = self._find(value)
-        if known is not None and known.stored:
-            self._most -= known.size
-            self._pieces += known.stored, ""
-            return self._most >= 0
-        if levels and type(value) is dict and len(value) <= WIDE:
-            return self._add_each(value, levels - 1)
-        text = known.text if known is not None else None
-        text = text or json_text(value, self._most)
-        if text is None or len(text) > self._most:
-            return False
-        self._most -= len(text)
-        if len(text) < LARGE:
-            self._pieces[-1] += text
-            return True
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        self.large[digest] = text
-        if known is not None:
-            self.known.append((known, digest, len(text)))
-        self._pieces += digest, ""
-        return True
-
-    def _add_each(self, value: Mapping[str, Value], levels: int) -> bool:
-        if not TEXT.issuperset(map(type, value)):
-            return False
-        before = "{"
-        for name, part in value.items():
-            self._pieces[-1] += f"{before}{encode(name)}:"
-            before = ","
-            if not self.add(part, levels):
-                return False
-        self._pieces[-1] += "}" if value else "{}"
-        return True
+    def is_for_parts(self) -> bool:
+        """Whether the value is to be stored as parts."""
+        return self.packed.is_large and not self.why
 
 
 class CallRows:
@@ -167,7 +132,10 @@ class CallRows:
         before the row that needs it."""
         self.run_id, self.most = run_id, most
         self.secret = Secrets()
-        self.digests = CallDigest(most)
+        self.objects = KnownObjects()
+        self.results: LargeResults | None = None
+        """What stores large results; None: these are not stored."""
+        self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
         self.large = LargeValues()
         self._next_line = next_line
@@ -217,8 +185,12 @@ class CallRows:
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
         is_effect = isinstance(callee, Tool) and not callee.reuse
-        started = StartedCall(key, step.kind, name, time.time(), text, whole, *digested)
-        return started._replace(received=received, objects=objects, is_effect=is_effect)
+        digest, watched, late = digested
+        started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, watched)
+        now = time.monotonic()
+        return started._replace(
+            received=received, objects=objects, is_effect=is_effect, late=late, began=now
+        )
 
     def given(self, given: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
@@ -226,7 +198,7 @@ class CallRows:
             text, whole = to_show(given, self.most)
             if not whole or len(text) < LARGE:
                 return text, int(whole)
-        pieces = _Pieces(self.most, self.large.fresh)
+        pieces = ArgumentPieces(self.most, self.large.fresh)
         whole = pieces.add(given)
         # The caller masks arguments that have a secret, which it finds in a whole text.
         if not whole or any(map(self.secret.surrounds, pieces.large.values())):
@@ -272,17 +244,17 @@ class CallRows:
     def _complete(self, given: Any) -> str:
         """What `given` returns, for the digest of a call whose arguments may have to be masked:
         nothing is kept."""
-        pieces = _Pieces(self.most, lambda value: None)
+        pieces = ArgumentPieces(self.most, lambda value: None)
         return pieces.text if pieces.add(given) else encode(given)
 
     def reused(self, call: StartedCall, value: Value) -> Insert:
         """The row of a call whose result in another run is reused."""
         if call.watched is not None:
             self.digests.objects.not_made(call.watched)
-        packed = self.secret.pack(value, self.most, call.received)
+        packed = self.stored(value, self.secret.pack(value, self.most, call.received))
         if packed.form == "again":
             self._not_stored(call, packed.why)
-        elif packed.form == "pickle" and isinstance(packed.data, bytes):
+        elif isinstance(packed.data, bytes) and not packed.is_json:
             # Another run has seen that nobody changed it.
             data = self.identities.named(value, packed.data) or packed.data
             packed = packed._replace(data=data)
@@ -295,19 +267,24 @@ class CallRows:
         error: StepError | None = None,
         secret: bool = False,
     ) -> Insert:
-        """The row of a call that has returned, or has failed. ``secret``: the value is one."""
-        return self.outcome(*self.encoded(call, value, error, secret))
+        """The row of a call that has returned, or has failed, and whose value is stored here.
+        ``secret``: the value is one."""
+        outcome = self.judge(call, value, error, secret)
+        return self.settle(self.store(outcome) if outcome.is_for_parts else outcome)
 
-    def encoded(
+    def judge(
         self, call: StartedCall, value: Value, error: StepError | None, secret: bool = False
-    ) -> tuple[str, StartedCall, EncodedValue, str | None]:
-        """The parameters of `outcome` for a call that has returned, or has failed."""
-        if call.watched is not None and call.digest is not None:
+    ) -> Outcome:
+        """The outcome of a call that has returned, or has failed."""
+        was_late = call.late is not None
+        call = self.with_digest(call) if error is None and self.has_late_digest(call) else call
+        if call.watched is not None and (call.digest is not None or was_late):
             seen = self.digests.objects.after(call.watched)
-            digest = call.digest[:CALL] + seen if seen is not None else None
+            is_known = call.digest is not None and seen is not None
+            digest = (call.digest or b"")[:CALL] + (seen or b"") if is_known else None
             call = call._replace(digest=digest)
         if error is not None:
-            return "failed", call, NO_VALUE, error_json(error, self.secret)
+            return Outcome(call, None, error=error_json(error, self.secret))
         if secret:
             self.secret.returned(value)
         packed = self.secret.pack(value, self.most, call.received, secret)
@@ -317,19 +294,82 @@ class CallRows:
         if why == CHANGED:
             for each in given:
                 self.identities.changed(each)
-        if not why and given and packed.form == "pickle":
+        must_be_stored = call.is_effect or call.kind not in REPEATED
+        if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
+            packed = packed._replace(is_large=False, why=QUICK)
+        is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
+        if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
             why = SHARED.format(kind) if kind else ""
-        if not why and packed.form == "pickle" and isinstance(packed.data, bytes):
-            data = self.identities.named(value, packed.data, given)
+        return Outcome(call, value, packed, None, why, must_be_stored)
+
+    def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
+        """Whether it is worth to store what a call returned: else it is quicker to make it again."""
+        if self.takes_long(call.began, size):
+            return True
+        now = call.objects.after(value) if call.objects is not None else None
+        return not self.secret.active and self.objects.stored(value, now) is not None
+
+    def takes_long(self, began: float, size: int) -> bool:
+        """Whether what began at ``began`` has taken longer than so many bytes take to be stored."""
+        return self.results is not None and time.monotonic() - began >= size / self.results.rate
+
+    def has_late_digest(self, call: StartedCall) -> bool:
+        """Whether the digest of a call that has ended is still to be made: the digests of its data are
+        known, or it took longer than these take."""
+        if call.late is None:
+            return False
+        is_known = all(map(self.objects.has, call.late.data.values()))
+        return is_known or self.takes_long(call.began, call.late.size)
+
+    def with_digest(self, call: StartedCall) -> StartedCall:
+        """A call that has ended, with its digest. On any thread."""
+        assert call.late is not None, "`has_late_digest` has said so"
+        return call._replace(digest=self.digests.digest_late(call.late), late=None)
+
+    def store(self, outcome: Outcome) -> Outcome:
+        """The outcome with its large value stored. On any thread."""
+        call, value, packed, *_ = outcome
+        now = call.objects.after(value) if call.objects is not None else None
+        stored = self.stored(value, packed, now, outcome.must_be_stored)
+        return outcome._replace(packed=stored)
+
+    def stored(
+        self, value: Value, packed: EncodedValue, now: Print | None = None, fills: bool = False
+    ) -> EncodedValue:
+        """A large value with its parts stored; another one as it is. ``now``: its fingerprint;
+        default None: it is taken. ``fills``: default False; True: it may fill the disk."""
+        if not packed.is_large or self.results is None:
+            return packed
+        # A secret that the run has received is searched each time.
+        data = None if self.secret.active else self.objects.stored(value, now)
+        try:
+            if data is None:
+                forms = self.secret.searched
+                search = Search(tuple(forms.raws), bool(forms.numbers))
+                data = self.results.store(value, search, fills)
+                self.objects.know(value, data, now)
+        except HoldsSecret:
+            return EncodedValue("again", None, encode(MASK), HELD)
+        except NotStored as error:
+            return packed._replace(is_large=False, why=self.secret.text(str(error)))
+        return packed._replace(form="parts", data=data, why=None, is_large=False)
+
+    def settle(self, outcome: Outcome) -> Insert:
+        """The row of a call, when its value is stored."""
+        call, value, packed, error, why, _ = outcome
+        if error is not None:
+            return self.outcome("failed", call, NO_VALUE, error)
+        if not why and isinstance(packed.data, bytes) and not packed.is_json:
+            data = self.identities.named(value, packed.data, call.given_objects)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
-        if packed.form == "again":
+        if packed.form == "again" and packed.why != QUICK:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
-        return "finished", call, packed, None
+        return self.outcome("finished", call, packed)
 
     def outcome(
         self,
@@ -343,14 +383,14 @@ class CallRows:
         failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
-        if packed.form == "pickle" and what != "answered":
+        if packed.form in PICKLED and what != "answered":
             signature = self.sign(place, tries, packed.data or b"")
         # Who writes an answer, or that a call with an effect has ended, decides what is called.
         elif what == "answered" or call.is_effect:
             form, data = packed.form or "", packed.data or ""
             signature = self.sign(what, place, tries, call.digest or b"", form, data, error or "")
         # What has no signature would be believed by nobody: the call or the question is made again.
-        if signature is None and (what == "answered" or packed.form == "pickle"):
+        if signature is None and (what == "answered" or packed.form in PICKLED):
             packed = EncodedValue("again", None, packed.shown, NO_KEY)
             self._not_stored(call, NO_KEY)
         whole = int(call.whole)  # in a checksum, True is another value than 1

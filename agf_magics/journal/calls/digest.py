@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
@@ -23,10 +23,27 @@ from ...catalog.digests.digesting import (
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...values.value import Value
+from ..codec.parted import content_digest
+from ..codec.pickles import bytes_of_data, is_data
 from ..codec.signatures import sign, user_key
 from .changed_objects import Objects, Watched, entries
 
 NO_DIGEST = "its function or its arguments cannot be compared"
+
+
+class LateDigest(NamedTuple):
+    """The digest of a call with large data, made when its end has shown that it took long."""
+
+    before: str
+    """The part of its identity before its arguments."""
+    digests: Mapping[str, str]
+    """Those of its small arguments, which it may change."""
+    data: Mapping[str, Value]
+    size: int
+    """The bytes of the data."""
+    is_keyed: bool
+    after: bytes
+    """The entries of the objects that its functions name."""
 
 
 class DigestedCall(NamedTuple):
@@ -35,14 +52,23 @@ class DigestedCall(NamedTuple):
     digest: bytes | None = None
     watched: Watched | None = None
     """The objects that its functions name, which it may change."""
+    late: LateDigest | None = None
 
 
 class CallDigest:
     """The digests of a run's calls; the digest of each function is computed once."""
 
-    def __init__(self, most: int | None = None) -> None:
+    def __init__(
+        self,
+        most: int | None = None,
+        digest_data: Callable[[Value], str | None] = content_digest,
+    ) -> None:
+        """``digest_data``: the digest of large data, which is made once for an object."""
         self.most = most
-        """Bytes of the arguments: a call with larger ones has no digest."""
+        """Bytes of the arguments; of larger ones only data has a digest."""
+        self._digest_data = digest_data
+        self.is_eager = False
+        """Whether a call with large data is looked up before it is made."""
         self.objects = Objects()
         self._called: dict[int, tuple[object, FunctionDigest | None]] = {}
 
@@ -64,6 +90,7 @@ class CallDigest:
         what = self.called(callee)
         functions = [self.function(callee)] if isinstance(callee, FUNCTIONS) else []
         held = f"json {text}" if text is not None else None
+        late: LateDigest | None = None
         if text is None and what is not None:
             shown: dict[str, Value] = dict(given)
             # Its result depends on the tools that it may call, also on their code.
@@ -72,28 +99,61 @@ class CallDigest:
                 shown["tools"] = offered = {n: self.called(tool) for n, tool in allowed.items()}
                 functions += map(self.function, allowed.values())
                 what = what if None not in offered.values() else None
-            held = digest_value(shown, self.most)
+            late = self._late(shown, keyed)
+            held = digest_value(shown, self.most) if late is None else ""
         if what is None or held is None:
             return DigestedCall()
-        identity = (_before_arguments(step, what) + held).encode()
-        digest: bytes | None = hashlib.sha256(identity).digest()
-        if keyed:
-            key = user_key()
-            digest = sign(key, "call", identity) if key is not None else None
-        return self._watched(digest, callee, functions)
-
-    def _watched(
-        self, digest: bytes | None, callee: object, functions: Iterable[FunctionDigest | None]
-    ) -> DigestedCall:
-        """A call with the objects that its functions name."""
+        before = _before_arguments(step, what)
+        digest = b"" if late is not None else _digest(before + held, keyed)
         if digest is None:
             return DigestedCall()
+        watched, more = self._watched(callee, functions)
+        if more is None:
+            return DigestedCall(None, watched)
+        if late is None:
+            return DigestedCall(digest + more, watched)
+        late = late._replace(before=before, after=more)
+        if self.is_eager or late.size <= (self.most or 0):
+            return DigestedCall(self.digest_late(late), watched)
+        return DigestedCall(None, watched, late)
+
+    def _watched(
+        self, callee: object, functions: Iterable[FunctionDigest | None]
+    ) -> tuple[Watched | None, bytes | None]:
+        """The objects that the functions of a call name, and their entries."""
         name, is_async = getattr(callee, "name", ""), getattr(callee, "is_async", False)
         watched = self.objects.before(filter(None, functions), name, is_async)
-        if watched is None:
-            return DigestedCall(digest)
-        more = entries(watched)
-        return DigestedCall(digest + more if more is not None else None, watched)
+        return watched, entries(watched) if watched is not None else b""
+
+    def _late(self, given: Mapping[str, Value], is_keyed: bool) -> LateDigest | None:
+        """The digest of a call with data that `digest_value` does not digest; None: it has none."""
+        data = {name: value for name, value in given.items() if self._is_large(value)}
+        digests = dict[str, str]()
+        for name, value in given.items() if data else ():
+            if name not in data:
+                digest = digest_value(value, self.most)
+                if digest is None:
+                    return None
+                digests[name] = digest
+        size = sum(map(bytes_of_data, data.values()))
+        return LateDigest("", digests, data, size, is_keyed, b"") if data else None
+
+    def _is_large(self, value: Value) -> bool:
+        package = type(value).__module__.partition(".")[0]
+        is_large = package in ("polars", "pyarrow") or bytes_of_data(value) > (self.most or 0)
+        return is_large and is_data(value)
+
+    def digest_late(self, late: LateDigest) -> bytes | None:
+        """The digest of a call with large data, which it has not changed. On any thread."""
+        digests = dict(late.digests)
+        for name, value in late.data.items():
+            content = self._digest_data(value)
+            if content is None:
+                return None
+            digests[name] = f"data {content}"
+        arguments = f"data {json.dumps(digests, sort_keys=True)}"
+        digest = _digest(late.before + arguments, late.is_keyed)
+        return digest + late.after if digest is not None else None
 
     def why_none(
         self, callee: object, given: Mapping[str, Value], tools: Mapping[str, Tool]
@@ -105,10 +165,14 @@ class CallDigest:
                 who = "its function" if each is callee else f"its tool {each.name!r}"
                 return f"{who} cannot be compared{why and f': {why}'}"
         for name, value in given.items():
-            if digest_value(value, self.most) is None:
+            digest = self._digest_data if self._is_large(value) else self._digest_small
+            if digest(value) is None:
                 why = why_no_value_digest(value, self.most)
                 return f"its argument {name!r} cannot be compared{why and f': {why}'}"
         return NO_DIGEST
+
+    def _digest_small(self, value: Value) -> str | None:
+        return digest_value(value, self.most)
 
     def called(self, callee: object) -> str | None:
         """A digest of the callee. A request to a model has its own, which is not cached."""
@@ -137,6 +201,14 @@ class CallDigest:
 
 FUNCTIONS = (Tool, Agent, Transform, Policy)
 """The callees that have a function of a user."""
+
+
+def _digest(identity: str, is_keyed: bool) -> bytes | None:
+    """``is_keyed``: with the user's key; None: there is none."""
+    if not is_keyed:
+        return hashlib.sha256(identity.encode()).digest()
+    key = user_key()
+    return sign(key, "call", identity.encode()) if key is not None else None
 
 
 def _before_arguments(step: Invoke, what: str) -> str:

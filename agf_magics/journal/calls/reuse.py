@@ -22,6 +22,8 @@ class ReusedResult(NamedTuple):
     """Its text if it is stored as JSON."""
     digest: bytes | None = None
     """The digest of its call in this run."""
+    data: bytes | None = None
+    """The data of its row if it is stored as parts."""
 
 
 class EarlierRun(NamedTuple):
@@ -130,7 +132,8 @@ class Reuse:
         if isinstance(value, str):
             return ReusedResult(json.loads(value), value, now)
         assert isinstance(stored, _Object)
-        return ReusedResult(value_of(self._read(value, stored.run.run_id)), None, now)
+        record = self._read(value, stored.run.run_id)
+        return ReusedResult(value_of(record), None, now, record.result.parts)
 
 
 def _digest_if_same(stored: _Stored, now: bytes) -> bytes | None:

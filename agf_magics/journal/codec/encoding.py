@@ -18,10 +18,14 @@ from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
 from ...values.value import Value
 from .json_texts import LONG, encode, encode_large
-from .pickles import NotPicklable, PickleTooLarge, pickled
+from .pickles import NotPicklable, PickleTooLarge, bytes_of_data, pickled
 
-Form = Literal["json", "pickle", "again"]
-"""``again``: it is not stored, so a resumed run makes its call again."""
+Form = Literal["json", "pickle", "parts", "again"]
+"""``parts``: a pickle whose large buffers are files. ``again``: it is not stored, so a resumed run makes
+its call again."""
+
+PICKLED = frozenset({"pickle", "parts"})
+"""The forms that are read only with the signature of this user."""
 
 TEXT = frozenset({str})
 
@@ -33,7 +37,7 @@ LONGEST = 10_000
 
 
 class EncodedValue(NamedTuple):
-    """A value in one of three forms."""
+    """A value in one of the forms."""
 
     form: Form
     data: str | bytes | None = None
@@ -41,6 +45,12 @@ class EncodedValue(NamedTuple):
     """A preview as JSON, if the form is not JSON."""
     why: str | None = None
     """Why it is not stored."""
+    is_large: bool = False
+    """Whether it is not stored only because it has too many bytes for a row."""
+    is_json: bool = False
+    """Whether it is JSON, although its form is another one."""
+    size: int = 0
+    """The bytes of a large value, as far as they are known: at least so many."""
 
 
 class DecodeError(Exception):
@@ -70,14 +80,16 @@ def encode_value(value: Value, most: int) -> EncodedValue:
     text, size = _text(value, most)
     if text is not None and len(text) <= most:
         return EncodedValue("json", text)
-    shown, why = encode(preview(value)), f"it has more than {_bytes(most)}"
+    shown = encode(preview(value))
     if text is None and size <= most:
         try:
             with contextlib.suppress(PickleTooLarge):
                 return EncodedValue("pickle", pickled(value, most), shown)
         except NotPicklable as error:
-            why = f"it cannot be pickled ({error})"
-    return EncodedValue("again", None, shown, why)
+            return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
+    why, is_json = f"it has more than {_bytes(most)}", size >= 0
+    size = max(size if is_json else bytes_of_data(value), most)
+    return EncodedValue("again", None, shown, why, is_large=True, is_json=is_json, size=size)
 
 
 def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value:

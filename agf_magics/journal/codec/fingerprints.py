@@ -45,7 +45,7 @@ class _Table(NamedTuple):
     """A hash of all the rest."""
 
 
-class _Print(NamedTuple):
+class Print(NamedTuple):
     """The fingerprint of one object."""
 
     pickled: bytes
@@ -60,7 +60,8 @@ class Fingerprint:
     """The objects that a call gets, as they were before it."""
 
     def __init__(self, given: Value) -> None:
-        self._objects = [(each, _fingerprint(each)) for each in _objects(given)]
+        self._objects = [(each, print_of(each)) for each in _objects(given)]
+        self._after: list[Print | None] = []
 
     @property
     def unknown(self) -> str:
@@ -75,10 +76,17 @@ class Fingerprint:
 
     def differs(self) -> bool:
         """Whether one of the objects has changed since then."""
-        return any(
-            before is not None and not _is_same(before, _fingerprint(each))
-            for each, before in self._objects
-        )
+        self._after = []
+        for each, before in self._objects:
+            self._after.append(print_of(each) if before is not None else None)
+            if before is not None and not is_same_print(before, self._after[-1]):
+                return True
+        return False
+
+    def after(self, thing: Any) -> Print | None:
+        """The fingerprint of an object when `differs` looked at it; None: it was not one of them."""
+        looked_at = zip(self._objects, self._after, strict=False)
+        return next((now for (each, _), now in looked_at if each is thing), None)
 
 
 def fingerprint(given: Value) -> Fingerprint | None:
@@ -121,9 +129,7 @@ class _Hash:
 
 
 class _Printer(pickle.Pickler):
-    def __init__(
-        self, file: _Hash, prints: _Print, columns: list[memoryview] | None = None
-    ) -> None:
+    def __init__(self, file: _Hash, prints: Print, columns: list[memoryview] | None = None) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
             raw = buffer.raw()
             if columns is not None:
@@ -175,11 +181,11 @@ def _table(table: Any) -> _Table:
     return shared._replace(pickled=file.hash.digest())
 
 
-def _nothing() -> _Print:
-    return _Print(b"", [], [], [])
+def _nothing() -> Print:
+    return Print(b"", [], [], [])
 
 
-def _fingerprint(value: Any) -> _Print | None:
+def print_of(value: Any) -> Print | None:
     file, prints = _Hash(), _nothing()
     try:
         _Printer(file, prints).dump(value)
@@ -190,7 +196,8 @@ def _fingerprint(value: Any) -> _Print | None:
     return prints._replace(pickled=file.hash.digest())
 
 
-def _is_same(before: _Print, now: _Print | None) -> bool:
+def is_same_print(before: Print, now: Print | None) -> bool:
+    """Whether an object has not changed between two fingerprints."""
     if now is None or (before.pickled, before.buffers) != (now.pickled, now.buffers):
         return False
     try:

@@ -12,7 +12,7 @@ import secrets
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice, repeat
 from typing import Any, NamedTuple
 
 from ...text.length import ATOMS
@@ -144,6 +144,12 @@ class Identities:
         return entry
 
 
+def bare(data: bytes) -> bytes:
+    """The pickle without the names after it."""
+    start = _start_of_names(data)
+    return data[: start - len(_MARK)] if start else data
+
+
 def _name(digest: bytes) -> bytes:
     """A name without the bits of a place."""
     return bytes((digest[0] & ~(_KNOWN | _GIVEN) & 0xFF, *digest[1:_NAME]))
@@ -170,25 +176,34 @@ def _placed(value: Value) -> Iterator[tuple[tuple[Any, ...], Any]]:
 
 
 def _names(data: bytes) -> list[bytes]:
-    count = int.from_bytes(data[-4:], "big")
-    start = len(data) - 4 - count * _NAME
-    if start < len(_MARK) or data[start - len(_MARK) : start] != _MARK:
-        return []
-    return [data[place : place + _NAME] for place in range(start, len(data) - 4, _NAME)]
+    start = _start_of_names(data)
+    return [data[at : at + _NAME] for at in range(start, len(data) - 4, _NAME)] if start else []
+
+
+def _start_of_names(data: bytes) -> int:
+    """Where the names begin; 0: there are none."""
+    start = len(data) - 4 - int.from_bytes(data[-4:], "big") * _NAME
+    return start if start >= len(_MARK) and data[start - len(_MARK) : start] == _MARK else 0
 
 
 def _objects(value: Value) -> Iterator[tuple[Any, Callable[[Any], None] | None]]:
     """The objects in lists and dicts of JSON, in order: each with a function that puts another one
     into its place; None: it is the value itself."""
-    waiting: list[tuple[Any, Callable[[Any], None] | None]] = [(value, None)]
+    # Iterators and not the parts themselves: a list may have millions.
+    waiting: list[Iterator[tuple[Any, Any, Any]]] = [iter([(value, None, None)])]
     while waiting:
-        each, put = waiting.pop()
-        if type(each) is list:
-            waiting += ((part, _setter(each, place)) for place, part in enumerate(each))
-        elif type(each) is dict and TEXT.issuperset(map(type, each)):
-            waiting += ((part, _setter(each, key)) for key, part in each.items())
-        elif type(each) not in ATOMS:
-            yield each, put
+        for each, holder, place in waiting[-1]:
+            kind = type(each)
+            if kind is list:
+                waiting.append(zip(each, repeat(each), count()))
+                break
+            if kind is dict and TEXT.issuperset(map(type, each)):
+                waiting.append(zip(each.values(), repeat(each), each))
+                break
+            if kind not in ATOMS:
+                yield each, _setter(holder, place) if holder is not None else None
+        else:
+            waiting.pop()
 
 
 def _setter(parts: Any, place: Any) -> Callable[[Any], None]:

@@ -62,11 +62,13 @@ class _Bounded(io.BytesIO):
 
 
 def bytes_of_data(value: Value) -> int:
-    """The bytes of an array or a table; 0 for everything else. Its library is loaded, or there
+    """The bytes of bytes, an array or a table; 0 for everything else. Its library is loaded, or there
     would be no value."""
     package = type(value).__module__.partition(".")[0]
+    if package == "pyarrow":
+        return int(value.nbytes) if is_data(value) else 0
     if package not in ("numpy", "pandas", "polars"):
-        return 0
+        return len(value) if type(value) is bytes else 0
     library: Any = sys.modules[package]
     if package == "numpy":
         return int(value.nbytes) if type(value) in (library.ndarray, library.memmap) else 0
@@ -77,6 +79,21 @@ def bytes_of_data(value: Value) -> int:
     if type(value) is library.DataFrame:
         return sum(int(column.nbytes) for _, column in value.items())
     return int(value.nbytes) if type(value) is library.Series else 0
+
+
+_DATA = {
+    "builtins": ("bytes",),
+    "numpy": ("ndarray",),
+    "pandas": ("DataFrame", "Series"),
+    "polars": ("DataFrame", "Series"),
+    "pyarrow": ("Table", "RecordBatch", "ChunkedArray"),
+}
+
+
+def is_data(value: Value) -> bool:
+    """Whether it is bytes, an array or a table: all of it is in its pickle."""
+    kind = type(value)
+    return kind.__name__ in _DATA.get(kind.__module__.partition(".")[0], ())
 
 
 def _picklers(most: int) -> list[Any]:

@@ -17,8 +17,10 @@ import pickletools
 from typing import Any, NamedTuple, Protocol
 
 from ...catalog.tools.tool import MASK
-from .encoding import preview
+from .encoding import DecodeError, preview
+from .identities import bare
 from .json_texts import encode
+from .parted import content_of
 
 LONGEST_SORTED = 5_000_000
 """Characters of a JSON text whose names are sorted."""
@@ -47,6 +49,8 @@ class Essence(NamedTuple):
     """The digest of its preview."""
     is_certain: bool = True
     """Whether another digest means another value."""
+    layout: str = ""
+    """The sizes of its parts: values of other ones are compared by their digests only if equal."""
 
 
 def is_same(first: Stored, other: Stored) -> bool | None:
@@ -63,7 +67,9 @@ def essence(stored: Stored) -> Essence:
         digest = _hash("json", _sorted(data or "").encode("utf-8", "surrogatepass"))
         shown = encode(preview(_loaded(data)))
     elif stored.form == "pickle" and isinstance(data, bytes):
-        digest, is_certain = _pickle_digest(data)
+        digest, is_certain = _pickle_digest(bare(data))
+    elif stored.form == "parts" and isinstance(data, bytes):
+        return _essence_of_parts(data, shown or "")
     else:
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
@@ -71,7 +77,7 @@ def essence(stored: Stored) -> Essence:
 
 def have_same(first: Essence, other: Essence) -> bool | None:
     """As `is_same`."""
-    are_certain = first.is_certain and other.is_certain
+    are_certain = first.is_certain and other.is_certain and first.layout == other.layout
     if "again" in (first.form, other.form):
         return False if first.shown != other.shown and are_certain else None
     if first.form != other.form:
@@ -79,6 +85,18 @@ def have_same(first: Essence, other: Essence) -> bool | None:
     if first.digest == other.digest:
         return True
     return False if are_certain else None
+
+
+def _essence_of_parts(data: bytes, shown: str) -> Essence:
+    shown_digest = _hash("shown", shown.encode())
+    try:
+        parts, layout, rest = content_of(bare(data))
+    except DecodeError:
+        return Essence("parts", _hash("bytes", data), shown_digest, False)
+    inside, is_certain = _pickle_digest(rest) if rest else (b"", False)
+    # A missing value of Arrow has any bytes in its place.
+    is_certain &= b"pyarrow" not in rest and b"polars" not in rest
+    return Essence("parts", _hash("parts", parts, inside), shown_digest, is_certain, layout)
 
 
 def is_same_json(first: str | None, other: str | None) -> bool:
@@ -147,7 +165,7 @@ _TAKES_TWO = {
     "STACK_GLOBAL": "global",
     "BUILD": "state",
 }
-_IGNORED = frozenset({"PROTO", "FRAME", "STOP"})
+_IGNORED = frozenset({"PROTO", "FRAME", "STOP", "READONLY_BUFFER"})
 
 
 def _built(data: bytes) -> object:
@@ -197,6 +215,8 @@ def _follow(name: str, argument: Any, before: Any, stack: list[Any], memo: dict[
         stack.append(_Node("global", list(str(argument).split(" ", 1))))
     elif name == "POP":
         stack.pop()
+    elif name == "NEXT_BUFFER":  # a part, which is compared by its digest
+        stack.append(_Node("buffer", []))
     elif not before and argument is not None:  # a number, a text, bytes
         stack.append(bytes(argument) if isinstance(argument, bytearray) else argument)
     else:

@@ -26,11 +26,11 @@ from .errors import JournalError
 
 R = TypeVar("R")
 
-FORMAT = 7
+FORMAT = 8
 """Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
 record includes the types of its cells; a run has its cost. 5: the messages of a context are
 parts; an index finds the last runs of a name. 6: large arguments are stored once for each run. 7:
-all checksums are of one kind."""
+all checksums are of one kind. 8: large values are files beside the journal."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
@@ -41,6 +41,9 @@ APPLICATION = 0x4147464A
 
 BUSY = 20.0
 """Seconds to wait while another process holds the file."""
+
+VALUES = "values"
+"""The folder of large values, beside the journal."""
 
 STEP = 0.1
 """Seconds that SQLite waits at a time: interrupts get through between two waits."""
@@ -67,6 +70,9 @@ CREATE TABLE parts (
 CREATE TABLE large (
     num INTEGER NOT NULL, digest TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (num, digest)
 ) WITHOUT ROWID;
+CREATE TABLE files (
+    num INTEGER NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (num, digest)
+) WITHOUT ROWID;
 """
 
 
@@ -85,7 +91,7 @@ def refuse_links(path: Path) -> None:
     if path.parent.name == ".agf" and path.parent.exists() and not is_private(path.parent):
         why = "belongs to another user, or others can write to it"
         raise JournalError("journal.foreign", f"{path.parent} {why}")
-    folders = (path.parent, path.parent / "owners")
+    folders = (path.parent, path.parent / "owners", path.parent / VALUES)
     # SQLite opens the files next to the journal by name, and follows a link there.
     beside = [Path(f"{path}{end}") for end in ("-wal", "-shm", "-journal")]
     for place in (*folders, path, *beside):

@@ -33,6 +33,7 @@ from .file import (
 )
 from .locks import ProcessLock
 from .log_files import identity
+from .value_files import ValueFiles
 from .writer import Writer
 
 T = TypeVar("T")
@@ -100,6 +101,9 @@ class Store:
                 create_reserve(path)
                 self.writer = Writer(path, connection)
                 undo.pop_all()
+        # A page has hardly room for large values.
+        folder = path.parent / journal_file.VALUES
+        self.files = None if IN_BROWSER else ValueFiles(folder, self.owner.name)
 
     @classmethod
     def at(cls, path: Path) -> Store:

@@ -14,6 +14,7 @@ LONGEST_ARGUMENTS = 10_000
 FORMS: dict[Any, tuple[type, ...]] = {
     "json": (str, type(None)),
     "pickle": (bytes,),
+    "parts": (bytes,),
     "again": (type(None),),
     None: (type(None),),
 }

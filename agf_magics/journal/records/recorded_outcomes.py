@@ -15,12 +15,13 @@ The form ``again`` of a result says that its value is not stored, and that the c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
 from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
+from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
 from .records import SPLIT, CallKey, Record, SequenceRow, around, decoded, sequence_row, value_of
 
@@ -31,6 +32,20 @@ class RecordedOutcome(NamedTuple):
     value: Value
     error: str | None
     """Its failure as JSON."""
+    data: bytes | None = None
+    """The data of its row if it is stored as parts."""
+
+
+class LateValue(NamedTuple):
+    """A large value that is read when its call comes."""
+
+    data: bytes
+    read: Callable[[], Value]
+    """Raises DecodeError."""
+
+
+class LostValue(Exception):
+    """The value of a call that was recorded cannot be read. The message has the reason."""
 
 
 class EarlierOutcomes:
@@ -104,12 +119,23 @@ class EarlierOutcomes:
             elif ("begun", key) in self.marks:
                 self.unknown.add(key)
 
-    def take(self, key: CallKey) -> RecordedOutcome | None:
-        """The outcome of a call, once."""
+    def take(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
+        """The outcome of a call, once. ``reads``: False: nobody needs a value of parts. Raises
+        LostValue: the call is made again, or if it had an effect, a person is asked."""
         if key in self.values:
-            return RecordedOutcome(self.values.pop(key), None)
+            value = self.values.pop(key)
+            is_late = type(value) is LateValue and reads
+            return self._read(key, value) if is_late else RecordedOutcome(value, None)
         failed = self.failed.pop(key, None)
         return RecordedOutcome(None, failed.error) if failed is not None else None
+
+    def _read(self, key: CallKey, late: LateValue) -> RecordedOutcome:
+        try:
+            return RecordedOutcome(late.read(), None, late.data)
+        except DecodeError as error:
+            if ("begun", key) in self.marks:
+                self.unknown.add(key)
+            raise LostValue(str(error)) from None
 
     @cached_property
     def places(self) -> frozenset[StepPath]:

@@ -12,10 +12,13 @@ from typing import NamedTuple
 from ...flow.step_path import StepPath, seconds_between
 from ...text.diagnostics import StepError
 from ...values.value import Value
-from ..codec.encoding import decode_value
+from ..codec.encoding import PICKLED, DecodeError, decode_value
+from ..codec.identities import bare
 from ..codec.json_texts import checker, encode
+from ..codec.parted import put_together
 from ..codec.signatures import SignatureError, is_signed, user_key
 from ..database.errors import JournalError
+from ..database.value_files import Part, PartError, ValueFiles
 from .failures import error_from
 from .fields import Text, is_at
 
@@ -69,6 +72,11 @@ class StoredValue(NamedTuple):
     """The signature of a pickle, of an answer, and of the outcome of a call with an effect."""
     unpickled: tuple[Value] | None = None
     """The value, once it was read for a resumed run."""
+
+    @property
+    def parts(self) -> bytes | None:
+        """Its data if it is stored as parts."""
+        return self.data if self.form == "parts" and isinstance(self.data, bytes) else None
 
     @property
     def text(self) -> str | bytes | None:
@@ -132,22 +140,39 @@ class Record(NamedTuple):
         """Whether this user's run has written an answer, or the outcome of a call with an effect. A
         journal may have been in other hands, and these decide what is called."""
         form, data, _, signature, _ = self.result
-        if form == "pickle" and self.what != "answered":
+        if form in PICKLED and self.what != "answered":
             return True  # `read_value` looks at its signature
         what = (self.what, encode(self.at), self.tries, self.digest or b"")
         return is_signed(
             user_key(), signature, run_id, *what, form or "", data or "", self.error or ""
         )
 
-    def read_value(self, run_id: str, trust: bool) -> Value:
-        """Its value, which may be a pickle. Raises DecodeError, and SignatureError for the pickle
-        of another user unless ``trust``."""
+    def check_signature(self, run_id: str) -> None:
+        """Raise SignatureError if its value is the pickle of another user."""
         form, data, _, signature, _ = self.result
-        if form == "pickle" and not trust and self.what != "answered":
+        if form in PICKLED and self.what != "answered":
             signed = (run_id, encode(self.at), self.tries, data or b"")
             if not is_signed(user_key(), signature, *signed):
                 raise SignatureError("it is not signed with your key")
+
+    def read_value(self, run_id: str, trust: bool, files: ValueFiles | None) -> Value:
+        """Its value, which may be a pickle, with its parts in ``files``. Raises DecodeError, and
+        SignatureError for the pickle of another user unless ``trust``."""
+        if not trust:
+            self.check_signature(run_id)
+        return decode_stored(self.result.form, self.result.data, files)
+
+
+def decode_stored(form: str | None, data: str | bytes | None, files: ValueFiles | None) -> Value:
+    """A stored value. Raises DecodeError. The caller checks the signature first."""
+    if form != "parts" or not isinstance(data, bytes):
         return decode_value(form or "again", data)
+    if files is None:
+        raise DecodeError("there is no folder of its parts")
+    try:
+        return put_together(bare(data), lambda digest, size: files.read(Part(digest, size)))
+    except (PartError, MemoryError) as error:
+        raise DecodeError(str(error) or "it does not fit into the memory") from None
 
 
 class SequenceRow(NamedTuple):

@@ -209,13 +209,19 @@ class Secrets:
 
     def _in_value(self, value: Value, near: bool) -> bool:
         # A stack of its own: a value of a user may nest deeper than Python's.
-        left = [value]
+        left, seen = [value], set[int]()
         while left:
             part = left.pop()
+            if (
+                isinstance(part, dict | list) and id(part) in seen
+            ):  # shared, perhaps a million times
+                continue
             if isinstance(part, dict):
                 left += [*part.keys(), *part.values()]
+                seen.add(id(part))
             elif isinstance(part, list):
                 left += part
+                seen.add(id(part))
             elif self._in_text(part, near) if isinstance(part, str) else self._is_number(part):
                 return True
         return False
@@ -227,6 +233,11 @@ class Secrets:
     def _is_number(self, value: Value) -> bool:
         return type(value) in (int, float) and abs(value) in self._forms.numbers
 
+    @property
+    def searched(self) -> Forms:
+        """What must not be in the parts of a large value."""
+        return self._forms
+
     # --- storing ---
 
     def pack(
@@ -235,7 +246,9 @@ class Secrets:
         """``value`` as it is stored, in at most ``most`` bytes. ``received``: the secrets of the
         call that returned it. ``secret``: it is a secret itself."""
         packed = encode_value(value, most)
-        if not self.active and not secret and not self.surrounds(packed.data):
+        # Of a large value, only the preview is searched here.
+        is_clean = not (self.surrounds(packed.data) or self.surrounds(packed.shown))
+        if is_clean and not self.active and not secret:
             return packed
         return self.packed(packed, value, received, secret)
 
@@ -260,6 +273,10 @@ class Secrets:
             return BLIND
         if received.short:
             return TOO_SHORT
+        if packed.is_large and packed.is_json:
+            return HELD if self._in_value(value, received.any) else None
+        if packed.is_large:
+            return UNSEARCHABLE if received.any and not is_readable(value) else None
         if isinstance(packed.data, str):
             return HELD if self._in_json(packed.data, received.any) else None
         if isinstance(packed.data, bytes):

@@ -452,10 +452,11 @@
   const showNotices = (app, { Notification }) => {
     if (!Notification || !app.hasPlugin?.('@jupyterlab/apputils-extension:notification')) return;
     document.addEventListener('agf-notice', (event) => {
-      const { text, kind, go, milliseconds } = event.detail ?? {};
+      const { text, kind, go, choices, milliseconds } = event.detail ?? {};
       if (typeof text !== 'string') return;
       const type = ['success', 'warning', 'error'].includes(kind) ? kind : 'info';
-      const actions = typeof go === 'function' ? [{ label: 'Show', callback: go }] : [];
+      const answers = Array.isArray(choices) ? choices.map(({ label, callback }) => ({ label: String(label).slice(0, 40), callback })) : [];
+      const actions = [...answers, ...(typeof go === 'function' ? [{ label: 'Show', callback: go }] : [])];
       const id = Notification.emit(text.slice(0, LONGEST), type, { autoClose: Number(milliseconds) || false, actions });
       event.detail.dismiss = () => Notification.dismiss(id);
       event.preventDefault();

@@ -45,6 +45,7 @@ class Forecast(OfflineJournal):
         self, most: int, run_id: str, linked: Linked, results: Reuse, recorded: RecordedCalls
     ) -> None:
         super().__init__(most, run_id)
+        self.rows.digests.is_eager = True
         self.linked = linked
         self._results = results
         self._recorded = recorded

@@ -19,6 +19,7 @@ from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.rows import Key, Row
 from ...flow.steps import Invoke
 from ...journal.calls.reuse import EarlierRun, ReadValue, Reuse
+from ...journal.codec.encoding import PICKLED
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.records import Record
 from ...journal.runs import changed_objects, records
@@ -165,8 +166,10 @@ def find_stale(
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
     (store, num), bounded = past._in_journal, Bounded()
-    read, identities = reader_of_results(state_of(now).given.input)
-    read_again: ReadValue = partial(unpickled, trust=False, identities=identities, learns=False)
+    read, identities = reader_of_results(store, state_of(now).given.input)
+    read_again: ReadValue = partial(
+        unpickled, trust=False, files=store.files, identities=identities, learns=False
+    )
     if not unpickles:
         read = read_again = _json_only
     with as_definition_errors():
@@ -193,9 +196,9 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
 
 
 def _json_only(record: Record, run_id: str) -> Record:
-    if record.result.form == "pickle":
+    if record.result.form in PICKLED:
         raise NeedsUnpickling
-    return unpickled(record, run_id, trust=False)
+    return unpickled(record, run_id, trust=False, files=None)
 
 
 def _table(
@@ -234,6 +237,7 @@ def _table_row(
     return {
         "step": row.id,
         "kind": row.word,
+        "name": row.name,
         "label": row.label,
         "state": state,
         "calls": calls,

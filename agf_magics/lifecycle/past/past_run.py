@@ -19,13 +19,13 @@ from ...flow.progress.rows import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import calls
 from ...journal import runs
-from ...journal.codec.encoding import DecodeError, decode_value
+from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
 from ...journal.database.errors import JournalError, as_definition_errors, unusable
 from ...journal.database.store import Store
 from ...journal.records.failures import error_from
-from ...journal.records.records import UNREADABLE, Record, StoredValue, decoded
+from ...journal.records.records import UNREADABLE, Record, StoredValue, decode_stored, decoded
 from ...journal.runs import RunRow
 from ...journal.secrets.masking import Secrets
 from ...journal.shared_runs import copied
@@ -231,11 +231,11 @@ class PastRun(BaseRun):
         call = find_call(self.records(), at) if at is not None else None
         try:
             if call is not None:
-                return call.read_value(self.run_id, trust)
+                return call.read_value(self.run_id, trust, self._store.files)
             signed = (self.run_id, "output", "", row.output or "")
-            if row.form == "pickle" and not trust and not is_signed(user_key(), row.sign, *signed):
+            if row.form in PICKLED and not trust and not is_signed(user_key(), row.sign, *signed):
                 raise SignatureError
-            return decode_value(row.form or "again", row.output)
+            return decode_stored(row.form, row.output, self._store.files)
         except DecodeError as error:
             what = at or "its output"
             raise refused("journal.unreadable", f"{what} cannot be read: {error}") from None
@@ -252,6 +252,7 @@ class PastRun(BaseRun):
                 *(run.run_id, run.input, run.output, run.stores, run.order, run.records),
                 StoredValue(run._row.form or "again", run._row.output, run._row.shown),
                 run._row.previews,
+                {row.id: row.name for row in run.progress.rows.values()},
             )
             for run in (self, other)
         )

@@ -218,7 +218,10 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> EarlierO
     identities.know(input)
     written = records(store, head.num, is_shown=False)
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
-    calls = (unpickled(call, head.run_id, trust, identities) for call in believed)
+    calls = (
+        unpickled(call, head.run_id, trust, store.files, identities, is_late=True)
+        for call in believed
+    )
     return EarlierOutcomes(calls, head.status != "interrupted", identities)
 
 

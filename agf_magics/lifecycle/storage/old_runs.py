@@ -4,15 +4,18 @@ asks.
 
 from __future__ import annotations
 
+import shutil
 import time
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.store import Store
 from ...journal.runs import ENDED, RunHead
-from ...settings.settings import current
+from ...settings.settings import Settings, current
 
 
 def forget_old_runs(store: Store) -> None:
@@ -20,11 +23,22 @@ def forget_old_runs(store: Store) -> None:
     if store.path in _pruned:
         return
     _pruned.add(store.path)
-    days, size = current.settings.journal_days, current.settings.journal_size
+    days, size = current.settings.journal_days, most_bytes(store)
     since = time.time() - days * DAY if days else 0.0
-    if queries.has_older(store, since) or 0 < size < deletion.size(store.path):
+    if queries.has_older(store, since) or 0 < size < deletion.size(store):
         # Thousands of runs take seconds: the run that happens to be first does not wait.
         store.in_background(lambda: forget_old(store, days, size, automatic=True))
+
+
+def most_bytes(store: Store) -> int:
+    """The bytes that the journal and its values may take; 0: no limit. Where nobody has set a number,
+    it is at most a tenth of the disk."""
+    size = current.settings.journal_size
+    if size != Settings.journal_size:
+        return size
+    with suppress(OSError):
+        return min(size, shutil.disk_usage(store.path.parent).total // 10)
+    return size
 
 
 _pruned: set[Path] = set()
@@ -59,13 +73,32 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
 
 def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
     old = [run for run in runs if (run.ended or run.started) < since]
-    if size and deletion.size(store.path) > size:
-        sizes = deletion.sizes(store)
-        left = sum(sizes.values()) - sum(sizes.get(run.num, 0) for run in old)
+    if size and deletion.size(store) > size:
+        taken = _Taken(store)
+        for run in old:
+            taken.leave(run.num)
         for run in reversed(runs):
-            if left <= size:
+            if taken.size <= size:
                 break
             if run not in old:
                 old.append(run)
-                left -= sizes.get(run.num, 0)
+                taken.leave(run.num)
     return old
+
+
+class _Taken:
+    """The bytes of the runs in a journal. A part that several runs need is there once."""
+
+    def __init__(self, store: Store) -> None:
+        """Raises JournalError."""
+        self._rows, self._files = deletion.sizes(store), deletion.files_of_runs(store)
+        self._users = Counter(digest for files in self._files.values() for digest, _ in files)
+        parts = dict(file for files in self._files.values() for file in files)
+        self.size = sum(self._rows.values()) + sum(parts.values())
+
+    def leave(self, num: int) -> None:
+        """A run is deleted."""
+        self.size -= self._rows.get(num, 0)
+        for digest, size in self._files.get(num, ()):
+            self._users[digest] -= 1
+            self.size -= 0 if self._users[digest] else size

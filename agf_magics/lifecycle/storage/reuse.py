@@ -42,7 +42,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
                 heads = [_named(store, run, earlier)]
         if run.journal is not None and heads:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), *reader_of_results(state_of(run).given.input))
+            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).given.input))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:
@@ -51,11 +51,12 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             run.journal.reuse = reuse
 
 
-def reader_of_results(input: Value) -> tuple[ReadValue, Identities]:
+def reader_of_results(store: Store, input: Value) -> tuple[ReadValue, Identities]:
     """What reads the results of other runs for a run with this input, and the objects in them."""
     identities = Identities()
     identities.know(input)
-    return partial(unpickled, trust=False, identities=identities), identities
+    read = partial(unpickled, trust=False, files=store.files, identities=identities)
+    return read, identities
 
 
 def _named(store: Store, run: Run, earlier: object) -> RunHead:

@@ -4,31 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ...journal.codec.encoding import DecodeError
+from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError
+from ...journal.database.value_files import ValueFiles
+from ...journal.records.recorded_outcomes import LateValue
 from ...journal.records.records import CallKey, Record, StoredValue
+from ...values.value import Value
 
 
 def unpickled(
     record: Record,
     run_id: str,
     trust: bool,
+    files: ValueFiles | None,
     identities: Identities | None = None,
     learns: bool = True,
+    is_late: bool = False,
 ) -> Record:
-    """A record of that run with its value. ``identities``: the objects that were read before.
-    ``learns``: they know those of this value from now on.
+    """A record of that run with its value, whose parts are in ``files``. ``identities``: the objects
+    that were read before. ``learns``: they know those of this value from now on. ``is_late``: a
+    value of parts is only read when its call comes.
     Raises DecodeError for a value that the user has not signed."""
     # Whatever `trust` says: an answer that is not believed is no error, its question is asked again.
     if record.what == "answered" and not record.is_believed(run_id):
         return record._replace(result=StoredValue("again"))
-    if record.result.data is None or record.result.form not in ("json", "pickle"):
+    data = record.result.data
+    if data is None or record.result.form not in ("json", *PICKLED):
         return record
+
+    def read() -> Value:
+        value = record.read_value(run_id, trust, files)
+        if identities is not None and isinstance(data, bytes):
+            value = identities.restored(value, data, learns)
+        return value
+
     try:
-        value = record.read_value(run_id, trust)
-        if identities is not None and isinstance(record.result.data, bytes):
-            value = identities.restored(value, record.result.data, learns)
+        if is_late and record.result.parts is not None:
+            if not trust:
+                record.check_signature(run_id)
+            value: Value = LateValue(record.result.parts, read)
+        else:
+            value = read()
         return record._replace(result=record.result._replace(unpickled=(value,)))
     except SignatureError:
         raise SignatureError(f"the result of {record.name!r} is not signed with your key") from None

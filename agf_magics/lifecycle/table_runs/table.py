@@ -355,6 +355,7 @@ class RowTable:
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record, number = outcome.record, self.terms.number_of(place)
+        journal = self.run._in_journal
         repeat = place % self.terms.repeat
         find_input = partial(self._input, place, record)
         if record is None:
@@ -367,6 +368,7 @@ class RowTable:
             find_input,
             record,
             run_id=self.run.run_id,
+            files=journal[0].files if journal is not None else None,
             error=error,
             seconds=record.seconds,
             tokens=outcome.tokens,

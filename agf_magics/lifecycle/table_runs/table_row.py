@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ...journal.codec.encoding import DecodeError, EncodedValue, encode_value
 from ...journal.codec.same_values import Stored, is_same, is_same_json
+from ...journal.database.value_files import ValueFiles
 from ...journal.records.records import Record
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
@@ -62,6 +63,8 @@ class TableRow:
     held: Value = None
     """Its output, where there is no journal."""
     run_id: str = ""
+    files: ValueFiles | None = None
+    """The folder of the journal's large values."""
     error: StepError | None = None
     seconds: float | None = None
     tokens: int | None = None
@@ -140,7 +143,7 @@ class TableRow:
         if record.result.form == "again":
             return Unstored(record.value_shown, "")
         try:
-            return record.read_value(self.run_id, trust=False)
+            return record.read_value(self.run_id, trust=False, files=self.files)
         except DecodeError as error:
             return Unstored(record.value_shown, str(error))
 
@@ -153,7 +156,8 @@ class TableRow:
         """Whether its output is a mapping, as far as that is known without reading a pickle."""
         if self.record is None or self.record.result.form == "json":
             return True
-        data = self.record.result.data
+        result = self.record.result
+        data = result.data if result.parts is None else result.parts.partition(b"\n")[2]
         return isinstance(data, bytes) and _MAPPING.match(data) is not None
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,13 +15,14 @@ from ...values.value import Value
 from .authoring import check_definition, describe_language, explain, languages
 from .envelopes import Envelope, started
 from .flow_tools import FlowTool, Schema
+from .run_app import META, PAGE_META, PAGE_TOOL, page
 from .served_runs import ServedRuns
 
 Arguments = Mapping[str, Any]
 
 NAMES = (
     *("run_pipeline_async", "run_result", "run_answer", "run_cancel"),
-    *("check_definition", "explain", "describe_language"),
+    *("check_definition", "explain", "describe_language", PAGE_TOOL),
 )
 """Their names, which no flow can have here."""
 
@@ -35,8 +37,8 @@ class OwnTool(NamedTuple):
     """Gets arguments that fit ``accepts``. May raise DefinitionError."""
     reads_only: bool
     """Whether it changes nothing."""
-    is_about_a_run: bool = False
-    """Whether the page of a run shows its result."""
+    meta: Mapping[str, Any] | None = None
+    """What it says about the page of a run: that the page shows its result, or calls it."""
 
     async def checked(self, arguments: Arguments) -> dict[str, Value] | str:
         """Call it. Raises DefinitionError ``mcp.arguments`` if the arguments do not fit."""
@@ -72,15 +74,33 @@ class _RunTools:
     async def answer(self, arguments: Arguments) -> Envelope:
         return await self._served.answer(arguments["run_id"], arguments["answer"])
 
+    async def page(self, arguments: Arguments) -> dict[str, Any]:
+        return await asyncio.to_thread(page, await self._served.found(arguments["run_id"]))
+
     async def cancel(self, arguments: Arguments) -> Envelope:
         return await self._served.cancel(arguments["run_id"])
 
 
 def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[OwnTool]:
     act = _RunTools(served, tools)
-    name = _text("The flow.", enum=sorted(tools)) if tools else _text("The flow.")
-    run_id = _text("The id that the start returned.")
+    return (*_to_begin(act, sorted(tools)), *_to_follow(act))
+
+
+def _to_begin(act: _RunTools, names: Sequence[str]) -> Sequence[OwnTool]:
+    name = _text("The flow.", enum=list(names)) if names else _text("The flow.")
     input = {"type": "object", "description": "Its arguments, as for the tool of this name."}
+    return (
+        OwnTool(
+            "run_pipeline_async",
+            "Start a flow that takes long and return its run_id at once. run_result returns the result.",
+            _schema(required=("name",), name=name, input=input),
+            *(act.launch, False, META),
+        ),
+    )
+
+
+def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
+    run_id = _text("The id that the start returned.")
     about_answer = (
         "yes or no, one of the choices, or a text; instead of a yes a mapping of changed arguments, "
         "if the question says so."
@@ -88,29 +108,29 @@ def _for_runs(served: ServedRuns, tools: Mapping[str, FlowTool]) -> Sequence[Own
     of_person = {"description": about_answer, "type": ["string", "boolean", "number", "object"]}
     return (
         OwnTool(
-            "run_pipeline_async",
-            "Start a flow that takes long and return its run_id at once. run_result returns the result.",
-            _schema(required=("name",), name=name, input=input),
-            *(act.launch, False, True),
-        ),
-        OwnTool(
             "run_result",
             "Return the result of a run, the status started while it is running, or the question that "
             "it asks. A run that the end of the server interrupted goes on.",
             _schema(run_id=run_id),
-            *(act.result, False, True),
+            *(act.result, False, META),
         ),
         OwnTool(
             "run_answer",
             "Answer the question of a run with what the person said. Never answer for the person.",
             _schema(run_id=run_id, answer=of_person),
-            *(act.answer, False, True),
+            *(act.answer, False, META),
         ),
         OwnTool(
             "run_cancel",
             "Cancel a run. What it has done stays in the journal.",
             _schema(run_id=run_id),
-            *(act.cancel, False, True),
+            *(act.cancel, False, META),
+        ),
+        OwnTool(
+            PAGE_TOOL,
+            "Return the page of a run as it is now, for the client to show.",
+            _schema(run_id=run_id),
+            *(act.page, True, PAGE_META),
         ),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import Server, ServerRequestContext
+from mcp.server import Server, ServerRequestContext, apps
 
 from ...catalog import Registry
 from ...flow.flow import Flow
@@ -33,6 +33,7 @@ from .envelopes import (
 )
 from .flow_tools import FlowTool, flow_tools
 from .own_tools import NAMES, OwnTool, own_tools
+from .run_app import META, PAGE_TOOL, RUN_ID, TITLE, URI, document
 from .served_run import ServedRun
 from .served_runs import MOST_RUNNING, ServedRuns
 
@@ -67,19 +68,26 @@ class FlowServer:
 
     def server(self) -> Server[Any]:
         """The SDK's server."""
-        return Server(
+        server: Server[Any] = Server(
             "agf-magics",
             version=__version__,
             instructions=INSTRUCTIONS,
             on_list_tools=self._list,
             on_call_tool=self._call,
+            on_list_resources=_list_resources,
+            on_read_resource=_read_resource,
         )
+        server.extensions[apps.EXTENSION_ID] = {}
+        return server
 
     async def _list(
         self, context: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         listed = [_flow_tool(tool) for tool in self.tools.values()]
-        listed += [_own_tool(tool) for tool in self.own.values()]
+        # A model has no use for the page; a client without pages would offer it.
+        shows = apps.client_supports_apps(context)
+        own = [tool for tool in self.own.values() if shows or tool.name != PAGE_TOOL]
+        listed += map(_own_tool, own)
         return types.ListToolsResult(tools=listed)
 
     async def _call(
@@ -156,12 +164,29 @@ class FlowServer:
 # --- what the SDK's types say ---
 
 
+async def _list_resources(
+    context: Context, params: types.PaginatedRequestParams | None
+) -> types.ListResourcesResult:
+    page = types.Resource(uri=URI, name=TITLE, mime_type=apps.APP_MIME_TYPE)
+    return types.ListResourcesResult(resources=[page])
+
+
+async def _read_resource(
+    context: Context, params: types.ReadResourceRequestParams
+) -> types.ReadResourceResult:
+    if params.uri != URI:
+        raise MCPError(types.INVALID_PARAMS, f"there is no resource {params.uri[:80]!r}")
+    text = types.TextResourceContents(uri=URI, mime_type=apps.APP_MIME_TYPE, text=document())
+    return types.ReadResourceResult(contents=[text])
+
+
 def _flow_tool(tool: FlowTool) -> types.Tool:
     return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.accepts,
         output_schema=tool.gives,
+        _meta=META,
     )
 
 
@@ -171,6 +196,7 @@ def _own_tool(tool: OwnTool) -> types.Tool:
         description=tool.description,
         input_schema=tool.accepts,
         annotations=types.ToolAnnotations(read_only_hint=tool.reads_only),
+        _meta=dict(tool.meta) if tool.meta is not None else None,
     )
 
 
@@ -178,8 +204,9 @@ def _text(text: str) -> list[types.ContentBlock]:
     return [types.TextContent(type="text", text=text)]
 
 
-def _failure(text: str) -> types.CallToolResult:
-    return types.CallToolResult(content=_text(text), is_error=True)
+def _failure(text: str, run: Run | None = None) -> types.CallToolResult:
+    about = {RUN_ID: run.run_id} if run is not None else None
+    return types.CallToolResult(content=_text(text), is_error=True, _meta=about)
 
 
 def _own_result(value: dict[str, Value] | str) -> types.CallToolResult:
@@ -194,18 +221,20 @@ def _result(tool: FlowTool, run: Run) -> types.CallToolResult:
         text = error_text(error) if error is not None else f"the run {run.run_id} has no result"
         if run.status == "waiting":
             text = f"{text}\nThe run {run.run_id} waits for an answer: {HOW_TO_ANSWER}"
-        return _failure(text)
+        return _failure(text, run)
     output = as_json(run.output)
     if (size := len(text := written(output))) > LARGEST:
-        return _failure(error_text(too_large(run.run_id, size)))
+        return _failure(error_text(too_large(run.run_id, size)), run)
     structured = tool.structured(output)
-    return types.CallToolResult(content=_text(text), structured_content=structured)
+    return types.CallToolResult(
+        content=_text(text), structured_content=structured, _meta={RUN_ID: run.run_id}
+    )
 
 
 def _waits(run: Run, question: Question) -> types.CallToolResult:
     """For a client without forms: the run goes on waiting, and can be answered by its id."""
     envelope: Envelope = asks(run.run_id, question)
-    return _failure(written(envelope))
+    return _failure(written(envelope), run)
 
 
 def _can_ask(context: Context) -> bool:

@@ -165,11 +165,16 @@ def delete_runs(parsed: ParsedLine) -> None:
         (deleted,) = with_place_of(unwanted, lambda: past_runs.delete([unwanted.text]))
         print(f"deleted {deleted}")
     if pruned is not None:
+        before = past_runs.journal_bytes()
         number, size = past_runs.prune(
             amount(parsed, "--prune", None) if pruned.text != "--prune" else None
         )
-        bytes_left = f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
-        print(f"deleted {counted(number, 'run')}; the journal has {bytes_left}")
+        freed = f", which frees {_bytes(before - size)}" if before > size else ""
+        print(f"deleted {counted(number, 'run')}{freed}; the journal has {_bytes(size)}")
+
+
+def _bytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB" if size >= 1_000_000 else f"{size / 1e3:,.0f} kB"
 
 
 def show_run(parsed: ParsedLine, word: Token) -> Any:

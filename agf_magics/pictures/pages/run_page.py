@@ -13,7 +13,8 @@ from ...values.value import Value
 from ..amounts import counted
 from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
-from ..values import WRAP, value_html, value_text
+from ..row_words import listed
+from ..values import WRAP, value_brief, value_html, value_text
 from . import parts as page
 
 MOST_STORES = 30
@@ -100,7 +101,9 @@ def body_html(
     if len(steps) > MOST_BODY:
         steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
     if run.progress.ended is not None:
-        steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
+        steps = _folded(
+            counted(len(listed(run.progress)), "step"), steps, opened=run.status != "ok"
+        )
     large.append(("the steps", steps))
     parts.append(fitted(large, run.run_id, MOST_BODY))
     parts.append(page.questions_html(run.progress) if questions else "")
@@ -171,7 +174,8 @@ def _value_lines(run: RunLike, value: Value) -> list[str]:
 
 
 def _store(run: RunLike, name: str, value: Value) -> str:
-    return _folded(f"<code>{html(line(name, 60))}</code>", _value_html(run, value))
+    about = html(value_brief(value, run.secrets.shown))
+    return _folded(f"<code>{html(line(name, 60))}</code> · {about}", _value_html(run, value))
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:

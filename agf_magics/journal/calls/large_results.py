@@ -1,0 +1,161 @@
+"""The large results of a run, stored as parts beside the journal: `ValueFiles`.
+
+The journal first notes which parts the run needs, in its table of files, and then writes them: who
+cleans the folder sees the note, or has ended before the part is looked for. An object that was
+stored or read, and has not changed since, is neither pickled nor digested again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import starmap
+from typing import Any, NamedTuple
+
+from ...values.value import Value
+from ..codec.fingerprints import Print, is_same_print, print_of
+from ..codec.parted import Parted, Search, content_digest, is_plain, parts_in, take_apart
+from ..codec.pickles import NotPicklable
+from ..database.errors import JournalError
+from ..database.store import Store
+from ..database.value_files import Part
+
+_NOTE = "INSERT OR IGNORE INTO files VALUES (?, ?, ?)"
+
+
+class _Known(NamedTuple):
+    """An object whose content is known."""
+
+    look: Callable[[], Any]
+    """Returns it, as long as somebody has it."""
+    was: Print
+    """Its fingerprint."""
+    digest: str | None
+    data: bytes | None
+    """The data of its row; None: it is not stored."""
+
+
+class NotStored(Exception):
+    """A value is not stored. The message has the reason."""
+
+
+class KnownObjects:
+    """Objects of a run whose content is known, as long as somebody has them and nobody changes
+    them."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, _Known] = {}
+
+    def stored(self, value: Value, now: Print | None = None) -> bytes | None:
+        """The data of the row of an object that is stored and has not changed; None: it is not.
+        ``now``: its fingerprint; default None: it is taken."""
+        entry = self._find(value, now)
+        return entry.data if entry is not None else None
+
+    def has(self, value: Value) -> bool:
+        """Whether the object was known, perhaps before it changed."""
+        entry = self._known.get(id(value))
+        return entry is not None and entry.look() is value
+
+    def digest(self, value: Value) -> str | None:
+        """The digest of the content of an object, made once; None: it has none."""
+        entry = self._find(value)
+        if entry is not None:
+            return entry.digest
+        digest = content_digest(value)
+        self._know(value, digest, None)
+        return digest
+
+    def know(self, value: Value, data: bytes, now: Print | None = None) -> None:
+        """Know an object that was stored, or read, with ``data`` in its row. ``now``: its
+        fingerprint; default None: it is taken."""
+        digest = hashlib.sha256(data).hexdigest() if is_plain(data) else None
+        self._know(value, digest, data, now)
+
+    def _find(self, value: Value, now: Print | None = None) -> _Known | None:
+        if not self.has(value):
+            return None
+        entry = self._known[id(value)]
+        return entry if is_same_print(entry.was, now or print_of(value)) else None
+
+    def _know(
+        self, value: Value, digest: str | None, data: bytes | None, now: Print | None = None
+    ) -> None:
+        if not type(value).__weakrefoffset__:  # nothing tells when nobody has it any more
+            return
+        now = now or print_of(value)
+        if now is not None:
+            look = weakref.ref(value, partial(self._forget, id(value)))
+            self._known[id(value)] = _Known(look, now, digest, data)
+
+    def _forget(self, number: int, _: object) -> None:
+        self._known.pop(number, None)
+
+
+class LargeResults:
+    """The large results of one run, which are stored on any thread."""
+
+    def __init__(self, store: Store, num: int, objects: KnownObjects) -> None:
+        """``objects``: learns what is read from another run."""
+        self._store, self._num, self._objects = store, num, objects
+
+    @property
+    def rate(self) -> float:
+        """Bytes that are stored in a second, about."""
+        return self._store.files.rate if self._store.files is not None else 0.0
+
+    def adopt(self, value: Value, data: bytes) -> None:
+        """Know an object that was read from another run, if this run can have its parts too."""
+        files, parts = self._store.files, list(starmap(Part, parts_in(data)))
+        try:
+            self._note(parts)
+        except JournalError:
+            return
+        if files is not None and all(map(files.has, parts)):
+            self._objects.know(value, data)
+
+    def store(self, value: Value, search: Search, fills: bool = False) -> bytes:
+        """Write the parts of a value; returns the data of its row. ``search``: for what it must not
+        contain; ``fills``: default False; True: it may fill the disk. Raises NotStored, HoldsSecret.
+        On any thread."""
+        files = self._store.files
+        if files is None:
+            raise NotStored("there is no folder for it")
+        parted: Parted | None = None
+        try:
+            begun = time.monotonic()
+            parted = take_apart(value, partial(files.create, fills), search)
+            data = self._written(parted, fills)
+            files.measure(sum(size for _, size in parts_in(data)), time.monotonic() - begun)
+            return data
+        except NotPicklable as error:
+            raise NotStored(f"it cannot be pickled ({error})") from None
+        except (OSError, JournalError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise NotStored(f"its parts cannot be written ({why})") from None
+        finally:
+            if parted is not None and parted.file is not None:
+                parted.file.drop()
+
+    def _written(self, parted: Parted, fills: bool) -> bytes:
+        """Note and write the parts of a value. Raises OSError, JournalError."""
+        files: Any = self._store.files
+        new: Any = parted.file
+        parts = {Part(each.digest, each.view.nbytes): each.view for each in parted.stretches}
+        rest = new.part if new is not None else None
+        named = [*parts, *([rest] if rest is not None else ())]
+        self._note(named)
+        for part, view in parts.items():
+            files.add(part, view, fills)
+        if rest is not None and not files.has(rest):
+            files.keep(new)
+        return parted.data(rest)
+
+    def _note(self, parts: Iterable[Part]) -> None:
+        """Write that this run needs these parts. Raises JournalError."""
+        with self._store.writing() as connection:
+            connection.executemany(_NOTE, [(self._num, *part) for part in parts])
+            connection.execute("COMMIT")

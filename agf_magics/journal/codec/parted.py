@@ -1,0 +1,394 @@
+"""A large value as a pickle without its large buffers: these are parts, stored once for all runs.
+
+Pickle 5 gives the memory of an array or a column away instead of copying it. What is left of the
+pickle, with the names and the sizes of the parts, is the data of a row, signed as a small pickle
+is. A table whose columns lie in one block is cut at its columns, so a changed column alone is new.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib
+import io
+import json
+import pickle
+import types
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Annotated, Any, NamedTuple, Protocol
+
+from ...compat.imports import for_the_person, installed_only, loaded
+from ...text.raised import describe_exception
+from ...values.value import Value
+from .encoding import DecodeError
+from .fingerprints import CODE
+from .json_texts import checker, encode
+from .pickles import NotPicklable
+
+LEAST = 64_000
+"""Bytes of a buffer, or of the rest of a pickle, from which on it is a part."""
+
+MOST_CUT = 10_000
+"""Columns of a block that are parts of their own."""
+
+_NUMBERS = frozenset("?hHiIlLqQnNefdg")
+"""The formats of buffers in which no text can be."""
+
+_PLAIN = frozenset(
+    (
+        *("builtins", "copyreg", "collections", "datetime", "decimal", "fractions", "uuid"),
+        *("zoneinfo", "_codecs", "numpy", "pandas", "polars", "pyarrow", __name__.split(".")[0]),
+    )
+)
+"""Packages whose classes have no code of a user."""
+
+
+class Stretch(NamedTuple):
+    """A piece of a buffer that is a part."""
+
+    view: memoryview
+    digest: str
+
+
+class Taken(NamedTuple):
+    """A buffer that a pickle has given away."""
+
+    stretches: Sequence[Stretch]
+    is_read_only: bool
+
+
+class File(Protocol):
+    """Where the rest of a pickle goes if it is large."""
+
+    def write(self, data: Any) -> None: ...
+    def drop(self) -> None: ...
+
+
+class Parted(NamedTuple):
+    """A value without its large buffers."""
+
+    buffers: Sequence[Taken]
+    rest: bytes
+    """What is left of the pickle; empty: it is in the file."""
+    file: File | None = None
+    is_plain: bool = True
+    """Whether no class or function of the user is in it, whose code would count too."""
+
+    @property
+    def stretches(self) -> Iterator[Stretch]:
+        return (each for taken in self.buffers for each in taken.stretches)
+
+    def data(self, rest_part: tuple[str, int] | None = None) -> bytes:
+        """The data of its row. ``rest_part``: the digest and the size of the file."""
+        buffers = [
+            [taken.is_read_only, *([each.digest, each.view.nbytes] for each in taken.stretches)]
+            for taken in self.buffers
+        ]
+        return encode([buffers, rest_part, self.is_plain]).encode() + b"\n" + self.rest
+
+
+class HoldsSecret(Exception):
+    """The value contains one of the texts that it must not contain."""
+
+
+class Search:
+    """A search for texts in what is stored, piece by piece: no other thread waits for long."""
+
+    def __init__(self, forms: Sequence[bytes], in_numbers: bool = False) -> None:
+        """``in_numbers``: default False; True: the forms may be numbers."""
+        self._forms, self._in_numbers = forms, in_numbers
+        self._overlap = max(map(len, forms), default=1) - 1
+        self._end = b""
+
+    def look(self, data: Any) -> None:
+        """Look at what follows in one stream. Raises HoldsSecret."""
+        if self._forms and memoryview(data).nbytes:
+            view = memoryview(data).cast("B")
+            for start in range(0, view.nbytes, _PIECE):
+                piece = self._end + view[start : start + _PIECE]
+                if any(form in piece for form in self._forms):
+                    raise HoldsSecret
+                self._end = piece[len(piece) - self._overlap :] if self._overlap else b""
+
+    def look_at(self, buffer: memoryview, raw: memoryview) -> None:
+        """Look at a buffer alone. Raises HoldsSecret."""
+        kind = buffer.format.lstrip("@=<>!")
+        if self._forms and (self._in_numbers or not (kind in _NUMBERS or kind.startswith("Z"))):
+            Search(self._forms).look(raw)
+
+
+_PIECE = 1 << 20
+"""Bytes that are searched at a time."""
+
+NOTHING_TO_FIND = Search(())
+
+
+def take_apart(
+    value: Value, create: Callable[[], File], search: Search = NOTHING_TO_FIND
+) -> Parted:
+    """``value`` as parts, which keep its memory alive. ``create``: makes the file for a large rest.
+    Raises NotPicklable, HoldsSecret, and what the file raises."""
+    why = ""
+    for pickler in _picklers():
+        rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
+        try:
+            pickler(rest, _taker(buffers, search), foreign).dump(value)
+            return Parted(buffers, rest.kept, rest.file, not foreign)
+        except (HoldsSecret, OSError, KeyboardInterrupt) as error:
+            rest.drop()
+            if not isinstance(error, OSError) or rest.is_broken:
+                raise
+            why = why or describe_exception(error, most=300)
+        # Of a user's __reduce__, even a SystemExit.
+        except BaseException as error:
+            rest.drop()
+            why = why or describe_exception(error, most=300)
+    raise NotPicklable(why)
+
+
+def is_plain(data: bytes) -> bool:
+    """Whether the row's data tell all of the value: no class of the user is in it. Raises
+    DecodeError."""
+    return bool(_head(data)[0][2])
+
+
+def parts_in(data: bytes) -> list[tuple[str, int]]:
+    """The digests and the sizes of the parts of a value. Raises DecodeError."""
+    (buffers, rest, _), _ = _head(data)
+    parts = [(digest, size) for _, *parts in buffers for digest, size in parts]
+    return parts if rest is None else [*parts, (rest[0], rest[1])]
+
+
+def put_together(data: bytes, read: Callable[[str, int], bytearray]) -> Value:
+    """The value whose row has ``data``. The caller has checked the signature. ``read``: the bytes of
+    a part. Raises DecodeError, and what ``read`` raises."""
+    stored, rest = _head(data)
+    buffers = [_joined(parts, is_read_only, read) for is_read_only, *parts in stored[0]]
+    whole: Any = rest if stored[1] is None else read(*stored[1])
+    try:
+        with for_the_person():  # of a class of theirs
+            return pickle.loads(whole, buffers=buffers)
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:
+        raise DecodeError(describe_exception(error, most=300)) from None
+
+
+def content_of(data: bytes) -> tuple[bytes, str, bytes]:
+    """What two values have if they are the same: their parts as JSON and the rest of the pickle. And
+    the sizes of the parts: those that differ in them may be the same all the same."""
+    stored, rest = _head(data)
+    sizes = [[len(parts), *(size for _, size in parts)] for _, *parts in stored[0]]
+    return encode(stored).encode(), encode(sizes), rest
+
+
+def content_digest(value: Value) -> str | None:
+    """The digest of data: that of the row's data if ``value`` was stored. None: the code of a class
+    of the user counts too, or it cannot be pickled. Equal digests mean equal values."""
+    file = _Hashed()
+    try:
+        parted = take_apart(value, lambda: file)
+    except NotPicklable:
+        return None
+    rest = None if parted.file is None else (file.hash.hexdigest(), file.size)
+    return hashlib.sha256(parted.data(rest)).hexdigest() if parted.is_plain else None
+
+
+class _Hashed:
+    """A file that keeps only a hash."""
+
+    def __init__(self) -> None:
+        self.hash, self.size = hashlib.sha256(), 0
+
+    def write(self, data: Any) -> None:
+        self.hash.update(data)
+        self.size += memoryview(data).nbytes
+
+    def drop(self) -> None:
+        """Nothing was written."""
+
+
+def _head(data: bytes) -> tuple[Any, bytes]:
+    text, _, rest = data.partition(b"\n")
+    try:
+        stored = json.loads(text)
+    except (ValueError, RecursionError):
+        stored = None
+    if not _is_head(stored):
+        raise DecodeError("the list of its parts is damaged")
+    return stored, rest
+
+
+_is_part = checker(tuple[str, Annotated[int, lambda size: 0 <= size < 1 << 62]])
+
+
+def _is_buffer(stored: Any) -> bool:
+    return (
+        type(stored) is list
+        and len(stored) > 1
+        and type(stored[0]) is bool
+        and all(map(_is_part, stored[1:]))
+    )
+
+
+def _is_head(stored: Any) -> bool:
+    return (
+        type(stored) is list
+        and len(stored) == 3
+        and type(stored[0]) is list
+        and all(map(_is_buffer, stored[0]))
+        and (stored[1] is None or _is_part(stored[1]))
+        and type(stored[2]) is bool
+    )
+
+
+def _joined(
+    parts: Sequence[tuple[str, int]], is_read_only: bool, read: Callable[[str, int], bytearray]
+) -> memoryview:
+    """The memory of a buffer from its parts."""
+    if len(parts) == 1:
+        whole = read(*parts[0])
+    else:
+        whole = bytearray(sum(size for _, size in parts))
+        place = 0
+        for part in parts:
+            whole[place : place + part[1]] = read(*part)
+            place += part[1]
+    view = memoryview(whole)
+    return view.toreadonly() if is_read_only else view
+
+
+class _Rest:
+    """What is left of a pickle: in memory, or in a file if it is large."""
+
+    def __init__(self, create: Callable[[], File], search: Search) -> None:
+        self.file: File | None = None
+        self.is_broken = False
+        """Whether the file could not be written."""
+        self._create, self._search = create, search
+        self._memory = io.BytesIO()
+
+    @property
+    def kept(self) -> bytes:
+        return self._memory.getvalue()
+
+    def write(self, data: Any) -> int:
+        size = memoryview(data).nbytes
+        self._search.look(data)
+        if self.file is None and self._memory.tell() + size <= LEAST:
+            return self._memory.write(data)
+        try:
+            if self.file is None:
+                self.file = self._create()
+                self.file.write(self.kept)
+                self._memory = io.BytesIO()
+            self.file.write(data)
+        except OSError:
+            self.is_broken = True
+            raise
+        return size
+
+    def drop(self) -> None:
+        if self.file is not None:
+            self.file.drop()
+
+
+def _taker(buffers: list[Taken], search: Search) -> Callable[[pickle.PickleBuffer], bool]:
+    """What takes the large buffers of a pickle."""
+
+    def take(buffer: pickle.PickleBuffer) -> bool:
+        raw = buffer.raw()
+        with memoryview(buffer) as view:
+            search.look_at(view, raw)
+            if raw.nbytes < LEAST:
+                return True
+            stretches = [
+                Stretch(each, hashlib.sha256(each).hexdigest()) for each in _cut(view, raw)
+            ]
+        buffers.append(Taken(stretches, raw.readonly))
+        return False
+
+    return take
+
+
+def _cut(view: memoryview, raw: memoryview) -> Iterator[memoryview]:
+    """A buffer as its columns, if each is large enough to be a part; else as a whole."""
+    count = view.shape[0] if view.shape is not None and view.ndim == 2 and view.c_contiguous else 1
+    size = raw.nbytes // max(count, 1)
+    if not 1 < count <= MOST_CUT or size < LEAST:
+        yield raw
+        return
+    for start in range(0, raw.nbytes, size):
+        yield raw[start : start + size]
+
+
+@cache
+def _picklers() -> list[Any]:
+    # Python's first: cloudpickle copies a class of the notebook into the bytes, by value.
+    kinds: list[Any] = [pickle.Pickler]
+    with contextlib.suppress(ImportError), installed_only():
+        kinds.append(importlib.import_module("cloudpickle").Pickler)
+    return list(map(_with_parts, kinds))
+
+
+def _with_parts(kind: Any) -> Any:
+    """The pickler ``kind``, whose buffers and classes are looked at."""
+    before = getattr(kind, "reducer_override", None)
+
+    class Pickler(kind):  # type: ignore[misc]
+        # No callback that is a method: such a circle would keep the value alive.
+        def __init__(self, rest: _Rest, take: Any, foreign: list[object]) -> None:
+            super().__init__(rest, protocol=5, buffer_callback=take)
+            self._foreign = foreign
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, CODE) and _is_foreign(thing):
+                self._foreign.append(thing)
+            package = type(thing).__module__.partition(".")[0]
+            if package == "polars" and type(thing).__name__ in ("DataFrame", "Series"):
+                return _of_polars(thing)
+            if package == "numpy" and type(thing).__name__ == "ndarray" and _has_times(thing):
+                return _as_times, (thing.view("i8"), thing.dtype)
+            return before(self, thing) if before is not None else NotImplemented
+
+    return Pickler
+
+
+def _is_foreign(thing: Any) -> bool:
+    owner = getattr(thing, "__self__", thing)  # a method in C has no module
+    owner = owner if isinstance(owner, type | types.ModuleType) else thing
+    module = getattr(owner, "__module__", None) or getattr(owner, "__name__", None) or ""
+    return module.partition(".")[0] not in _PLAIN
+
+
+def _has_times(array: Any) -> bool:
+    """Whether it is an array of dates or durations, which has no buffer."""
+    return array.dtype.kind in "mM" and (array.flags.c_contiguous or array.flags.f_contiguous)
+
+
+def _as_times(numbers: Any, dtype: Any) -> Any:
+    return numbers.view(dtype)
+
+
+def _of_polars(frame: Any) -> Any:
+    """A frame as one text for each column: its own pickle is one copy of all of them."""
+    polars: Any = loaded("polars")
+    if type(frame) is polars.Series:
+        return _series, (pickle.PickleBuffer(polars.DataFrame([frame]).serialize()),)
+    if type(frame) is not polars.DataFrame:
+        return NotImplemented
+    columns = (polars.DataFrame([column]).serialize() for column in frame.get_columns())
+    return _frame, ([pickle.PickleBuffer(column) for column in columns], frame.height)
+
+
+def _frame(columns: list[Any], height: int) -> Any:
+    polars: Any = importlib.import_module("polars")
+    if not columns:
+        return polars.DataFrame(height=height) if height else polars.DataFrame()
+    return polars.DataFrame([_series(column) for column in columns])
+
+
+def _series(column: Any) -> Any:
+    polars: Any = importlib.import_module("polars")
+    return polars.DataFrame.deserialize(io.BytesIO(column)).to_series()

@@ -1,0 +1,268 @@
+"""The folder of large values beside the journal: files that are named by the SHA-256 of their bytes.
+
+A file is written under a temporary name and renamed when it is complete, so the process may be
+killed at any time. The folder may come from a stranger, and a power cut may leave zeros: the bytes
+are read into memory, and their digest is compared before anybody uses them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Container
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .locks import NAME as OWNER
+
+PIECE = 1 << 24
+"""Bytes that are read or written at a time."""
+
+FREE = 0.1
+"""The share of the disk that stays free."""
+
+RATE = 500e6
+"""Bytes that are stored in a second, before any time was measured."""
+MEASURED = 50_000_000
+"""Bytes of a value from which on its time is measured."""
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+_TEMPORARY = re.compile(rf"({OWNER.pattern})-[0-9]+\.part")
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_READ = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+class PartError(Exception):
+    """A part is not there, or not what was written. The message has the reason."""
+
+
+class NoRoom(OSError):
+    """The part would fill the disk."""
+
+
+class Part(NamedTuple):
+    """A file of the folder."""
+
+    digest: str
+    size: int
+
+
+class Freed(NamedTuple):
+    """What was deleted."""
+
+    files: int = 0
+    size: int = 0
+
+
+class NewPart:
+    """A part whose digest is known only at its end."""
+
+    def __init__(self, folder: Path, name: str, check_room: Callable[[int], None]) -> None:
+        """``check_room``: called for the size of what is written next. Raises OSError."""
+        self._folder, self._path = folder, folder / name
+        self._check_room = check_room
+        self._file = os.open(self._path, _NEW, 0o600)
+        self._hash, self._size = hashlib.sha256(), 0
+
+    def write(self, data: Any) -> None:
+        """Add bytes. Raises OSError."""
+        view = memoryview(data)
+        self._check_room(view.nbytes)
+        self._hash.update(view)
+        self._size += view.nbytes
+        view = view.cast("B") if view.nbytes else view[:0]
+        while view.nbytes:
+            view = view[os.write(self._file, view[:PIECE]) :]
+
+    @property
+    def part(self) -> Part:
+        return Part(self._hash.hexdigest(), self._size)
+
+    def keep(self) -> None:
+        """Give it its name. Raises OSError."""
+        path = self._folder / self.part.digest
+        os.close(self._file)
+        self._file = -1
+        os.replace(self._path, path)
+        # Some network folders lose a rename.
+        if os.lstat(path).st_size != self._size:
+            raise OSError(f"{path} was not written")
+
+    def drop(self) -> None:
+        """Delete it, unless it has its name."""
+        with contextlib.suppress(OSError):
+            if self._file >= 0:
+                os.close(self._file)
+            self._file = -1
+            self._path.unlink()
+
+
+class ValueFiles:
+    """The folder of one journal."""
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        """``owner``: the name of this process's lock, with which its temporary files begin."""
+        self.folder, self._owner = folder, owner
+        self._numbers = itertools.count()
+        self._sound: dict[str, tuple[int, int]] = {}
+        """The inode and the time of change of files that this process has written or read."""
+        self.rate = RATE
+        """Bytes that are stored in a second, as measured."""
+
+    def measure(self, size: int, seconds: float) -> None:
+        """Learn how long it took to store a value."""
+        if size >= MEASURED:
+            self.rate = 0.5 * self.rate + 0.5 * size / max(seconds, 1e-3)
+
+    def create(self, fills: bool = False) -> NewPart:
+        """A part to write. ``fills``: default False; True: also if the disk has hardly room. Raises
+        OSError."""
+        self._make()
+        check = _has_room if fills else self._check_room
+        return NewPart(self.folder, f"{self._owner}-{next(self._numbers)}.part", check)
+
+    def add(self, part: Part, data: memoryview, fills: bool = False) -> None:
+        """Write a part, unless it is there and sound. ``fills``: as for `create`. Raises OSError."""
+        if self.has(part):
+            return
+        new = self.create(fills)
+        try:
+            new.write(data)
+            self.keep(new)
+        except BaseException:
+            new.drop()
+            raise
+
+    def keep(self, new: NewPart) -> None:
+        """Give a part its name. Raises OSError."""
+        new.keep()
+        self._note(new.part.digest, os.lstat(self.folder / new.part.digest))
+
+    def _check_room(self, size: int) -> None:
+        disk = shutil.disk_usage(self.folder)
+        if disk.free - size < disk.total * FREE:
+            raise NoRoom(errno.ENOSPC, f"less than {FREE:.0%} of the disk would stay free")
+
+    def has(self, part: Part) -> bool:
+        """Whether the part is there. A file that this process has not seen is read: a damaged one
+        must be written again."""
+        try:
+            facts = os.lstat(self.folder / part.digest)
+        except OSError:
+            return False
+        if self._sound.get(part.digest) == _identity(facts):
+            return True
+        try:
+            self._read(part, None)
+        except PartError:
+            return False
+        return True
+
+    def read(self, part: Part) -> bytearray:
+        """The bytes of a part. Raises PartError unless they are what was written."""
+        # Not mapped: another process may cut or change the file later.
+        data = bytearray(part.size)
+        self._read(part, data)
+        return data
+
+    def clean(self, is_named: Container[str], lives: Callable[[str], bool]) -> Freed:
+        """Delete the parts that are not named, and the temporary files of processes that do not
+        live. Raises OSError."""
+        files = size = 0
+        for name, facts in self._entries():
+            temporary = _TEMPORARY.fullmatch(name)
+            if temporary is not None:
+                is_left = not lives(temporary[1])
+            else:
+                is_left = DIGEST.fullmatch(name) is not None and name not in is_named
+            if not is_left:
+                continue
+            with contextlib.suppress(OSError):  # on Windows, while somebody reads it
+                (self.folder / name).unlink()
+                files, size = files + 1, size + facts.st_size
+        return Freed(files, size)
+
+    @property
+    def size(self) -> int:
+        """The bytes of all files in the folder."""
+        return sum(facts.st_size for _, facts in self._entries())
+
+    def _entries(self) -> list[tuple[str, os.stat_result]]:
+        entries = []
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            self._refuse_link()
+            with os.scandir(self.folder) as inside:
+                for entry in inside:
+                    with contextlib.suppress(FileNotFoundError):
+                        facts = entry.stat(follow_symlinks=False)
+                        if not stat.S_ISDIR(facts.st_mode):
+                            entries.append((entry.name, facts))
+        return entries
+
+    def _make(self) -> None:
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self._refuse_link()
+
+    def _refuse_link(self) -> None:
+        if stat.S_ISLNK(os.lstat(self.folder).st_mode):
+            raise NotADirectoryError(f"{self.folder} is a symbolic link")
+
+    def _read(self, part: Part, into: bytearray | None) -> None:
+        """Read and compare a part. ``into``: where its bytes go."""
+        if DIGEST.fullmatch(part.digest) is None:
+            raise PartError("the name of a part of it is damaged")
+        try:
+            self._refuse_link()
+            file = os.open(self.folder / part.digest, _READ)
+        except OSError as error:
+            raise PartError(f"a part of it is not there: {error.strerror or error}") from None
+        try:
+            facts = os.fstat(file)
+            if not stat.S_ISREG(facts.st_mode) or facts.st_size != part.size:
+                raise PartError("a part of it is not what was written")
+            if _digest(file, part.size, into) != part.digest:
+                raise PartError("a part of it is not what was written")
+        except OSError as error:
+            raise PartError(f"a part of it cannot be read: {error.strerror}") from None
+        finally:
+            os.close(file)
+        self._note(part.digest, facts)
+
+    def _note(self, digest: str, facts: os.stat_result) -> None:
+        self._sound[digest] = _identity(facts)
+
+
+def _has_room(size: int) -> None:
+    """The disk says itself when it is full."""
+
+
+def _identity(facts: os.stat_result) -> tuple[int, int]:
+    return facts.st_ino, facts.st_mtime_ns
+
+
+def _digest(file: int, size: int, into: bytearray | None) -> str:
+    """The digest of so many bytes of an open file. ``into``: where they go."""
+    digest = hashlib.sha256()
+    done = 0
+    with os.fdopen(file, "rb", buffering=0, closefd=False) as reader:
+        place = memoryview(into) if into is not None else memoryview(bytearray(min(PIECE, size)))
+        while done < size:
+            start = done if into is not None else 0
+            count = reader.readinto(place[start : start + min(PIECE, size - done)])
+            if not count:
+                break
+            digest.update(place[start : start + count])
+            done += count
+    return digest.hexdigest()

@@ -1,0 +1,486 @@
+"""Results of any size: a resumed or repeated run reads them, and never a wrong one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa  # type: ignore[import-untyped]
+import pytest
+
+import agf_magics as agf
+from agf_magics.journal.database import value_files
+from agf_magics.journal.database.store import Store
+from agf_magics.lifecycle.past import past_runs
+from agf_magics.settings import settings
+from tests.engine import kept
+
+MAIN = """
+pipeline: main
+steps:
+- tool: {name: load, output: data}
+- tool: {name: grow, args: {data: !expr data}, output: more}
+- tool: {name: same, args: {data: !expr more}, output: again}
+- tool: {name: last, args: {one: !expr more, other: !expr again}}
+"""
+
+N = 2_000_000
+
+
+@dataclass
+class Fit:
+    """A class of the user with an array of 16 MB."""
+
+    name: str
+    weights: Any
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "numpy": lambda: np.arange(N) * 1.5,
+    "pandas": lambda: pd.DataFrame({"a": np.arange(N) * 1.5, "b": np.arange(N)}),
+    "pandas with text": lambda: pd.DataFrame({"a": ["some words of a text"] * 600_000}),
+    "polars": lambda: pl.DataFrame({"a": np.arange(N)}),
+    "arrow": lambda: pa.table({"a": np.arange(N)}),
+    "dataclass": lambda: Fit("fit", np.arange(N) * 1.5),
+    "bytes": lambda: b"x" * 12_000_000,
+    "text": lambda: "x" * 12_000_000,
+    "rows": lambda: [{"n": n, "text": "word" * 50} for n in range(60_000)],
+    "frames in a list": lambda: [pd.DataFrame({"a": np.arange(N)}), {"b": pl.DataFrame({"a": [1]})}],
+}
+
+
+@pytest.fixture(autouse=True)
+def all_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every result took longer than it takes to store it."""
+    monkeypatch.setattr(value_files, "RATE", 1e18)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    with kept.journal_in(tmp_path) as path:
+        yield path
+
+
+SEEN: list[Any] = []
+"""What the last tool got: not in its function, which has no digest with so much data."""
+
+
+class Session:
+    """Tools that note their calls; the last one fails while ``fails`` has an element."""
+
+    def __init__(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
+        self.made, self.fails = made, fails = list[str](), [True]
+        self.registry = registry = agf.Registry()
+        where = __name__
+        self.edit(make, grow)
+
+        @agf.tool(registry=registry)
+        def same(data: Any) -> Any:
+            made.append("same")
+            return data
+
+        @agf.tool(registry=registry)
+        def last(one: Any, other: Any) -> str:
+            made.append("last")
+            sys.modules[where].SEEN[:] = one, other  # type: ignore[attr-defined]
+            if fails:
+                fails.pop()
+                raise LookupError("not yet")
+            return "done"
+
+        agf.define(MAIN, registry=registry)
+
+    def edit(self, make: Callable[[], Any], grow: Callable[[Any], Any] = lambda data: data) -> None:
+        """Write the first tools again."""
+        made = self.made
+
+        @agf.tool(registry=self.registry)
+        def load() -> Any:
+            made.append("load")
+            return make()
+
+        @agf.tool(registry=self.registry, name="grow")
+        def _grow(data: Any) -> Any:
+            made.append("grow")
+            return grow(data)
+
+    def run(self, **options: Any) -> Any:
+        self.made.clear()
+        return agf.run("main", registry=self.registry, raises=False, **options)
+
+    def resume(self, run: Any, **options: Any) -> Any:
+        self.made.clear()
+        return agf.resume(run.run_id, registry=self.registry, **options)
+
+
+def values_in(path: Path) -> list[Path]:
+    folder = path.parent / "values"
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def codes(run: Any) -> list[str]:
+    return [warning.code for warning in run.warnings]
+
+
+def same_value(one: Any, other: Any) -> bool:
+    if isinstance(one, Fit):
+        return type(other) is Fit and same_value(one.weights, other.weights)
+    if isinstance(one, np.ndarray):
+        return bool(np.array_equal(one, other))
+    if isinstance(one, list) and one and not isinstance(one[0], dict):
+        return same_value(one[0], other[0]) and same_value(one[1]["b"], other[1]["b"])
+    return bool(one.equals(other)) if hasattr(one, "equals") else bool(one == other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_result_is_not_made_again(kind: str, path: Path) -> None:
+    session = Session(KINDS[kind])
+    failed = session.run()
+    assert (failed.error is not None, codes(failed)) == (True, [])
+    before = [*SEEN]
+    ended = session.resume(failed)
+    assert (session.made, ended.output, codes(ended)) == (["last"], "done", [])
+    one, other = SEEN
+    assert type(one) is type(before[0])
+    assert same_value(before[0], one)
+    if kind not in ("rows", "frames in a list", "text", "bytes"):  # these are copied, or cannot be changed
+        assert (one is other) == (before[0] is before[1])
+    assert same_value(agf.runs(failed.run_id).load("steps[1]"), one)
+    # What all steps pass on is there once.
+    assert sum(file.stat().st_size for file in values_in(path)) < 33_000_000
+
+
+def test_identical_calls_of_later_runs_are_not_made(path: Path) -> None:
+    def grown(frame: Any) -> Any:
+        return frame.assign(c=frame["a"] * 2)
+
+    session = Session(KINDS["pandas"], grown)
+    session.fails.clear()
+    first = session.run()
+    files = values_in(path)
+    again = session.run(reuse=True)
+    assert (session.made, again.output) == ([], "done")
+    assert values_in(path) == files, "two runs need one copy"
+    past_runs.delete([first.run_id])
+    assert values_in(path) == files
+    assert (session.run(reuse=True).output, session.made) == ("done", [])
+    loaded = agf.runs(again.run_id).load("steps[1]")
+    assert loaded.equals(grown(KINDS["pandas"]()))
+
+    @agf.tool(registry=session.registry)
+    def last(one: Any, other: Any) -> int:
+        session.made.append("edited")
+        return len(one) - len(other)
+
+    assert (session.run(reuse=True).output, session.made) == (0, ["edited"])
+
+
+EDITS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "a cell": lambda frame: frame.assign(a=frame["a"].where(frame.index != 1_234_567, frame["a"] + 1e-9)),
+    "a name": lambda frame: frame.rename(columns={"b": "c"}),
+    "a row less": lambda frame: frame.iloc[:-1],
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_another_input_is_another_call(edit: str, path: Path) -> None:
+    session = Session(KINDS["pandas"])
+    agf.define(
+        "pipeline: given\nsteps:\n- tool: {name: same, args: {data: !expr ctx.frame}}", registry=session.registry
+    )
+    frame = KINDS["pandas"]()
+    for data, made in ((frame, ["same"]), (frame.copy(), []), (EDITS[edit](frame), ["same"])):
+        session.made.clear()
+        reuse = bool(list(agf.runs()))
+        run = agf.run("given", {"frame": data}, registry=session.registry, reuse=reuse)
+        assert (session.made, run.output.equals(data)) == (made, True)
+
+
+def test_a_run_that_changed_an_object_makes_the_call_again(path: Path) -> None:
+    def grow(frame: Any) -> Any:
+        frame["new"] = 1.0
+        return frame
+
+    session = Session(KINDS["pandas"], grow)
+    failed = session.run()
+    assert codes(failed) == ["journal.unkept"]
+    assert session.resume(failed).output == "done"
+    assert session.made == ["grow", "last"]
+    assert list(SEEN[0].columns) == ["a", "b", "new"]
+
+
+DAMAGES: dict[str, Callable[[Path], Any]] = {
+    "gone": lambda file: file.unlink(),
+    "another byte": lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),
+    "cut": lambda file: os.truncate(file, file.stat().st_size - 1),
+    "zeros": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "a link": lambda file: (file.rename(file.with_name("other")), file.symlink_to(file.with_name("other"))),
+    "a pipe": lambda file: (file.unlink(), os.mkfifo(file)),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes and links")
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_part_is_never_read_and_its_call_is_made_again(damage: str, path: Path) -> None:
+    session = Session(KINDS["numpy"], lambda data: data + 1.0)
+    failed = session.run()
+    Store.close_all()  # another process
+    for file in values_in(path):
+        DAMAGES[damage](file)
+    with pytest.raises(agf.DefinitionError) as refused:
+        agf.runs(failed.run_id).load("steps[1]")
+    assert refused.value.code == "journal.unreadable"
+    ended = session.resume(failed)
+    assert (ended.output, session.made) == ("done", ["load", "grow", "last"])
+    assert codes(ended) == ["journal.lost-value"] * 2
+    assert np.array_equal(SEEN[0], KINDS["numpy"]() + 1.0)
+    # It is stored again.
+    Store.close_all()
+    assert np.array_equal(agf.runs(failed.run_id).load("steps[1]"), SEEN[0])
+
+
+def test_a_lost_result_of_a_call_with_an_effect_is_a_question(path: Path) -> None:
+    made = list[str]()
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, reuse=False)
+    def book() -> Any:
+        made.append("book")
+        return np.arange(N) * 1.5
+
+    @agf.tool(registry=registry)
+    def last(data: Any) -> str:
+        if len(made) < 2:
+            raise LookupError("not yet")
+        return "done"
+
+    agf.define(
+        "pipeline: booked\nsteps:\n- tool: {name: book, output: data}\n- tool: {name: last, args: {data: !expr data}}",
+        registry=registry,
+    )
+    failed = agf.run("booked", registry=registry, raises=False)
+    for file in values_in(path):
+        file.unlink()
+    waits = agf.resume(failed.run_id, registry=registry, raises=False, ask=None)
+    assert (made, waits.status) == (["book"], "waiting")
+    assert agf.resume(failed.run_id, registry=registry, answer=True).output == "done"
+    assert made == ["book", "book"]
+
+
+def test_nothing_of_a_strangers_folder_is_unpickled(path: Path, tmp_path: Path) -> None:
+    session = Session(KINDS["dataclass"])
+    failed = session.run()
+    kept.flush(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE records SET sign = zeroblob(32) WHERE form = 'parts'")
+        kept.seal(connection)
+        connection.commit()
+    for refuse in (lambda: agf.runs(failed.run_id).load("steps[0]"), lambda: session.resume(failed)):
+        with pytest.raises(agf.DefinitionError) as refused:
+            refuse()
+        assert refused.value.code == "journal.unreadable"
+    assert len(agf.runs(failed.run_id).calls) == 4
+    session.fails.clear()
+    assert session.resume(failed, trust=True).output == "done"
+
+
+def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session(lambda: Fit("fit", np.arange(N) * 1.0), lambda data: data.weights + 1.0)
+    failed = session.run()
+    SEEN.clear()
+    monkeypatch.delitem(globals(), "Fit")
+    session.edit(lambda: None)
+    ended = session.resume(failed)
+    assert (ended.output, session.made) == ("done", ["load", "last"])
+    assert codes(ended) == ["journal.lost-value"]
+
+
+def test_what_is_quicker_to_make_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_files, "RATE", 1e-3)
+    session = Session(KINDS["pandas"])
+    failed = session.run()
+    assert (codes(failed), values_in(path)) == ([], [])
+    assert session.resume(failed).output == "done"
+    assert session.made == ["load", "grow", "same", "last"]
+
+
+def test_the_result_of_an_effect_is_stored_however_quick_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_files, "RATE", 1e-3)
+    monkeypatch.setattr(value_files, "FREE", 2.0)
+    registry = agf.Registry()
+    agf.tool(lambda: np.arange(N), name="book", registry=registry, reuse=False)
+    agf.define("pipeline: booked\nsteps:\n- tool: {name: book}", registry=registry)
+    run = agf.run("booked", registry=registry)
+    assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), np.arange(N))
+
+
+def test_a_disk_with_hardly_room_is_not_filled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_files, "FREE", 2.0)
+    session = Session(KINDS["pandas"])
+    failed = session.run()
+    assert codes(failed) == ["journal.unkept"] * 3
+    assert "would stay free" in failed.warnings[0].message
+    assert values_in(path) == []
+    assert session.resume(failed).output == "done"
+
+
+def test_a_folder_that_cannot_be_written_is_a_warning(path: Path) -> None:
+    (path.parent / "values").write_text("a file is in its place")
+    session = Session(KINDS["numpy"])
+    failed = session.run()
+    assert codes(failed) == ["journal.unkept"] * 3
+    assert session.resume(failed).output == "done"
+
+
+SECRET = "sk-0123456789abcdef"
+
+HOLDERS: dict[str, Callable[[], Any]] = {
+    "text": lambda: "x" * 12_000_000 + SECRET,
+    "rows": lambda: [{"n": n, "text": "word" * 50} for n in range(60_000)] + [{"key": SECRET}],
+    "pandas": lambda: pd.DataFrame({"a": ["word" * 50] * 60_000 + [SECRET]}),
+    "polars": lambda: pl.DataFrame({"a": ["word" * 50] * 60_000 + [SECRET]}),
+    "array": lambda: np.frombuffer(b"x" * 12_000_000 + SECRET.encode(), "u1"),
+    "dataclass": lambda: Fit(SECRET, np.arange(N) * 1.0),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_a_secret_of_the_environment_is_not_stored(kind: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_API_KEY", SECRET)
+    session = Session(HOLDERS[kind])
+    failed = session.run()
+    assert codes(failed) == ["journal.unkept"] * 3
+    kept.flush(path)
+    Store.close_all()
+    for file in path.parent.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes()
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+def test_a_secret_argument_is_not_stored_in_a_result(kind: str, path: Path) -> None:
+    registry = agf.Registry()
+
+    @agf.tool(registry=registry, secret=["token"])
+    def fetch(token: str) -> Any:
+        return HOLDERS[kind]()
+
+    agf.define(
+        "pipeline: fetched\nsteps:\n- tool: {name: fetch, args: {token: !expr ctx.token}, output: data}",
+        registry=registry,
+    )
+    run = agf.run("fetched", {"token": SECRET}, registry=registry)
+    assert codes(run) == ["journal.unkept"]
+    kept.flush(path)
+    Store.close_all()
+    for file in path.parent.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes()
+
+
+def test_rows_of_a_table_have_their_large_values(path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: np.arange(N) + n, name="make", registry=registry)
+    agf.define("pipeline: rows\nsteps:\n- tool: {name: make, args: {n: !expr ctx.n}}", registry=registry)
+    run = agf.run("rows", over=[{"n": 1}, {"n": 2}], registry=registry)
+    for table in (run.table, agf.runs(run.run_id).table):
+        assert [int(row["output"][0]) for row in table] == [1, 2]
+
+
+def test_runs_are_compared_by_the_digests_of_their_values(path: Path) -> None:
+    session = Session(KINDS["numpy"])
+    session.fails.clear()
+    first, same = session.run(), session.run()
+    session.edit(lambda: np.arange(N) * 2.5)
+    other = session.run()
+    compared = agf.runs(first.run_id).compare(same.run_id)
+    assert [row["same output"] for row in compared] == [1, 1, 1, 1]
+    compared = agf.runs(first.run_id).compare(other.run_id)
+    assert [row["differs"] for row in compared][:3] == ["yes"] * 3
+
+
+def test_stale_reads_what_reuse_would_read(path: Path) -> None:
+    session = Session(KINDS["pandas"])
+    session.fails.clear()
+    run = session.run()
+    rows = agf.stale(run.run_id, registry=session.registry)
+    assert [row["state"] for row in rows] == ["reused"] * 4
+
+
+def test_deleted_runs_take_their_values_with_them(path: Path) -> None:
+    session = Session(KINDS["numpy"])
+    session.fails.clear()
+    first = session.run()
+    shared = values_in(path)
+    session.edit(lambda: np.arange(N) * 2.5)
+    other = session.run()
+    assert len(values_in(path)) == 2 * len(shared)
+    past_runs.delete([other.run_id])
+    assert values_in(path) == shared
+    left = path.parent / "values" / "99999999-0123456789ab-3.part"
+    left.write_bytes(b"a process was killed")
+    before = past_runs.journal_bytes()
+    number, size = past_runs.prune(days=1e-9)
+    assert (number, values_in(path)) == (1, [])
+    assert before - size > 15_000_000
+    assert first.run_id not in {run.run_id for run in agf.runs()}
+
+
+def test_the_oldest_runs_go_until_the_values_have_room(path: Path) -> None:
+    session = Session(KINDS["numpy"])
+    session.fails.clear()
+    for factor in (1.0, 2.0, 3.0, 3.0):
+        session.edit(lambda factor=factor: np.arange(N) * factor)
+        session.run()
+    assert len(values_in(path)) == 3
+    number, size = past_runs.prune(size=40_000_000)
+    assert (number, len(values_in(path))) == (1, 2), "the last two runs share theirs"
+    assert size <= 40_000_000
+    assert past_runs.prune(size=20_000_000)[0] == 1
+    assert len(list(agf.runs())) == 2
+
+
+def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path) -> None:
+    session = Session(KINDS["numpy"])
+    session.fails.clear()
+    old = session.run()
+
+    def grow(data: Any) -> Any:
+        past_runs.delete([old.run_id])  # the only other run with these bytes
+        return data
+
+    session.edit(KINDS["numpy"], grow)
+    run = session.run()
+    assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), KINDS["numpy"]())
+
+
+def test_a_copy_of_a_run_has_no_values(path: Path, tmp_path: Path) -> None:
+    session = Session(KINDS["numpy"])
+    session.fails.clear()
+    run = session.run()
+    exported = agf.runs(run.run_id).export(tmp_path / "run.json")
+    assert exported.stat().st_size < 100_000
+    copy = agf.import_run(exported)
+    with pytest.raises(agf.DefinitionError):
+        copy.load("steps[0]")
+
+
+def test_the_journal_is_moved_with_its_folder(path: Path, tmp_path: Path) -> None:
+    session = Session(KINDS["pandas"])
+    failed = session.run()
+    kept.flush(path)
+    Store.close_all()
+    (tmp_path / "moved").mkdir()
+    for name in ("runs.sqlite", "values"):
+        shutil.move(tmp_path / name, tmp_path / "moved" / name)
+    settings.current.settings = replace(settings.current.settings, journal=str(tmp_path / "moved" / "runs.sqlite"))
+    assert session.resume(failed).output == "done"
+    assert session.made == ["last"]
