@@ -43,7 +43,6 @@ from ..explorer.request_types import Json, Requests
 from ..output.drawing import Drawing
 from ..output.front_end import in_frames
 from ..output.output import EMPTY, Bundle, OutputSlot, show
-from .conversation import conversations_html
 from .print_problems import print_problems
 
 if TYPE_CHECKING:
@@ -134,7 +133,12 @@ class Page(View):
         parts = {"error": run.background, "questions": self._elsewhere or run.done}
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
-        told = conversations_html(run) if run.done else ""
+        told = ""
+        if run.done:
+            # Imported here: what answers the explorer is an eighth of the package.
+            from .conversation import conversations_html
+
+            told = conversations_html(run)
         page += body_html(run, **parts, more=[("the conversations", told)])
         if not run.done:
             saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
