@@ -583,13 +583,13 @@ def _quickstart(parsed: ParsedLine) -> int:
 
 
 ACTS = {
-    "quickstart": (QUICKSTART_COMMAND, _quickstart),
     "run": (RUN_COMMAND, _run),
     "resume": (RESUME_COMMAND, _resume),
     "check": (CHECK_COMMAND, _check),
     "draw": (DRAW_COMMAND, _draw),
     "mcp": (MCP_COMMAND, _mcp),
     "lsp": (LSP_COMMAND, _lsp),
+    "quickstart": (QUICKSTART_COMMAND, _quickstart),
 }
 """The commands, by the first word of the line."""
 
