@@ -334,6 +334,23 @@ def test_a_disk_with_hardly_room_is_not_filled(path: Path, monkeypatch: pytest.M
     assert session.resume(failed).output == "done"
 
 
+@pytest.mark.skipif(os.name != "posix", reason="limits")
+def test_a_disk_that_fills_in_the_middle_leaves_nothing(path: Path) -> None:
+    import resource
+
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    session = Session(KINDS["numpy"])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000_000, usual[1]))
+    try:
+        failed = session.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert codes(failed) == ["journal.unkept"] * 3
+    assert "File too large" in failed.warnings[0].message
+    assert values_in(path) == []
+    assert session.resume(failed).output == "done"
+
+
 def test_a_folder_that_cannot_be_written_is_a_warning(path: Path) -> None:
     (path.parent / "values").write_text("a file is in its place")
     session = Session(KINDS["numpy"])
@@ -393,6 +410,43 @@ def test_rows_of_a_table_have_their_large_values(path: Path) -> None:
     run = agf.run("rows", over=[{"n": 1}, {"n": 2}], registry=registry)
     for table in (run.table, agf.runs(run.run_id).table):
         assert [int(row["output"][0]) for row in table] == [1, 2]
+
+
+FAN = """
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: abort
+    do: {tool: {name: make, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: arrays
+- tool: {name: last, args: {arrays: !expr arrays}}
+"""
+
+
+@pytest.mark.parametrize("on", ["here", "processes:2"])
+def test_elements_of_a_fan_out_have_large_results(on: str, path: Path, tmp_path: Path) -> None:
+    fails, registry = [True], agf.Registry()
+
+    @agf.tool(registry=registry)
+    def make(n: int) -> Any:
+        with (tmp_path / "calls").open("a") as file:
+            file.write(f"{n} ")
+        return np.arange(2_000_000) + n
+
+    @agf.tool(registry=registry, where="kernel")
+    def last(arrays: Any) -> list[int]:
+        if fails:
+            fails.pop()
+            raise LookupError("not yet")
+        return [int(array[0]) for array in arrays]
+
+    agf.define(FAN, registry=registry)
+    failed = agf.run("fan", {"numbers": [1, 2, 3]}, registry=registry, on=on, raises=False)
+    assert codes(failed) == []
+    assert agf.resume(failed.run_id, registry=registry, on=on).output == [1, 2, 3]
+    assert sorted((tmp_path / "calls").read_text().split()) == ["1", "2", "3"]
 
 
 def test_runs_are_compared_by_the_digests_of_their_values(path: Path) -> None:
