@@ -249,6 +249,20 @@ def test_a_damaged_part_is_never_read_and_its_call_is_made_again(damage: str, pa
     assert np.array_equal(agf.runs(failed.run_id).load("steps[1]"), SEEN[0])
 
 
+@pytest.mark.parametrize("other", [True, False])
+def test_a_lost_result_that_is_another_one_now_is_a_warning(other: bool, path: Path) -> None:
+    session = Session(KINDS["numpy"], lambda data: data + 1.0)
+    failed = session.run()
+    for file in values_in(path):
+        file.unlink()
+    if other:
+        session.edit(lambda: np.arange(N) * 2.5, lambda data: data + 1.0)
+    ended = session.resume(failed)
+    # The last of the three returns what the one before it returned, and stored again.
+    count = {code: codes(ended).count(code) for code in ("journal.lost-value", "journal.not-the-same")}
+    assert list(count.values()) == ([3, 3] if other else [2, 0])
+
+
 def test_a_lost_result_of_a_call_with_an_effect_is_a_question(path: Path) -> None:
     made = list[str]()
     registry = agf.Registry()
@@ -302,7 +316,7 @@ def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pyte
     session.edit(lambda: None)
     ended = session.resume(failed)
     assert (ended.output, session.made) == ("done", ["load", "last"])
-    assert codes(ended) == ["journal.lost-value"]
+    assert codes(ended) == ["journal.lost-value", "journal.not-the-same"]
 
 
 def test_what_is_quicker_to_make_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
