@@ -45,6 +45,7 @@ with uncollected():
     from .lifecycle.past.rerun import rerun
     from .lifecycle.past.resume import resume
     from .lifecycle.runs.run import Run, RunCancelled, RunInterrupted
+    from .lifecycle.runs.states import States
     from .limits.limits import Limits
     from .settings.folders import own_files
     from .settings.settings import current
@@ -138,7 +139,25 @@ def _widget_of(shown: Any) -> Any:
     return widget_of(shown)
 
 
+def _states_of(run: Any) -> States:
+    from .lifecycle.forecasts.moments import find_moments
+
+    moments = find_moments(run)
+    found = States(
+        {
+            "number": number,
+            "after": moments[number].label,
+            "seconds": moments[number].seconds,
+            "state": moments.state(number),
+        }
+        for number in range(len(moments))
+    )
+    found.note = moments.note
+    return found
+
+
 Widgets.of = _widget_of
+States.of = _states_of
 if IN_BROWSER:
     from .compat.json_depth import bound_json
 

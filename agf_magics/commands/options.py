@@ -96,8 +96,5 @@ REPLAY = Option(
 FOR_RUNS = (SET, INPUT, OUT, DRY, *FOR_LIMITS, REUSE, ON, REPLAY)
 """The options of a run."""
 
-STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
-"""What a run may be."""
-
 TIMES = ("1h", "1d", "7d", "00:00")
 """Times that completion offers."""

@@ -16,7 +16,8 @@ from ..catalog import Model, Registry
 from ..catalog.models.model import PROVIDERS
 from ..commands.line import Command, Kind, Operand
 from ..commands.magics import COMMANDS
-from ..commands.options import STATUSES, TIMES
+from ..commands.options import TIMES
+from ..flow.progress.run_line import STATUSES
 from ..flow.steps import Sequence, every
 from ..languages import LANGUAGES
 from ..languages.ours import OURS

@@ -31,13 +31,15 @@ from ..pictures import theme as look
 from ..pictures.amounts import counted
 from ..pictures.diagram import Diagram
 from ..pictures.layout.graphviz import NoPicture
-from ..pictures.pages.parts import chip, header_html
+from ..pictures.pages.parts import chip, header_html, shown_status
 from ..pictures.pages.updates import Updates, describe_tree
 from ..pictures.pages.wire import ColumnRow, DroppedRow, StepRow, TableRow
 from ..pictures.plain import html, line, plain
+from ..pictures.row_words import does, listed, shown_name
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
+from .display.conversation import message_html
 from .explorer.calls import PAGE, whole_calls
 from .explorer.evaluations import evaluation_pages
 from .explorer.replies import reply_to
@@ -239,7 +241,7 @@ def _run_page(run: AnyRun, most: int) -> str:
     tree = describe_tree(run.progress)
     # Not the ids: the page asks by them.
     steps: list[StepRow] = tree["rows"]
-    rows = [row._replace(word=masked(run, row.word), label=masked(run, row.label)) for row in steps]
+    rows = [row._replace(name=masked(run, row.name), does=masked(run, row.does)) for row in steps]
     update = masked(run, Updates(run.progress).complete(clock()))
     update |= {"n": 0, "hears": True, "live": False, "questions": []}
     update["can"] = ["moments"] if has_moments else []
@@ -249,7 +251,7 @@ def _run_page(run: AnyRun, most: int) -> str:
         "answers": answers.replies,
         "missing": f"{cut if answers.cut else 'Not in this report'}: open the run in a notebook.",
     }
-    title = f"{line(run.name, 80)} · {look.state(run.status).word}"
+    title = f"{line(run.name, 80)} · {look.state(shown_status(run.progress)).word}"
     explorer = f'<div id="agf-explorer"><div class="{MARK}"></div></div>'
     return _document(title, f'{explorer}<main id="agf-page">{plain_page}</main>', data)
 
@@ -328,14 +330,14 @@ def _plain_page(run: AnyRun, answers: ReportAnswers, most: int) -> Iterator[str]
     yield from _titled(told, "output", "input", level="h2")
     yield f"<h2>Picture</h2>{_picture(run)}<h2>Steps</h2>"
     size = 0
-    for row in list(run.progress.rows.values()):
+    for row in listed(run.progress):
         step = "".join(_step(row, answers))
         size += len(step)
         if size > most:
             answers.cut += 1
             continue
         yield f'<section style="margin-left:{min(row.depth, 12) * 1.2:.1f}em">{step}</section>'
-    for number, name in enumerate(told["stores"]):
+    for number, (name, _) in enumerate(told["stores"]):
         yield "<h2>Stores</h2>" if not number else ""
         yield f"<h3><code>{html(name)}</code></h3>{_value(answers.ask('store', number=number))}"
     for why, count, places in map(DroppedRow._make, told["dropped"]):
@@ -385,11 +387,11 @@ def _picture(run: AnyRun) -> str:
 def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
     told = answers.ask("step", step=row.id)
     kind = look.kind(row.word)
-    title = masked(answers._run, [line(row.word, 24), line(row.label, 200), line(row.id, 200)])
-    word, label, id = map(html, title)
-    shown = look.state(row.state)
+    title = [line(shown_name(row), 200), line(does(row), 200), line(row.id, 200)]
+    name, what, id = map(html, masked(answers._run, title))
+    shown = look.state(row.look)
     state = chip(shown, told["words"] if told else f"{shown.mark} {shown.word}")
-    yield f"<h3>{state} {kind.glyph} {word} {label} <code class=dim>{id}</code></h3>"
+    yield f"<h3>{state} {kind.glyph} {name} <span class=dim>{what} <code>{id}</code></span></h3>"
     if told is None:
         yield "<p>left out</p>"
         return
@@ -403,7 +405,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
         yield f"<h4>Attempts</h4>{_calls(told['attempts'])}"
     if told["session"] and (session := answers.ask("session", step=row.id)) is not None:
         yield "<h4>Conversation</h4>"
-        yield from map(_message, session["messages"])
+        yield from map(message_html, session["messages"])
         for numbers, _ in session["sessions"][1:]:
             answers.ask("session", step=row.id, index=numbers)
     elif told["many"] and not told.get("note"):
@@ -437,16 +439,6 @@ def _calls(calls: Sequence[Json]) -> str:
         )
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
     return table_html(columns, tuple(rows))
-
-
-def _message(message: Json) -> str:
-    facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
-    parts = [f'<p class="dim">{html(facts)}</p>', _error(message)]
-    if message.get("text"):
-        parts.append(f"<pre>{html(message['text'])}</pre>")
-    for call in message.get("calls", ()):
-        parts.append(f"<p>⚙ {html(call['tool'])}</p>{_value(call['arguments'])}")
-    return "".join([*parts, _value(message["result"]) if "result" in message else ""])
 
 
 def _value(value: Json | None) -> str:

@@ -1,21 +1,28 @@
-"""The counts and the state of a row of a run, in words.
+"""The name, the counts and the state of a row of a run, in words.
 
 The row of a fan-out has its start and end; the rows below it count its elements.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row
+from ..flow.progress.turns import Turn, Turns
+from ..flow.step_names import called, only_call
+from ..flow.steps import Invoke
 from .amounts import counted, duration, money
 from .plain import line, plain
 from .theme import STATES, State, state
 
 MOST_NUMBERS = 4
+
+MOST_TURNS = 8
+"""Turns of a model's session in the name of its row: the last ones."""
 
 TAIL, TAIL_LINES = 400, 5
 """Characters and lines of an arriving reply, and of prints, that are shown: the last ones."""
@@ -86,6 +93,60 @@ class Corner(NamedTuple):
     """The shares of the elements of a fan-out that are ok and that failed."""
 
 
+def shown_name(row: Row) -> str:
+    """The name of a row in all views: that of its step; of the requests and tool calls of a model's
+    session, what the model did: ``request 1 · lookup_order · lookup_customer ✗ · request 2``."""
+    turns = turns_of(row)
+    if turns is None:
+        return row.name
+    if not row.is_request:
+        told = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
+        return " · ".join(told)
+    if row.many:
+        return counted(turns.requests, "request")
+    listed = [*turns]
+    more = ["…"] if len(listed) > MOST_TURNS else []
+    return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
+
+
+def does(row: Row) -> str:
+    """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
+    if turns_of(row) is not None and not row.is_request:
+        return "tools"
+    label = (called(row.step) if isinstance(row.step, Invoke) else "") or row.label
+    label = "" if label == row.name else label
+    return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
+
+
+def listed(progress: Progress) -> list[Row]:
+    """The rows that views list."""
+    return [row for row in list(progress.rows.values()) if row.is_listed]
+
+
+def never_ran(row: Row) -> bool:
+    """Whether a row did not run, and that is no news: a case that was not picked, what would have
+    followed a failure. A call of a plan says why it was skipped."""
+    return row.state == "pending" or (row.state == "skipped" and not (row.by_need and row.why))
+
+
+def turns_of(row: Row) -> Turns | None:
+    """What the session of a model did, if the row is that of its requests or its tool calls."""
+    return row.turns if isinstance(row.step, Invoke) else None
+
+
+def _turn_words(turn: Turn) -> str:
+    """
+    >>> _turn_words(Turn("", 2, 0)), _turn_words(Turn("price", 3, 1)), _turn_words(Turn("price", 1, 1))
+    ('request 2', 'price ×3 ✗1', 'price ✗')
+    """
+    failed = f" {STATES['failed'].mark}" if turn.failed else ""
+    if not turn.tool:
+        return f"request {turn.number:,}{failed}"
+    if turn.number == 1:
+        return turn.tool + failed
+    return f"{turn.tool} ×{turn.number:,}" + (f"{failed}{turn.failed:,}" if failed else "")
+
+
 def tallies(progress: Progress) -> Mapping[Key, Tally]:
     """The elements of each fan-out that has started."""
     counted = ((row.key, tally_of(row)) for row in list(progress.rows.values()))
@@ -94,7 +155,9 @@ def tallies(progress: Progress) -> Mapping[Key, Tally]:
 
 def tally_of(row: Row) -> Tally | None:
     """The elements of a fan-out that has started; None for another step."""
-    return _tally(row.width, row.elements) if row.width is not None else None
+    if row.width is None or only_call(row.step) is not None:
+        return None
+    return _tally(row.width, row.elements)
 
 
 def pace(row: Row, tally: Tally | None, now: float) -> str:
@@ -115,24 +178,26 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
 
 def state_words(row: Row) -> str:
     """The state of a row as a mark and a word: ``✓ ok``."""
-    look = state(row.state)
-    return f"{look.mark} {look.word}{_left(row)}{_earlier(row)}"
+    look = state(row.look)
+    dropped = f", {row.lost:,} dropped" if row.look == "dropped" else ""
+    return f"{look.mark} {look.word}{dropped}{_left(row)}{_earlier(row)}"
 
 
 def corner_of(row: Row, tally: Tally | None) -> Corner:
     """The corner of the box of a row."""
-    look = state(row.state)
+    look = state(row.look)
     again = f" {AGAIN}" if row.earlier else ""
     if tally is not None and row.state != "pending":
         total = tally.total or 1
         share = (tally.ok / total, tally.failed / total)
-        return Corner(f"{look.mark} {_short(tally.ok)}/{_short(tally.total)}", look, share)
+        return Corner(f"{look.mark} {_short(tally.ended)}/{_short(tally.total)}", look, share)
     if row.many and row.started:
         of_all = f"/{_short(row.total)}" if row.total is not None else ""
-        return Corner(f"{look.mark} {_short(row.finished)}{of_all}{again}", look)
+        ended = _tally(0, (row,)).ended
+        return Corner(f"{look.mark} {_short(ended)}{of_all}{again}", look)
     if row.times > 1:
         return Corner(f"{look.mark} {_short(row.times)}×{again}", look)
-    return Corner(f"{look.mark} {look.word.split()[0]}{again}", look)
+    return Corner(f"{look.mark} {re.split('[ ,]', look.word)[0]}{again}", look)
 
 
 def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
@@ -168,7 +233,9 @@ def count_of(numbers: str) -> str:
 
 def count_words(row: Row) -> str:
     """How often a row ran: ``812 ok, 3 failed, 8 running``, or why it was skipped. Empty for a row
-    that ran once."""
+    that ran once, and for one whose name says it."""
+    if turns_of(row) is not None:
+        return ""
     if not row.many:
         if row.by_need and row.state == "skipped":
             return line(row.why, 100)
@@ -188,7 +255,7 @@ def count_words(row: Row) -> str:
 
 def brief_times(row: Row) -> str:
     """`count_words` where there is little room, as `Tally.brief`: ``815 ✗3 ▶8``."""
-    if row.times <= 1 or row.asks:
+    if row.times <= 1 or row.asks or turns_of(row) is not None:
         return count_words(row)
     return _tally(0, (row,)).ended_of()
 
@@ -236,8 +303,9 @@ def on_workers(row: Row) -> str:
 
 
 def spent(row: Row) -> tuple[str, ...]:
-    """The tokens and the cost of the models that a step asked."""
-    if row.usage is None:
+    """The tokens and the cost of the models that a step asked; not those of the requests of a
+    session, whose row has them."""
+    if row.usage is None or (turns_of(row) is not None and not row.many):
         return ()
     cost = (money(row.usage.cost),) if row.usage.cost is not None else ()
     return (counted(row.usage.tokens, "token"), *cost)

@@ -88,6 +88,8 @@ STATES = {
     "cancelled": State("■", "cancelled", "#a56c00", "#7d5200", fill="#fdeec4"),
     "skipped": State("–", "skipped", "#7d7d7d", "#666666", 1.1),
     "kept": State("!", "failed, handled", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "dropped": State("!", "ok", "#a56c00", "#7d5200", fill="#fdeec4"),
+    "lost": State("!", "failed, dropped", "#a56c00", "#7d5200", fill="#fdeec4"),
     "waiting": State("?", "waiting", "#2b7fd4", "#0b57a4", fill="#d6e6fb"),
     "interrupted": State("◐", "interrupted", "#a56c00", "#7d5200", fill="#fdeec4"),
     "damaged": State("✗", "damaged", "#d64545", "#a31919", fill="#fbdcdc"),

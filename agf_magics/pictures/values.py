@@ -26,9 +26,11 @@ from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
 from ..values.value import Value
-from .amounts import counted, duration
+from .amounts import counted, duration, size
 from .plain import details, html, line, padded, plain
 
+MOST_BRIEF = 40
+"""Characters of a value beside its name."""
 MOST_TEXT = 4_000
 MOST_ITEMS = 20
 MOST_COLUMNS = 12
@@ -88,6 +90,27 @@ def value_text(value: Value, mask: Mask = lambda value: value) -> str:
       - "b"
     """
     return "\n".join(_text(value_json(value, mask, draws=False)))
+
+
+def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
+    """A value beside its name: how large it is, or a short value itself.
+
+    >>> value_brief([{"a": 1}, {"a": 2}]), value_brief({"a": 1}), value_brief([1]), value_brief(None)
+    ('2 rows', '1 field', '1 item', 'null')
+    >>> value_brief("pear"), value_brief("pear " * 40)
+    ('"pear"', '200 characters')
+    """
+    kind = type(value)
+    if kind is list and value:
+        return counted(len(value), "row" if _grid(value) is not None else "item")
+    if kind is dict and value:
+        return counted(len(value), "field")
+    if kind is str and (len(value) > MOST_BRIEF or "\n" in value):
+        return size(len(value))
+    for library in ("pandas", "polars"):
+        if kind is getattr(sys.modules.get(library), "DataFrame", None):
+            return counted(len(value), "row")
+    return line(_scalar(mask(value)), MOST_BRIEF)
 
 
 def _words(text: str) -> Shown:
@@ -323,7 +346,10 @@ def table_html(
     columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = ""
 ) -> str:
     """A table of plain texts, which scrolls if it is tall."""
-    head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
+    head = "".join(
+        f'<th scope="col" style="{LEFT}">{html(column)}</th>' if column else "<td></td>"
+        for column in columns
+    )
     body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = (
         f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""

@@ -110,12 +110,12 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     panel.locator("text=bad record 3").first.wait_for()
     page.picture(f"explorer-call-{app}", 2)
 
-    page.open_step(2, "session").locator(".said.model >> text=I look it up.").wait_for()
+    page.open_step(2, "request 1 · ").locator(".said.model >> text=I look it up.").wait_for()
     page.picture(f"explorer-conversation-{app}", 2)
     page.open_step(2, "chart").locator("img").wait_for()
 
     page.open_view(2, "Timeline")
-    explorer.locator(".row:has([title^='for_each'])").first.click()  # its sign and its name: the room is for the bar
+    explorer.locator(".row:has([title*=' for_each'])").first.click()  # its sign and its name: the room is for the bar
     explorer.locator("canvas").wait_for()
     both_themes(page, f"timeline-{app}", 2)
 
@@ -238,7 +238,7 @@ def test_markup_in_every_text_is_shown_and_does_nothing(opened: Open) -> None:
     page.run_all()
     explorer = page.explorer(2)
     panel = explorer.locator(".panel")
-    for text in ("evil", "for_each", "session", "frame"):
+    for text in ("evil", "for_each", "agent", "frame"):
         page.open_step(2, text)
         if text == "for_each":
             panel.locator("tr[tabindex]").first.click()

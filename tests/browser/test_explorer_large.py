@@ -91,7 +91,7 @@ def test_long_flows_walks_and_thousands_of_calls(opened: Open) -> None:
     panel.locator("text=1–1 of 1").wait_for()
     both_themes(page, "elements", 4)
     page.open_view(4, "Timeline")
-    many.locator(".row:has([title^=for_each])").first.click()  # the timeline has names, not kinds
+    many.locator(".row:has([title*=' for_each'])").first.click()  # the timeline has names, not kinds
     many.locator("canvas[aria-label*='4,200 calls, at most']").wait_for()
     page.open_step(4, "clerk")
     panel.locator("select[aria-label=Session]").select_option(label="#2")

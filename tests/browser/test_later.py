@@ -183,6 +183,9 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
         page.picture("notices-dark")
         page.theme("Light")
     assert page.seen(7).strip() == ""  # nothing is printed into another cell
+    if app == "lab":  # the question has its choices, also where its run is out of sight
+        for choice in ("now", "later"):
+            page.page.locator(".Toastify button", has_text=choice).wait_for()
     page.page.evaluate(f"({SHOW})()")
     in_sight = "(box => box && box.top < innerHeight && box.bottom > 0)"
     page.wait(f"{in_sight}(document.querySelectorAll('.jp-Notebook .jp-Cell')[6]?.getBoundingClientRect())")

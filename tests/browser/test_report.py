@@ -85,7 +85,7 @@ def test_the_explorer_answers_without_a_kernel(browser: Browser, file: Path) -> 
     page.screenshot(path=PICTURES / "report-picture.png")
     page.get_by_role("button", name="State over time").click()
     where = page.locator(".time .where")
-    where.get_by_text("moment 2 of 2 · after for_each").wait_for()
+    where.get_by_text("moment 2 of 2 · after doubled").wait_for()
     page.locator(".time summary", has_text="doubled").wait_for()
     page.get_by_role("button", name="One moment back").click()
     where.get_by_text("moment 1 of 2 · start").wait_for()

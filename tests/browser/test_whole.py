@@ -129,7 +129,7 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     sides = runs.locator(".sides").last.locator("tr", has_text="input.text").locator("td")
     assert (sides.nth(0).inner_text().startswith("<img src=x"), sides.nth(1).inner_text()) == (True, "calm")
     assert box(sides.nth(0))[2] <= box(sides.nth(1))[0] + 1
-    bars = runs.locator("tr", has_text="part steps[0]").locator(".bar u")
+    bars = runs.locator("tr", has_text="three steps[0]").locator(".bar u")
     assert [bar.bounding_box()["height"] > 5 for bar in bars.all()] == [True, True]  # type: ignore[index]
     page.picture("whole-compare", 4)
     link = runs.locator(".link").first
@@ -333,9 +333,12 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
     explorer = page.explorer(2)
     assert "Traceback" in page.output(2).inner_text() or "StepError" in page.output(2).inner_text()
     page.run(3)
+    inside = "(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[it]" \
+             ".querySelectorAll('.cm-line')[5].getBoundingClientRect())"  # fmt: skip
     explorer.locator(".panel h4 .link").click()
-    page.wait("(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[2]"
-              ".querySelectorAll('.cm-line')[5].getBoundingClientRect())")  # fmt: skip
+    page.wait(inside, 2)
+    explorer.locator(".panel .error .link", has_text="In[2], line 6").click()  # the line that raised
+    page.wait(inside, 1)
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=✓ ok").wait_for()
     page.says(2, "It failed, and was resumed above.")

@@ -79,7 +79,7 @@ def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     page = two(journaled)
     assert page.get("moments") == {"total": 3, "note": ""}
     found = page.get("moment", at=2, since=0)
-    assert found["label"] == "tool second"
+    assert found["label"] == "b"
     assert [name for name, _, is_new in found["values"] if is_new] == ["a", "b"]
     assert found["differs"] == [["a", "", '"pear"'], ["b", "", '"second pear"']]
     wrong = page.ask("moment", at=3, since=0)

@@ -38,7 +38,7 @@ def page(shell: Shell, line: str) -> str:
 
 def names(text: str) -> list[str]:
     """The names of the flows in a list, without its head and its last line."""
-    return [row.split()[1] for row in text.split("\n")[1:] if re.match(r"\S+-\d", row)]
+    return [found[1] for row in text.split("\n")[1:] if (found := re.match(r"(\S+?)-\d", row))]
 
 
 def test_the_line_below_a_page_gives_the_next_page_until_all_runs_are_listed(filled: Shell) -> None:

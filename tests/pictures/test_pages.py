@@ -18,6 +18,7 @@ import agf_magics as agf
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.progress.progress import Progress
 from agf_magics.flow.progress.question import Question
+from agf_magics.flow.protocols import Name
 from agf_magics.journal.secrets.masking import Secrets
 from agf_magics.lifecycle.past.past_run import find_past_run
 from agf_magics.notebook.display import registry_page
@@ -118,14 +119,12 @@ def test_every_step_is_a_row_with_its_state_in_words() -> None:
     progress = told(load(DIGEST), halfway())
     text = progress_text(progress, now=4.5)
     rows = [squeezed(row) for row in text.split("\n")]
-    assert rows[0] == "digest · ▶ running · 1 of 5 steps · 12 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
-    assert rows[1] == " ✓ ok ⚙ tool fetch 250 ms steps[0]"
-    assert (
-        rows[2]
-        == " ▶ running ⟳ for_each ctx.feed 12 ok, 3 failed, 8 running of 1,000 · 4/s, 4 min 39 s left 4.2 s steps[1]"
-    )
+    assert rows[0] == "digest · ▶ running · 1 of 5 steps · 15 of 1,000 elements · 4/s, 4 min 39 s left · 4.5 s"
+    assert rows[1] == " ✓ ok ⚙ feed tool fetch 250 ms steps[0]"
+    counts = "12 ok, 3 failed, 8 running of 1,000 · 4/s, 4 min 39 s left"
+    assert rows[2] == f" ▶ running ⟳ rows for_each ctx.feed {counts} 4.2 s steps[1]"
     assert rows[3] == " ▶ running ∥ parallel topic, two words 12 ok, 3 failed, 8 running 4.0 s steps[1].do"
-    assert rows[14] == " · pending ⚙ tool file__write steps[4]"
+    assert rows[13] == " · pending ⚙ file__write tool steps[4]"
 
 
 def test_the_html_says_what_the_text_says() -> None:
@@ -199,13 +198,13 @@ def test_the_run_page_shows_output_stores_steps_and_warnings() -> None:
     ):
         assert said in page
         assert said in text
-    assert "<details open><summary>14 steps" not in run_html(run)
+    assert "<details open><summary>13 steps" not in run_html(run)
 
 
 def test_the_page_of_a_failed_run_begins_with_the_error_and_shows_the_steps() -> None:
     page = run_html(Run(error=MISSING))
-    assert page.index("no field") < page.index("14 steps")
-    assert "<details open><summary>14 steps" in page
+    assert page.index("no field") < page.index("13 steps")
+    assert "<details open><summary>13 steps" in page
     assert "output" not in run_text(Run(error=MISSING))
 
 
@@ -243,7 +242,7 @@ def test_steps_that_are_done_or_pending_are_folded_in_a_long_tree(end: str) -> N
     rows = [squeezed(row) for row in steps_text(progress, now=1.5)]
     assert rows[0] == " ✓ ok 100 steps"
     assert rows[1].endswith("steps[100]")
-    assert rows[2] == " · pending 99 steps"
+    assert rows[2] == (" – did not run 99 steps" if end else " · pending 99 steps")
     assert steps_html(progress, now=1.5).count("<tr>") == 4
 
 
@@ -274,7 +273,7 @@ def test_a_question_closes_with_its_run(status: str) -> None:
     asked: list[ev.Event] = [ev.RunStarted("digest", 0.0), ev.StepStarted(at, 0.0)]
     asked.append(ev.QuestionAsked(at, 0.5, Question("Go on?")))
     running = told(load(DIGEST), asked)
-    assert "? waiting ⚙ tool fetch" in squeezed(progress_text(running, now=1.0))
+    assert "? waiting ⚙ feed tool fetch" in squeezed(progress_text(running, now=1.0))
     assert "waits for an answer: Go on?" in progress_text(running, now=1.0)
     ended = told(load(DIGEST), [*asked, ev.StepFailed(at, 1.0, MISSING), ev.RunEnded(1.0, status, MISSING)])
     assert "Go on?" not in progress_html(ended, now=1.0)
@@ -406,10 +405,12 @@ def test_an_empty_listing_says_how_to_fill_it(listed: str) -> None:
     assert "%%pipeline" in listed or "@tool" in listed
 
 
-def large(calls: int, label: str = "load → †state.v{}") -> Progress:
+def large(calls: int, output: str = "v{}") -> Progress:
     """A plan that has just ended its last call; every thousandth failed, and the run goes on."""
     ids = [f"calls[{number}]" for number in range(calls)]
-    steps = [replace(shapes.call(id, "tool", "tool"), label=label.format(at)) for at, id in enumerate(ids)]
+    labels = [f"load → †state.{output.format(at)}" for at in range(calls)]
+    made = (shapes.call(id, "tool", "tool") for id in ids)
+    steps = [replace(call, name=Name("load"), label=label) for call, label in zip(made, labels, strict=True)]
     progress = Progress(shapes.plan(*steps, feeds=()))
     progress.apply(ev.RunStarted("report", 0.0))
     for at, id in enumerate(ids):
@@ -431,13 +432,13 @@ def test_the_page_of_10_000_calls_has_less_than_a_megabyte_and_all_of_them_in_fo
     assert page.count("<details><summary>calls[") == 100
     said = Sanitized(page).text
     assert "calls[0] … calls[99] · 99 ok, 1 failed" in said
-    assert "✓ ok ⚙ tool load → †state.v9999 < 1 ms calls[9999]" in said
+    assert "✓ ok ⚙ v9999 tool load < 1 ms calls[9999]" in said
 
 
 def test_failed_steps_of_a_large_run_come_first_and_are_not_folded() -> None:
     progress = ended(large(10_000))
     lines = [squeezed(line) for line in progress_text(progress, now=10.0).split("\n")]
-    assert lines[1].startswith(" ✗ failed ⚙ tool load → †state.v7 ")
+    assert lines[1].startswith(" ✗ failed ⚙ v7 tool load ")
     assert lines[11] == " ✓ ok 9,990 steps"
     head = progress_html(progress, now=10.0).partition("<details>")[0]
     assert "calls[9007]" in head

@@ -103,7 +103,7 @@ steps:
     assert named["steps[0]"] == ("Read the orders", "read")
     assert named["steps[1]"] == ("Price each order", "each of rows")
     assert named["steps[1].do"] == ("Add the tax", "price")
-    titles = [row.label for row in Progress(load(text)).rows.values()]
+    titles = [row.name for row in Progress(load(text)).rows.values()]
     assert titles[:3] == ["Read the orders", "Price each order", "Add the tax"]
     assert "Price each order" in outline_html(load(text))
 
@@ -111,10 +111,10 @@ steps:
 def test_the_title_of_a_frame_says_what_it_repeats_and_how() -> None:
     boxes = boxes_of(DIGEST)
     head = boxes["steps[1]"]
-    assert (head.name, head.does, head.output) == ("each of feed", "4 at once · on error: retry(2)", "rows")
+    assert (head.name, head.does, head.output) == ("rows", "each of feed · 4 at once · on error: retry(2)", "")
     assert boxes["steps[1].do"].does == "on error: continue"
     assert boxes["steps[1].collect"].name == "collect"
-    assert boxes["steps[2]"].name == "fold rows"
+    assert (boxes["steps[2]"].name, boxes["steps[2]"].does) == ("total", "fold rows")
 
 
 COLLECTS = """\
@@ -147,7 +147,7 @@ config:
 def test_who_asks_a_person_first_says_so() -> None:
     plan = "confirm: [send]\ncalls:\n- {_tool: load, _outputPath: †state.x}\n- {_tool: send, text: †state.x}\n"
     does = {box.id: box.does for box in scene(load(plan)).boxes if box.step is not None}
-    assert does == {"calls[0]": "", "calls[1]": "asks before"}
+    assert does == {"calls[0]": "load", "calls[1]": "asks before"}
 
 
 def test_a_map_says_how_many_it_takes_and_whether_it_takes_the_first_ones() -> None:
@@ -214,9 +214,9 @@ steps:
 """
 
 
-def test_a_box_has_the_name_of_what_it_calls_and_never_a_prompt() -> None:
+def test_a_box_has_the_name_of_what_it_writes_else_of_what_it_calls_and_never_a_prompt() -> None:
     boxes = {box.id: (box.name, box.does, box.output) for box in scene(load(EQUAL)).boxes}
-    assert boxes["steps[0]"] == ("load", "", "first")
+    assert boxes["steps[0]"] == ("first", "load", "")
     assert boxes["steps[2]"] == ("critic", "", "")
     assert boxes["steps[3]"] == ("better", "Improve it", "")
     assert boxes["steps[4].branches.a"] == ("a", "load", "")
@@ -302,9 +302,9 @@ def test_states_are_words_and_counters_not_only_colours() -> None:
     texts = [
         item.text for item in ElementTree.fromstring(Diagram(flow, told(flow, halfway())).svg()).iter(SVG + "text")
     ]
-    assert {"✓ ok", "▶ 12/1,000"} <= set(texts)
+    assert {"✓ ok", "▶ 15/1,000"} <= set(texts)
     assert "· pending" not in texts, "what has not begun is shown by no state"
-    assert texts.count("▶ 12/1,000") == 3  # a step of the elements compares with their number, not with what started
+    assert texts.count("▶ 15/1,000") == 3  # a step of the elements compares with their number, not with what started
 
 
 def test_the_same_flow_is_the_same_svg() -> None:
@@ -585,7 +585,7 @@ def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
 def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
     text = "{pipeline: p, steps: [{tool: {name: fetch, on_error: 'retry(3, then: continue)', output: page}}]}"
     assert Diagram(load(text)).to_mermaid().splitlines()[1:] == [
-        '  n0["fetch<br/>on error: retry(3), then continue<br/>→ page"]'
+        '  n0["page<br/>fetch · on error: retry(3), then<br/>continue"]'
     ]
 
 

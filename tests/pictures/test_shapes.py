@@ -207,7 +207,7 @@ def test_the_nodes_of_a_graph_are_the_rows_of_its_run_and_a_visit_keeps_the_last
     row = progress.rows[("nodes.critique",)]
     assert (row.times, row.value, row.state) == (3, {"score": 2}, "ok")
     text = progress_text(progress, now=3.0)
-    assert re.search(r"critique +3 ok", text)
+    assert re.search(r"critique \S+ +3 ok", text)
     assert "3 of 5 steps" in text
     assert "nodes.draft</code></td></tr>" in progress_html(progress, now=3.0)
 

@@ -137,6 +137,8 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row.failed += 1
             row.error, row.asks = error, isinstance(error, Unanswered)
             _blame(p, row)
+            if row.turns is not None:
+                row.turns.fail(at)
         case ev.StepCancelled(at, when):
             row = _end_call(p, at, when)
             row.cancelled += 1
@@ -160,7 +162,10 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
         case ev.ElementDropped(at, _, error, element):
             row = p.row(at)
             row.dropped += 1
-            _excuse(p, row)
+            for inner in _excuse(p, row):
+                inner.lost += inner is not row
+            for outer in filter(None, map(p.rows.get, _around(row.key))):
+                outer.lost += 1
             p.failures.total += 1
             # The first ones: they are the likely cause of the others.
             if len(p.failures) < FAILURES_KEPT:
@@ -176,6 +181,9 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
 
 def _fold_run(p: Progress, event: ev.Event) -> None:
     match event:
+        case ev.CallStarted(at, _, kind, name):
+            if (turns := p.row(at).turns) is not None:
+                turns.begin(at, kind, name)
         case ev.EdgeTaken(at, _, source, target):
             p.taken.append((at, source, target))
             if len(p.taken) > EDGES_KEPT:
@@ -252,16 +260,21 @@ def _end(p: Progress, event: ev.RunEnded) -> None:
     p.asked.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         p.row(event.error.path).fatal = True
-    # The failures did not end the run, for example because a plan has an alternative.
     if event.status == "ok":
-        for row in p.rows.values():
-            if row.failed and row.state == "failed":
-                row.rescues = True
-            elif row.cancelled:  # a step around it failed and was rescued
-                row.excused = True
-            # No edge led to this node.
-            elif not row.started and row.again and row.state == "pending":
-                row.skipped += 1
+        _settle(p)
+
+
+def _settle(p: Progress) -> None:
+    """The failures of a run that is ok did not end it, for example because a plan has an
+    alternative."""
+    for row in p.rows.values():
+        if row.failed and row.state == "failed":
+            row.rescues = True
+        elif row.cancelled:  # a step around it failed and was rescued
+            row.excused = True
+        # No edge led to this node.
+        elif not row.started and row.again and row.state == "pending":
+            row.skipped += 1
 
 
 def _blame(p: Progress, row: Row) -> None:
@@ -269,13 +282,29 @@ def _blame(p: Progress, row: Row) -> None:
     p._blamed.add(row)
 
 
-def _excuse(p: Progress, body: Row) -> None:
-    """Failures and cancellations in an element that is dropped or retried did not fail the run."""
+def _excuse(p: Progress, body: Row) -> set[Row]:
+    """Failures and cancellations in an element that is dropped or retried did not fail the run.
+    Returns the rows that have them."""
     # Only those that were blamed: a fan-out that drops 100,000 elements does not search its rows
     # each time.
-    for row in p._blamed & _within(p, body):
+    blamed = p._blamed & _within(p, body)
+    for row in blamed:
         row.excused = True
         p._blamed.discard(row)
+    return blamed
+
+
+def restore_end(p: Progress) -> None:
+    """What follows, in a past run, from the counts of all rows: what was dropped in each, and which
+    failures did not end the run."""
+    if p.status == "ok":
+        _settle(p)
+    for row in [row for row in p.rows.values() if row.dropped]:
+        for outer in filter(None, map(p.rows.get, _around(row.key))):
+            outer.lost += row.dropped
+        for inner in _within(p, row):
+            if inner is not row and inner.excused and inner.failed > inner.retried:
+                inner.lost = max(inner.lost, 1)
 
 
 def _within(p: Progress, outer: Row) -> frozenset[Row]:

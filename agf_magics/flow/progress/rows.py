@@ -10,15 +10,27 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
+from itertools import islice
 from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..step import Step
+from ..step_names import given_names, name_of, only_call, says_nothing
 from ..step_path import StepPath, seconds_between
-from ..steps import Branches, Each, Fold, Invoke, Repeat, Sequence, children
+from ..steps import (
+    Branches,
+    Compute,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    Sequence,
+    children,
+)
 from . import events as ev
+from .turns import Turns
 
 Key = tuple[str, ...]
 """The name of a row: a `StepPath` without its numbers."""
@@ -158,6 +170,17 @@ class Row:
     """The end of what its user code printed, if the run was watched."""
     rescues = False
     """Whether the run continues after its failure."""
+    given = ""
+    """The name of its branch or node."""
+    is_inner = False
+    """Whether views do not list it, because another row is the step that the author wrote: the parts
+    of a model's session, the call inside a policy for its failures, a ``collect`` that only hands
+    its value on."""
+    turns: Turns | None = None
+    """Of a model's session, and of its requests and tool calls: what it did so far."""
+    lost = 0
+    """The number of elements and branches that failed and were dropped in it, also in flows that it
+    calls; of a step in such an element: its own failures there."""
 
     def __init__(
         self,
@@ -202,6 +225,25 @@ class Row:
         return self.step.title or self.step.label
 
     @property
+    def name(self) -> str:
+        """The name that all views use: its title, else that of its branch or node, else of what it
+        writes, else of what it calls."""
+        return name_of(self.step, self.given)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether views list it. A session with one request and no tool is one row, that of its
+        step."""
+        if self.turns is None or not isinstance(self.step, Invoke):
+            return not self.is_inner
+        return bool(self.turns.tools) or (self.is_request and self.turns.requests > 1)
+
+    @property
+    def is_request(self) -> bool:
+        """Whether it asks a model."""
+        return isinstance(self.step, Invoke) and self.step.kind == "model"
+
+    @property
     def id(self) -> str:
         """As a path is written: ``steps[1]/steps[0].do``."""
         return "/".join(self.key)
@@ -233,6 +275,19 @@ class Row:
         return "skipped" if self.skipped else "pending"
 
     @property
+    def look(self) -> str:
+        """The state as views show it: as `state`, but ``dropped`` if it is ok and something in it was
+        dropped, and ``lost`` if nothing in it was ok."""
+        state = self.state
+        if not self.lost:
+            return state
+        if state == "ok":
+            has_any = not self.elements or any(part.finished for part in self.elements)
+            return "dropped" if has_any else "lost"
+        is_dropped = state == "failed" and not self.fatal and (self.excused or self.dropped)
+        return "lost" if is_dropped else state
+
+    @property
     def total(self) -> int | None:
         """How often it will run in the fan-outs that started; None if that is not known."""
         return self.around.width if self.around is not None else None
@@ -249,7 +304,7 @@ class Row:
     def __repr__(self) -> str:
         times = f", {self.finished} of {self.started}" if self.many or self.times > 1 else ""
         took = f", {self.seconds:.3f} s" if self.seconds is not None else ""
-        return f"<{self.id} {self.word} {self.label}: {self.state}{times}{took}>"
+        return f"<{self.id} {self.word} {self.name}: {self.state}{times}{took}>"
 
 
 class Tree:
@@ -260,7 +315,12 @@ class Tree:
         self.unseen: dict[Key, Row] = {}
         self._sessions = set[Key]()
         """The keys of the steps that an agent's session answers."""
+        self._built = set[Key]()
+        """The keys of the steps whose flow is made by the linker: their session is theirs."""
+        self._has_inner = False
         self._flow(flow, callees, (), 0, False, False, None)
+        if self._has_inner:
+            self._indent()
 
     def _flow(
         self,
@@ -273,6 +333,8 @@ class Tree:
         around: Row | None,
     ) -> None:
         shown = outermost(flow)
+        if before and flow.origin.is_built:
+            self._built.add(before)
         # A plan or a graph: only its own events need the row of the whole.
         is_whole = shown is not flow.body.steps
         if is_whole:
@@ -284,6 +346,10 @@ class Tree:
             )
             if is_whole and isinstance(flow.body.steps[0], Dag):
                 row.by_need = True
+            if isinstance(step, Compute) and len(shown) > 1:
+                self._hide(row, ("last",) if step.label == "last" else ())
+        if is_whole:
+            self._give_names(whole, before)
 
     def _step(
         self,
@@ -311,21 +377,67 @@ class Tree:
         inner = around if isinstance(step, (Sequence, Branches, Invoke)) else None
         if fans_out:
             inner = row
-        parts = []
+        parts, first = [], len(self.rows)
         for child in children(step):
             if isinstance(step, (Each, Branches)) and child is step.collect:
-                self._step(child, callees, before, below, many, loops_inside, around)
+                collect = self._step(child, callees, before, below, many, loops_inside, around)
+                self._hide(collect, tuple(step.branches) if isinstance(step, Branches) else ())
             else:
                 parts.append(
                     self._step(child, callees, before, below, many or fans_out, loops_inside, inner)
                 )
         if isinstance(step, (Each, Fold, Branches)):
             row.elements = tuple(parts)
+        if isinstance(step, (Each, Branches, Dag, Walk)):
+            self._give_names(step, before)
+        if only_call(step) is not None:
+            parts[0].is_inner = self._has_inner = True
+            parts[0].given = row.name
+        if isinstance(step, Repeat) and step.session:
+            self._close_session(row, before in self._built, first)
         if getattr(callee, "agent", None) is not None:
             self._sessions.add(key)
         for called in _flows(callee):
             self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
+
+    def _give_names(self, step: Step, before: Key) -> None:
+        """The parts of ``step`` have the names of their branches or nodes."""
+        parts = {child.id: child for child in children(step)}
+        for id, name in given_names(step).items():
+            part = parts[id]
+            while isinstance(part, Sequence) and len(part.steps) == 1:
+                part = part.steps[0]
+            key = (*before, part.id)
+            row = self.rows.get(key) or self.unseen[key]
+            row.given = name
+            if only_call(part) is not None:
+                row.elements[0].given = row.name
+
+    def _hide(self, row: Row, reads: tuple[str, ...]) -> None:
+        """Views do not list a step that only hands a value on."""
+        if says_nothing(row.step, reads):
+            row.is_inner = self._has_inner = True
+
+    def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
+        """Of a model's session views list the requests and the calls of tools. ``is_of_agent``: the
+        row of the agent is that of the session, too. ``first``: the number of its first row."""
+        session.turns = turns = Turns()
+        session.is_inner = is_of_agent
+        self._has_inner = True
+        for inner in islice(self.rows.values(), first, None):
+            if inner.key[:-1] == session.key[:-1]:  # not in a flow that a tool calls
+                inner.turns = turns
+                inner.is_inner = not isinstance(inner.step, Invoke)
+
+    def _indent(self) -> None:
+        """The depth of a row counts the rows around it that views list."""
+        outer: list[tuple[int, bool]] = []
+        for row in self.rows.values():
+            while outer and outer[-1][0] >= row.depth:
+                outer.pop()
+            outer.append((row.depth, row.is_inner))
+            row.depth = sum(not is_inner for _, is_inner in outer[:-1])
 
 
 def _asked(step: Step, callee: Any, in_session: bool) -> str:

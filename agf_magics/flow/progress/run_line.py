@@ -6,6 +6,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+STATUSES = ("ok", "error", "cancelled", "waiting", "running", "interrupted", "damaged")
+"""What a run may be."""
+
 
 class RunLine(NamedTuple):
     """A run in a list."""

@@ -16,6 +16,8 @@ from ...flow.protocols import Frame, Ref
 from ...flow.step import Step
 from ...flow.steps import Choose, Compute, Each, Fold, Invoke, own_reads
 from ...journal.secrets.masking import Secrets
+from ...pictures.plain import line
+from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
@@ -70,6 +72,9 @@ def find_all_evaluations(
         by_key.setdefault((*row.key[:-1], watched.id), []).append(recorder)
         shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
     note = RunAgain(run).evaluate(emit=lambda event: None, shapes=shapes)
+    failure = run.error.diagnostic.message if isinstance(run.error, AgfError) else ""
+    if note == line(failure, 300):  # it came as far as the run: no value is missing
+        note = ""
     for recorder in recorders:
         recorder.kept.sort(key=lambda evaluation: evaluation.numbers)
     return [

@@ -21,6 +21,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
+from ...flow.step_names import given_names, name_of
 from ...flow.step_path import format_path
 from ...flow.steps import every
 from ...journal.database.errors import as_definition_errors
@@ -154,9 +155,9 @@ class _MomentMaker:
     def __init__(self, flow: Flow, journal: _RecordedOutcomes, started: float) -> None:
         self.moments: list[Moment] = []
         self._journal, self._started = journal, started
-        self._labels = {
-            step.id: line(f"{step.word} {step.label}".strip(), 80) for step in every(flow.body)
-        }
+        steps = list(every(flow.body))
+        given = {id: name for step in steps for id, name in given_names(step).items()}
+        self._labels = {step.id: line(name_of(step, given.get(step.id, "")), 80) for step in steps}
         self._ended: dict[str, None] = {}
         """The steps of the outermost flow that ended since the last moment."""
 

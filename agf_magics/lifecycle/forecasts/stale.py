@@ -237,6 +237,7 @@ def _table_row(
     return {
         "step": row.id,
         "kind": row.word,
+        "name": row.name,
         "label": row.label,
         "state": state,
         "calls": calls,

@@ -57,6 +57,8 @@ class ComparedRun(NamedTuple):
     stored_output: Stored
     previews: Collection[str] = ()
     """The names of the stores of which there is a preview only."""
+    names: Mapping[str, str] = {}
+    """The names of its steps, by their ids."""
 
 
 class Differences(Trace):
@@ -78,7 +80,7 @@ class Comparison(Trace):
     """The steps of two runs and their differences."""
 
     columns: ClassVar[tuple[str, ...]] = (
-        *("step", "label", "calls", "calls of the other", "same input", "same output"),
+        *("step", "name", "calls", "calls of the other", "same input", "same output"),
         *("not compared", "differs", "took", "took in the other"),
     )
 
@@ -144,7 +146,8 @@ class _Call(NamedTuple):
     output: int
     """The hash of its result or error as they are stored, and of its input."""
     input: int
-    seconds: float
+    time: tuple[float, float]
+    """When it began and ended, in seconds since 1970."""
     label: str
     """What it calls."""
     is_whole: tuple[bool, bool]
@@ -169,9 +172,10 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     first, other = _by_step(a), _by_step(b)
     sames = _sames(a, b, first, other)
     steps, costs = dict.fromkeys((*first, *other)), (_costs(a), _costs(b))
+    names = {**b.names, **a.names}
     comparison = Comparison(
         {
-            **_row(step, first[step], other[step], sames),
+            **_row(step, names.get(step, ""), first[step], other[step], sames),
             "cost": costs[0].get(step),
             "cost of the other": costs[1].get(step),
         }
@@ -189,7 +193,8 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     return comparison
 
 
-def _row(step: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
+def _row(step: str, name: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
+    label = next(iter((*first.values(), *other.values()))).label
     pairs = [sames[path] for path in first.keys() & other.keys()]
     outputs = Counter(output for output, _ in pairs)
     only = ""
@@ -202,16 +207,23 @@ def _row(step: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
         differs = NOT_COMPARED
     return {
         "step": step,
-        "label": next(iter((*first.values(), *other.values()))).label,
+        "name": name or label,
+        "label": label,
         "calls": len(first),
         "calls of the other": len(other),
         "same input": sum(given is True for _, given in pairs),
         "same output": outputs[True],
         "not compared": outputs[None],
         "differs": only or differs,
-        "seconds": sum(call.seconds for call in first.values()),
-        "seconds of the other": sum(call.seconds for call in other.values()),
+        "seconds": _seconds(first),
+        "seconds of the other": _seconds(other),
     }
+
+
+def _seconds(calls: Calls) -> float:
+    """From the first begin to the last end, as the steps of a run show it."""
+    times = [call.time for call in calls.values()]
+    return max(end for _, end in times) - min(begin for begin, _ in times) if times else 0.0
 
 
 def _by_step(run: ComparedRun) -> dict[str, Calls]:
@@ -220,9 +232,9 @@ def _by_step(run: ComparedRun) -> dict[str, Calls]:
         result, given = record.result, record.given
         output = record.error or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", given.whole > 0
-        took = record.seconds or 0.0
+        time = record.started or 0.0, record.ended or record.started or 0.0
         hashes = hash(output), hash(given.text)
-        call = _Call(record.what, *hashes, took, record.name, whole, record.digest)
+        call = _Call(record.what, *hashes, time, record.name, whole, record.digest)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
 

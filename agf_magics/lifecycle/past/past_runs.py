@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ...flow.progress.run_line import RunLine
+from ...flow.progress.run_line import STATUSES, RunLine
 from ...journal import deletion
 from ...journal import runs as queries
 from ...journal.database.errors import as_definition_errors
@@ -20,15 +21,33 @@ from ...text.giving_up import note_given_up
 from ...text.names import same_name
 from ..runs.live import live, started_at
 from ..runs.run import Run
+from ..runs.trace import Trace
 from ..storage.lookup import UNFINISHED, find_run, journal
 from ..storage.old_runs import forget_old, most_bytes
 from ..storage.run_notes import describe_lost, describe_resumed
 from .named_run import find_named
 from .past_run import find_past_run
+from .since import HINT, seconds_of
 
 
 class Runs(tuple[RunLine, ...]):
-    """A list of runs, the latest first."""
+    """A list of runs, the latest first; ``to_pandas()`` gives a DataFrame."""
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame with one row per run. Raises ImportError without pandas."""
+        return Trace(
+            {
+                "run_id": run.run_id,
+                "name": run.name,
+                "status": run.status,
+                "started": datetime.fromtimestamp(run.started),
+                "seconds": run.seconds,
+                "tokens": run.tokens,
+                "cost": run.cost,
+                "note": run.note,
+            }
+            for run in self
+        ).to_pandas()
 
     @property
     def interrupted(self) -> Runs:
@@ -51,7 +70,13 @@ class Runs(tuple[RunLine, ...]):
         return runs_page(self)["text/plain"]
 
 
-def runs(run_id: str | None = None, *, flow: str | None = None) -> Any:
+def runs(
+    run_id: str | None = None,
+    *,
+    flow: str | None = None,
+    status: str | None = None,
+    since: str | date | timedelta | None = None,
+) -> Any:
     """Return the live runs and those in the journal (`Runs`), or one of them.
 
     Parameters:
@@ -59,24 +84,48 @@ def runs(run_id: str | None = None, *, flow: str | None = None) -> Any:
     - ``run_id``: the id of a run, the name of a flow, which means its last run, or an unambiguous
       beginning of an id. Default None: all runs, the latest first.
     - ``flow``: the name of a flow, of which all runs are returned. Default None: of all flows.
+    - ``status``: ``"ok"``, ``"error"``, ``"cancelled"``, ``"waiting"``, ``"running"``,
+      ``"interrupted"`` or ``"damaged"``; only runs with it. Default None: all.
+    - ``since``: only runs that started then or later: a time ago (``"2h"``, ``"3d"``, or a
+      timedelta), a time of today (``"18:30"``), a date, or a date and a time. Default None: all.
 
-    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal. Raises
-    DefinitionError if the journal cannot be read or has no such run.
+    Returns a `Run` if the run is live, and a `PastRun` if it is in the journal; without ``run_id`` a
+    table of runs. Raises DefinitionError if the journal cannot be read or has no such run.
     """
     if run_id is not None:
-        if flow is not None:
-            message = "runs takes the name of one run or the flow of a list, not both"
-            raise refused("journal.unknown-run", message, f"write agf.runs(flow={flow!r})")
+        filters = {"flow": flow, "status": status, "since": since}
+        named = next((name for name, value in filters.items() if value is not None), None)
+        if named is not None:
+            message = "runs takes the name of one run or filters of a list, not both"
+            hint = f"write agf.runs(flow={flow or run_id!r})"
+            raise refused("journal.unknown-run", message, hint)
         return find_named(run_id)
+    keep = _filter(flow, status, since)
     here = {run.run_id: run for run in live if run.journal is None}
     lines = [
         *map(_live_line, reversed(here.values())),
         *map(_line, journaled_runs()),
     ]
-    if flow is not None:
-        wanted = same_name(flow)
-        lines = [line for line in lines if same_name(line.name) == wanted]
-    return Runs(sorted(lines, key=lambda line: line.started, reverse=True))
+    return Runs(sorted(filter(keep, lines), key=lambda line: line.started, reverse=True))
+
+
+def _filter(
+    flow: str | None, status: str | None, since: str | date | timedelta | None
+) -> Callable[[RunLine], bool]:
+    """Whether a run is in a list with these filters."""
+    if status is not None and status not in STATUSES:
+        hint = "it is one of " + ", ".join(STATUSES)
+        raise refused("journal.filter", f"{status!r} is not the status of a run", hint)
+    wanted, first = None if flow is None else same_name(flow), None
+    try:
+        first = None if since is None else seconds_of(since)
+    except ValueError:
+        raise refused("journal.filter", f"{since!r} is not a time", HINT) from None
+    return lambda line: (
+        (wanted is None or same_name(line.name) == wanted)
+        and (status is None or line.status == status)
+        and (first is None or line.started >= first)
+    )
 
 
 def notebook_of(run_id: str) -> str:

@@ -34,6 +34,7 @@ from ...text.suggestions import suggest
 from ...values.value import Value
 from .answering import answer_question
 from .state import RunState
+from .states import States
 from .trace import Trace, trace_rows
 
 if TYPE_CHECKING:
@@ -115,6 +116,13 @@ class BaseRun:
         ``steps[1]/steps[0]``.
         """
         return NamedValues((row.id, row) for row in self.progress.rows.values())
+
+    @property
+    def states(self) -> States:
+        """The state of a graph after each round, of another flow its named values after each step,
+        as a table with ``to_pandas()``: ``run.states[-1]["state"]``. Raises DefinitionError if the
+        run is not journaled."""
+        return States.of(self)
 
     def widget(self) -> Any:
         """The explorer of the run as an ipywidget, which can be placed in a box or a Voilà page."""

@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 from ...compat.imports import installed_only
 from ...flow.progress.progress import Progress
 from ...flow.progress.rows import Row
+from ...flow.step_names import only_call
 from ...journal.database.store import Store
 from ...journal.records.records import Record
 from ...journal.runs import once_each
 from ...pictures.plain import untypeset
+from ...pictures.row_words import listed, shown_name
 from ...pictures.values import cell_text, table_html, table_text
 from ...text.diagnostics import AgfError
 from ...values.value import Value
@@ -23,12 +25,19 @@ MAX_SHOWN = 500
 def trace_rows(
     progress: Progress, place: tuple[Store, int] | None, shown: Callable[[Value], Value]
 ) -> Trace:
-    """One row per step, in the order of the definition. ``place``: the journal that has the calls
-    of the steps that run once; ``shown``: replaces the secrets in a value. Raises JournalError."""
-    once = [row.key for row in progress.rows.values() if row.started and not row.many]
+    """One row per listed step, in the order of the definition. ``place``: the journal that has the
+    calls of the steps that run once; ``shown``: replaces the secrets in a value. Raises
+    JournalError."""
+    rows = listed(progress)
+    once = [_made(row).key for row in rows if row.started and not row.many]
     calls = once_each(*place, once) if place is not None else ()
     journaled = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, journaled.get(row.id), shown) for row in progress.rows.values())
+    return Trace(_row(row, journaled.get(_made(row).id), shown) for row in rows)
+
+
+def _made(row: Row) -> Row:
+    """The row of the call, of a step that has a policy for the failures of one call."""
+    return row.elements[0] if only_call(row.step) is not None else row
 
 
 class Trace(tuple[dict[str, Any], ...]):
@@ -37,7 +46,7 @@ class Trace(tuple[dict[str, Any], ...]):
     columns: ClassVar[tuple[str, ...]] = (
         "step",
         "kind",
-        "label",
+        "name",
         "status",
         "ok",
         "failed",
@@ -76,7 +85,7 @@ class CallTable(Trace):
     columns = ("step", "label", "status", "attempt", "took", "input", "output", "error")
 
 
-TIMES = {"took": "seconds", "took in the other": "seconds of the other"}
+TIMES = {"took": "seconds", "at": "seconds", "took in the other": "seconds of the other"}
 
 
 def _cell(row: dict[str, Any], column: str) -> str:
@@ -85,10 +94,12 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
+    step, row = row, _made(row)
     output = None if row.many else shown(row.value)
     return {
-        "step": row.id,
+        "step": step.id,
         "kind": row.word,
+        "name": shown_name(step),
         "label": row.label,
         "status": row.state,
         "started": row.started,

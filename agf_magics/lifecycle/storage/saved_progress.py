@@ -14,7 +14,7 @@ from operator import attrgetter
 from typing import Annotated, Any
 
 from ...engine.runner import clock
-from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress
+from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress, restore_end
 from ...flow.progress.rows import Key, Row, key_of
 from ...journal.codec.encoding import preview
 from ...journal.codec.json_texts import checker
@@ -87,6 +87,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
             setattr(row, name, other)
         row.value = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None
+    restore_end(progress)
 
 
 def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
@@ -124,6 +125,10 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
             containers.update(map(key_of, [*around(key)][:-1]))
             if key in rows:  # not a step of a definition without a text: a model's session
                 _count(rows[key], record, error)
+        if record.what != "dropped" and key in rows and (turns := rows[key].turns) is not None:
+            turns.begin(record.at, record.kind, record.name)
+            if error is not None:
+                turns.fail(record.at)
         while key and key not in rows:  # the time counts for the step around it
             key = key[:-1]
         if key and record.started is not None and record.ended is not None:

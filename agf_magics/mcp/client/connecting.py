@@ -30,6 +30,33 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
+class Address:
+    """A server that is reached over HTTP."""
+
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    signs_in: bool = False
+    """Whether a person signs in with a browser."""
+
+    @property
+    def text(self) -> str:
+        return self.address
+
+    def warnings(self, who: str) -> list[Diagnostic]:
+        return literal_secrets(who, self.headers)
+
+    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+        from .http import bounded_http
+
+        headers, secrets = read_values(who, self.headers)
+        if self.signs_in:
+            from .signed_in import signed_in_http
+
+            return lambda ended: signed_in_http(self.address, headers, ended), Masked(secrets)
+        return lambda ended: bounded_http(self.address, headers, ended), Masked(secrets)
+
+
+@dataclass(frozen=True)
 class Command:
     """A process that speaks on its stdin and stdout."""
 

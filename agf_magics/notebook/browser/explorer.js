@@ -8,7 +8,7 @@ const TICK = 250; // milliseconds between two looks at the clock
 const LONG = 10; // seconds from which the kernel sends counters half as often
 const BUTTONS = 8; // choices of a question that are buttons
 const QUIET = 2000; // milliseconds between two failures that a screen reader hears
-const FAILED = new Set(["failed", "kept", "left"]);
+const FAILED = new Set(["failed", "kept", "left", "lost"]);
 const TABS = { steps: "Steps", picture: "Picture", timeline: "Timeline" };
 
 class Explorer {
@@ -17,7 +17,7 @@ class Explorer {
     this.host = host;
     // A later view of the same run begins as the last one was.
     const kept = state.kept ??= { folded: new Set(), chosen: -1, tab: state.draw ? "picture" : "steps", sizes: {} };
-    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, said: 0 });
+    Object.assign(this, { folded: kept.folded, chosen: kept.chosen, tab: kept.tab, sizes: kept.sizes, isNarrow: false, isBelow: false, showsUnused: false, said: 0 });
     host.explorer = this; // for scripts in the page
     host.addEventListener("pointerenter", () => this.extras.come());
     host.dataset.lmSuppressShortcuts = "true"; // JupyterLab's keys do not act in here
@@ -44,18 +44,18 @@ class Explorer {
     this.questions = element("div", { class: "questions", hidden: true });
     this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
-    this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
+    this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}: ${state.runId}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
-      element("header", {}, this.title, element("span", { class: "controls" },
+      element("header", { role: "group", "aria-label": "Run" }, this.title, element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
-        this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel, this.buttons.resume)),
+        this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
     this.root.replaceChildren(element("style", {}, STYLE), this.box);
     this.sized = new ResizeObserver(([entry]) => this.resize(entry.contentRect.width));
     this.sized.observe(host);
     // The panel is as high as what is beside it, and may always be as high as a short list.
-    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? 0 : entry.contentRect.height)}px`; });
+    this.beside = new ResizeObserver(([entry]) => { this.panel.node.style.maxHeight = `${this.sizes.low ?? Math.max(TALLEST, this.isBelow ? innerHeight * 0.6 : entry.contentRect.height)}px`; });
     this.beside.observe(this.main);
     state.views.add(this);
     this.box.classList.toggle("alone", Boolean(state.alone));
@@ -102,11 +102,16 @@ class Explorer {
     this.draw();
   }
 
-  // The panel is beside the steps, or below them: where the window is narrow, and where a wide picture needs the room.
+  // The panel is beside the steps, or below them: where the window is narrow, where a wide picture or the bars of the time
+  // need the room, and with a conversation.
   arrange() {
-    this.isBelow = this.isNarrow || (this.tab === "picture" && Boolean(this.picture?.isWide));
+    const isWide = { picture: this.picture?.isWide, timeline: this.columns.clientWidth < SMALL }[this.tab];
+    this.isBelow = this.isNarrow || Boolean(isWide || this.panel.isWide);
     this.box.classList.toggle("below", this.isBelow);
     this.divider.setAttribute("aria-orientation", this.isBelow ? "horizontal" : "vertical");
+    const share = this.isBelow ? this.main.clientHeight / (this.columns.clientHeight || 1) : this.main.clientWidth / (this.columns.clientWidth || 1);
+    this.divider.setAttribute("aria-valuenow", Math.round(100 * share));
+    this.lower.setAttribute("aria-valuenow", Math.round(this.box.clientHeight));
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
     for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
@@ -159,7 +164,7 @@ class Explorer {
 
   sayFailure(rows) {
     const i = rows.find(row => this.state.look(row).name === "failed");
-    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.tree[i][Step.word]} ${this.state.tree[i][Step.label]} failed`);
+    if (i != null && performance.now() - this.said > QUIET) this.say(`${this.state.nameOf(i)} failed`);
   }
 
   header() {
@@ -218,9 +223,9 @@ class Explorer {
   }
 
   async act(name, given) {
-    // Resume stands where Cancel stood: the second of two quick clicks means nothing.
+    // The second of two quick clicks means nothing.
     if (name === "resume" && performance.now() - this.cancelled < 1000) return;
-    if (name === "cancel") this.cancelled = performance.now();
+    if (name === "cancel") this.cancelled = this.state.isCancelledHere = performance.now();
     this.message.hidden = true;
     try {
       await this.state.request(name, given);
@@ -252,7 +257,7 @@ class Explorer {
     } else {
       this.shown = new StepList(this, tab === "timeline");
       const { search, axis, node, lanes } = this.shown;
-      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, lanes);
+      this.main.replaceChildren(search, tab === "timeline" ? axis : "", node, this.shown.rest, lanes);
     }
     this.draw();
     this.shown.reveal(this.chosen);
@@ -306,7 +311,7 @@ function bounded(low, size, high) { return Math.max(low, Math.min(high, size)); 
 // A border that a person drags, or moves by the arrow keys.
 function grip(label, move) {
   const STEP = 24, ways = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
-  const node = element("div", { class: "grip", role: "separator", tabindex: 0, "aria-label": label, on: {
+  const node = element("div", { class: "grip", role: "separator", tabindex: 0, "aria-label": label, "aria-valuenow": 0, "aria-valuemin": 0, "aria-valuemax": 10000, on: {
     keydown: event => {
       if (!ways[event.key]) return;
       move(...ways[event.key]);

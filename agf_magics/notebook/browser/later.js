@@ -110,6 +110,12 @@ export default base => {
     view.inform(`The variable ${name} has the arguments. ${where}${note ? ` Note: ${note}` : ""}`, text);
   }
 
+  // How long ago a run began; a date that is older is as it is written.
+  function ago(seconds) {
+    const past = Date.now() / 1e3 - seconds, [unit, size] = [["s", 1], ["min", 60], ["h", 3600], ["d", 86400]].findLast(([, one]) => past >= one) ?? ["s", 1];
+    return past > 7 * 86400 ? "" : `${number(Math.max(1, Math.floor(past / size)))} ${unit} ago`;
+  }
+
   // The list of runs: an id opens the explorer of the run below the list, two checked runs are compared.
   class RunsPage {
     constructor(view, place) {
@@ -122,15 +128,17 @@ export default base => {
     }
 
     show(list) {
-      const { columns, rows, failed, first, most, total } = list, last = first + rows.length;
+      const { columns, rows, failed, started, first, most, total } = list, last = first + rows.length, when = columns.indexOf("started") - 1;
+      const flexible = columns.includes("error") ? "error" : "input"; // takes the room that is left, and is cut
       this.chosen = [];
       const go = (sign, title, to, off) => button(sign, () => this.ask("list", { first: to }, found => this.show(found)), { title, "aria-label": title, disabled: off });
       const pages = rows.length < total ? [go("‹", "Previous page", Math.max(0, first - most), !first), go("›", "Next page", last, last >= total)] : [];
-      const head = element("tr", {}, element("th", { scope: "col" }, ""), columns.map(name => element("th", { scope: "col" }, name)));
+      const head = element("tr", {}, element("td"), columns.map(name => element("th", { scope: "col" }, name)));
       const body = rows.map(([id, ...cells], k) => element("tr", {},
         element("td", {}, element("input", { type: "checkbox", "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
         element("td", {}, button(id, () => this.toggle(id), { class: "link", title: "Open its explorer", "aria-expanded": "false" })),
-        cells.map(text => element("td", { class: failed[k] && /^✗/.test(text) && "bad", title: text }, text))));
+        cells.map((text, n) => element("td", { class: [failed[k] && /^✗/.test(text) && "bad", columns[n + 1] === flexible && "flexible"].filter(Boolean).join(" "), title: text },
+          n === when ? ago(started[k]) || text : text))));
       this.list.replaceChildren(
         element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} runs`), pages, this.compare),
         element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body))));
@@ -178,8 +186,8 @@ export default base => {
       const both = named("ComparedStepRow", steps), most = Math.max(1e-9, ...both.flatMap(({ seconds, otherSeconds }) => [seconds, otherSeconds]));
       const bar = (seconds, cost, calls, which) => element("div", { class: `bar ${which}` },
         calls ? element("u", { style: { width: `${seconds / most * 55}%` } }) : "", element("span", {}, calls ? [duration(seconds), cost].filter(Boolean).join(" · ") : "not called"));
-      const rows = both.map(({ label, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
-        element("th", { scope: "row", title: step }, label || step, element("small", {}, ` ${step}`)),
+      const rows = both.map(({ name, step, differs, seconds, otherSeconds, cost, otherCost, calls, otherCalls }) => element("tr", {},
+        element("th", { scope: "row", title: step }, name || step, element("small", {}, ` ${step}`)),
         element("td", { class: "bars" }, bar(seconds, cost, calls, "first"), bar(otherSeconds, otherCost, otherCalls, "other")),
         element("td", {}, differs === "yes" ? "≠" : differs || "=")));
       const parts = named("ComparedValueRow", values).map(({ name, first, other }) => element("tr", {}, element("th", { scope: "row" }, name), [first, other].map(text => element("td", {}, element("pre", {}, text || "—")))));
@@ -189,7 +197,7 @@ export default base => {
         rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
         element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
-        definitions ? element("pre", { class: "definition" }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
+        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }
   }
 

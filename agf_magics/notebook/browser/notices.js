@@ -2,7 +2,8 @@
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
 const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
-const KINDS = { ok: "success", cancelled: "info" }; // by the status of a run that has ended
+const KINDS = { ok: "success", dropped: "success", cancelled: "info" }; // by the status of a run that has ended
+const FEW = 3; // choices of a question that are buttons of its notice
 const PASSING = new Set(Object.values(KINDS));
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
@@ -25,8 +26,17 @@ class Notices {
       dismiss();
       this.open.delete(text);
     }
-    if (wasLive && !last.live) this.show(`${name}: ${status ? `${status.mark} ${status.word}` : last.status}`, KINDS[last.status] ?? "error");
-    else for (const text of questions) if (!known.includes(text)) this.open.set(text, this.show(`${name} asks: ${text}`, "warning"));
+    if (wasLive && !last.live) {
+      const isOwn = last.status === "cancelled" && this.state.isCancelledHere;
+      if (!isOwn) this.show(`${name}: ${status ? `${status.mark} ${status.word}` : last.status}`, KINDS[last.status] ?? "error");
+    } else for (const question of last.questions ?? []) if (!known.includes(question.text)) this.open.set(question.text, this.show(`${name} asks: ${question.text}`, "warning", this.choices(question)));
+  }
+
+  // The choices of a question, if they are few: a label, and what answers it.
+  choices({ choices, approval, where, mark }) {
+    if (choices.length > FEW || !(this.state.last.can ?? []).includes("answer")) return [];
+    const give = answer => this.state.request("answer", { where, mark, ...answer }).catch(() => {});
+    return choices.map((label, choice) => ({ label, callback: () => give(approval ? { text: label } : { choice }) }));
   }
 
   // Whether a person sees the line of the run: its state, and below it the field for an answer.
@@ -38,19 +48,19 @@ class Notices {
   }
 
   // Returns what removes the notice.
-  show(text, kind) {
+  show(text, kind, choices = []) {
     if (this.isSeen()) return () => {};
     const find = () => [...this.state.views].map(view => view.host).find(host => host.isConnected);
     const host = find(), go = () => find()?.scrollIntoView({ block: "center", behavior: "smooth" });
-    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
+    const event = new CustomEvent("agf-notice", { bubbles: true, composed: true, cancelable: true, detail: { text, kind, go, choices, milliseconds: PASSING.has(kind) ? SHOWN : 0 } });
     (host ?? document).dispatchEvent(event);
     if (document.hidden && globalThis.Notification?.permission === "granted") new Notification(text, { tag: this.runId });
-    return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go);
+    return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go, choices);
   }
 }
 
 // A box in the corner of the page, above everything.
-function toast(text, kind, go) {
+function toast(text, kind, go, choices) {
   let corner = document.getElementById("agf-notices");
   if (!corner) {
     corner = element("div", { id: "agf-notices" });
@@ -58,7 +68,7 @@ function toast(text, kind, go) {
     document.body.append(corner);
   }
   const box = element("div", { class: `notice ${kind}`, role: PASSING.has(kind) ? "status" : "alert" }, element("span", {}, text),
-    button("Show", () => { go(); box.remove(); }), button("×", () => box.remove(), { "aria-label": "Close" }));
+    choices.map(({ label, callback }) => button(label, () => { callback(); box.remove(); })), button("Show", () => { go(); box.remove(); }), button("×", () => box.remove(), { "aria-label": "Close" }));
   corner.shadowRoot.lastElementChild.append(box);
   if (PASSING.has(kind)) setTimeout(() => box.remove(), SHOWN);
   return () => box.remove();

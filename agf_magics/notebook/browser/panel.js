@@ -9,28 +9,33 @@ class Panel {
   constructor(view) {
     this.view = view;
     this.state = view.state;
-    this.node = element("section", { class: "panel", "aria-label": "Details", tabindex: 0 });
+    this.node = element("div", { class: "panel", role: "group", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
+    this.isMoved = false; // a person scrolled: it no longer follows a reply that arrives
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
   }
 
   // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
-    const isDue = !this.state.last.live || performance.now() - (this.asked ?? 0) > AGAIN * (this.parts.has("calls") ? 2 : 1);
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
-    this.isOld ||= i < 0 ? before !== this.state.last.status : rows.some(isMine);
+    const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
+    const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
+    this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
   }
 
   async fetch() {
     const row = this.state.tree[this.view.chosen], id = row ? row[Step.id] : "";
-    const title = element("h3", {}, row ? `${row[Step.word]} ${row[Step.label]}` : this.state.name);
+    const title = element("h3", {}, row ? this.state.nameOf(this.view.chosen) : this.state.name);
     const isBusy = this.state.isDeaf;
     this.asked = isBusy ? undefined : performance.now();
     this.isOld = isBusy;
+    this.dropped = this.state.last.dropped; // what the list of a run is about
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;
+      this.isMoved = false;
       this.parts.clear();
       this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
     }
@@ -51,6 +56,16 @@ class Panel {
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
     this.node.scrollTop = top;
+    if (this.isWide !== Boolean(found.session)) {
+      this.isWide = Boolean(found.session);
+      this.view.arrange();
+      this.view.draw();
+    }
+  }
+
+  // The end of a part that grows comes in sight.
+  follow(node) {
+    if (!this.isMoved && this.state.last.live) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
   }
 
   showRun(run) {
@@ -62,7 +77,7 @@ class Panel {
     if (run.how) children.push(element("p", {}, "to continue: ", element("code", {}, run.how)));
     if (run.table) children.push(this.part("table", () => new RowsPart(this.view)));
     if (run.output) part("Output", this.copy({}), valueElement(run.output));
-    if (run.stores.length) part("Stores", ...run.stores.map((name, number) => this.store(name, number)));
+    if (run.stores.length) part("Stores", ...named("NamedStoreRow", run.stores).map(({ name, about }, number) => this.store(`${name} · ${about}`, number)));
     if (run.input) part("Input", details("input", [valueElement(run.input)], !run.output));
     if (run.dropped.length) part("Failed and dropped", ...named("DroppedRow", run.dropped).map(({ why, times, places }) => failureElement(why, times, places)));
     if (run.warnings.length) part("Warnings", ...run.warnings.map(errorElement));
@@ -99,8 +114,8 @@ class Panel {
     const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
     const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
-      facts ? ` · ${facts}` : "", " · ", element("code", {}, step.id));
-    const children = [element("h3", {}, `${step.word} ${step.label}`), head, ...this.view.extras.panelParts(step, this.view.chosen)];
+      facts ? ` · ${facts}` : "", ` · ${step.does} · `, element("code", {}, step.id));
+    const children = [element("h3", {}, step.name), head, ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));
@@ -182,7 +197,7 @@ function placeElement(text) {
 }
 
 function definitionElement({ start, first, last, lines }) {
-  return element("pre", { class: "definition" }, lines.map((line, k) => {
+  return element("pre", { class: "definition", tabindex: 0 }, lines.map((line, k) => {
     const n = start + k, text = `${String(n).padStart(4)}  ${line}`;
     return n >= first && n <= last ? element("mark", {}, text) : element("span", {}, `${text}\n`);
   }));
@@ -370,6 +385,7 @@ class Conversation {
     }));
     const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
+    if (found.messages.at(-1)?.arriving) this.view.panel.follow(this.node);
   }
 
   // A field to choose one of several sessions.

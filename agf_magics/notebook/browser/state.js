@@ -91,7 +91,7 @@ class RunState extends Requests {
       this.parent[i] = outer.at(-1) ?? -1;
       outer[row[Step.depth]] = i;
     });
-    this.hasInner = tree.rows.map((row, i) => tree.rows[i + 1]?.[Step.depth] > row[Step.depth]);
+    this.findInner();
     this.count = update.n;
     this.last = {};
     this.fold(update);
@@ -106,9 +106,22 @@ class RunState extends Requests {
     this.received = performance.now();
     if (update.hears != null) this.hears = update.hears;
     if (update.edges) this.edges = update.edges;
-    for (const row of update.rows) this.rows[row[Now.number]] = row;
+    let isOther = false; // whether the list has other rows now
+    for (const row of update.rows) {
+      const i = row[Now.number], before = this.rows[i];
+      isOther ||= (before[Now.name] == null) !== (row[Now.name] == null) || Boolean(before[Now.isUnused]) !== Boolean(row[Now.isUnused]);
+      this.rows[i] = row;
+    }
+    if (isOther) this.findInner();
     this.notice.look();
     return update.rows.map(row => row[Now.number]);
+  }
+
+  // Which rows have rows below them in the list.
+  findInner() {
+    this.lists = (this.lists ?? 0) + 1;
+    this.hasInner = this.tree.map(() => false);
+    this.tree.forEach((_, i) => { if (this.isListed(i) && this.parent[i] >= 0) this.hasInner[this.parent[i]] = true; });
   }
 
   // Seconds since the start; the clock runs here.
@@ -118,10 +131,22 @@ class RunState extends Requests {
 
   view(host) { return new Explorer(this, host); }
 
-  // Whether a row is below another one.
+  // Whether a row is below another one, or that one: a row that the list lacks has the ids of its parts.
   isInside(row, outer) {
-    while (row > outer) row = this.parent[row];
-    return row === outer;
+    const id = this.tree[row]?.[Step.id] ?? "", around = this.tree[outer]?.[Step.id];
+    return row === outer || (around != null && id.startsWith(around) && "/.[".includes(id[around.length]));
+  }
+
+  // The name of a row in all views; that of a model's session says what the model did.
+  nameOf(i) { return this.rows[i][Now.name] ?? this.tree[i][Step.name]; }
+
+  // Whether the list has a row: not the parts of a step that its author did not write.
+  isListed(i) { return !this.tree[i][Step.isInner] || this.rows[i][Now.name] != null; }
+
+  // The row of the list that stands for a row.
+  listedFor(i) {
+    while (i >= 0 && !this.isListed(i)) i = this.tree.findLastIndex((row, k) => k < i && this.isInside(i, k));
+    return i;
   }
 
   // The end of what arrives in a row that runs, or below it.

@@ -5,6 +5,7 @@ const ROW = 24; // pixels, as in the style
 const TALLEST = 420;
 const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
+const BOLD = 7.2; // about the width of a letter of a name
 const BEYOND = 4; // rows above and below those in sight
 
 class StepList {
@@ -25,6 +26,7 @@ class StepList {
     if (isTimeline) this.inner.addEventListener("pointerdown", event => event.target.closest(".bar") && this.zoom(event, event.target.closest(".bar")));
     this.search = element("input", { type: "search", placeholder: "Find a step", "aria-label": "Find a step", on: { input: () => this.find() } });
     this.lanes = element("div", { class: "lanes" });
+    this.rest = button("", () => this.showRest(!this.view.showsUnused), { class: "link rest", hidden: true }); // the steps that never ran
     this.sized = this.node;
     this.isMoved = false; // a person scrolled or chose: the list no longer follows the run
     for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
@@ -33,20 +35,34 @@ class StepList {
 
   // The rows in sight of an unfolded tree.
   order() {
-    const { tree } = this.state, words = this.search.value.trim().toLowerCase();
-    let hidden = Infinity;
+    const { tree, rows } = this.state, words = this.search.value.trim().toLowerCase();
+    let hidden = Infinity, unused = 0;
     this.shown = [];
-    this.search.hidden = tree.length < SEARCHED;
+    this.lists = this.state.lists;
+    this.search.hidden = tree.filter((_, i) => this.state.isListed(i)).length < SEARCHED;
     tree.forEach((row, i) => {
+      if (!this.state.isListed(i)) return;
       if (words) {
-        if (`${row[Step.word]} ${row[Step.label]} ${row[Step.id]}`.toLowerCase().includes(words)) this.shown.push(i);
+        if (`${this.state.nameOf(i)} ${row[Step.does]} ${row[Step.id]}`.toLowerCase().includes(words)) this.shown.push(i);
         return;
+      }
+      if (rows[i][Now.isUnused]) {
+        unused++;
+        if (!this.view.showsUnused) return;
       }
       if (row[Step.depth] > hidden) return;
       hidden = this.view.folded.has(i) ? row[Step.depth] : Infinity;
       this.shown.push(i);
     });
     this.place = new Map(this.shown.map((i, place) => [i, place]));
+    this.rest.hidden = !unused;
+    setText(this.rest, `${number(unused)} step${unused === 1 ? "" : "s"} did not run: ${this.view.showsUnused ? "hide" : "show"}`);
+  }
+
+  showRest(isShown) {
+    this.view.showsUnused = isShown;
+    this.order();
+    this.draw();
   }
 
   find() {
@@ -83,6 +99,7 @@ class StepList {
   times() { return this.range ?? [0, Math.max(this.state.now(), 0.001)]; }
 
   draw() {
+    if (this.lists !== this.state.lists) this.order();
     this.follow();
     const high = `${this.shown.length * ROW}px`;
     if (this.inner.style.height !== high) this.inner.style.height = high; // first: the height of the place follows from it
@@ -109,8 +126,14 @@ class StepList {
     this.view.extras.paintRow(node, i);
     // The rest is as before unless an update has brought the row, or something about the list has changed.
     const { folded, chosen, isBrief, room } = this.view, isShort = this.isTimeline || this.view.isShort;
-    const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room}`;
+    const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists}`;
     if (node.row === row && node.now === now) return;
+    const name = this.state.nameOf(i);
+    if (node.label.textContent !== name) {
+      node.label.textContent = name;
+      node.name.style.minWidth = `min(62%, ${this.state.tree[i][Step.depth] * 14 + 44 + name.length * BOLD}px)`;
+    }
+    if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
     const words = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
@@ -124,7 +147,7 @@ class StepList {
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
     if (node.counted.title !== whole) node.counted.title = whole;
-    // Numbers are never cut: the name is, then the last parts are left out. Below those of a fan-out, a line shows its shares.
+    // The name comes first, then the counts; the last parts of these are left out. Below those of a fan-out, a line shows its shares.
     node.counted.classList.toggle("numbers", isNumbers);
     node.classList.toggle("tight", isNumbers && row[Now.brief] != null && shown.length * LETTER > room);
     const ok = row[Now.okShare] * 100, ended = ok + row[Now.failedShare] * 100;
@@ -145,16 +168,17 @@ class StepList {
   }
 
   newRow(i) {
-    const [{ id, depth, glyph, word, label }] = named("StepRow", [this.state.tree[i]]);
+    const [{ id, depth, glyph, does }] = named("StepRow", [this.state.tree[i]]);
     const node = element("div", { class: "row", role: "treeitem", id: `row-${i}`, "aria-level": depth + 1 });
     node.state = element("span", { class: "state", role: "img" });
     node.twist = element("span", { class: "twist", "aria-hidden": "true" });
     node.counted = element("span", { class: "counted" });
     node.took = element("span", { class: "took" });
     node.bar = element("u");
-    const name = element("span", { class: "name", title: `${word} ${label} — ${id}`, style: { paddingLeft: `${depth * 14}px`, minWidth: `min(45%, ${depth * 14 + 74}px)` } },
-      node.twist, this.isTimeline && label ? `${glyph} ` : `${glyph} ${word} `, element("b", {}, label), element("i", {}, `  ${id}`));
-    node.append(node.state, name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
+    node.label = element("b");
+    node.name = element("span", { class: "name", style: { paddingLeft: `${depth * 14}px` } },
+      node.twist, `${glyph} `, node.label, element("i", {}, `  ${does}`), element("i", { class: "id" }, `  ${id}`));
+    node.append(node.state, node.name, this.isTimeline ? element("span", { class: "bar" }, node.bar) : node.counted, node.took);
     this.elements.set(i, node);
     this.inner.append(node);
     return node;
@@ -178,7 +202,7 @@ class StepList {
     const { hasInner, parent } = this.state, { folded } = this.view;
     const to = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: Infinity, PageDown: place + page, PageUp: place - page }[event.key];
     if (to != null) this.view.choose(this.shown[Math.max(0, Math.min(this.shown.length - 1, to))]);
-    else if (event.key === "ArrowRight" && hasInner[i]) { if (folded.has(i)) this.toggle(i, false); else this.view.choose(i + 1); }
+    else if (event.key === "ArrowRight" && hasInner[i]) { if (folded.has(i)) this.toggle(i, false); else this.view.choose(this.shown[place + 1] ?? i); }
     else if (event.key === "ArrowLeft" && hasInner[i] && !folded.has(i)) this.toggle(i, true);
     else if (event.key === "ArrowLeft" && parent[i] >= 0) this.view.choose(parent[i]);
     else if (event.key === "Enter") this.view.panel.node.focus();
@@ -193,6 +217,7 @@ class StepList {
       return this.draw();
     }
     if (!this.place.has(i)) {
+      if (this.state.rows[i][Now.isUnused]) this.view.showsUnused = true;
       for (let outer = this.state.parent[i]; outer >= 0; outer = this.state.parent[outer]) this.view.folded.delete(outer);
       this.order();
     }
@@ -219,7 +244,7 @@ class StepList {
     try { found = await this.state.request("spans", { step: row[Step.id] }); }
     catch (error) { return this.lanes.replaceChildren(hint(error.message)); }
     const open = number => this.view.panel.openCall(number);
-    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(`${row[Step.label] || row[Step.word]}`, found, (this.node.clientWidth || 616) - 16, open));
+    if (i === this.view.chosen) this.lanes.replaceChildren(...lanesOf(this.state.nameOf(i), found, (this.node.clientWidth || 616) - 16, open));
   }
 }
 

@@ -45,7 +45,7 @@ def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
         money(row[key]) if row[key] else "" for key in ("cost", "cost of the other")
     ]
     return ComparedStepRow(
-        label=line(row["label"], 60),
+        name=line(row["name"], 60),
         step=line(row["step"], 100),
         differs=row["differs"],
         seconds=row["seconds"],

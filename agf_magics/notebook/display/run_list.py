@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterator
-from datetime import datetime
-from datetime import time as clock_time
 from functools import cache, partial
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
-from ...commands.options import STATUSES
 from ...commands.values import count
 from ...commands.words import Token, line_error
-from ...flow.progress.run_line import RunLine
+from ...flow.progress.run_line import STATUSES, RunLine
 from ...lifecycle.past import past_runs
 from ...lifecycle.past import past_runs as kept_runs
+from ...lifecycle.past.since import HINT, seconds_of
 from ...lifecycle.runs import live
 from ...lifecycle.runs import run as launch
 from ...pictures.amounts import counted
@@ -34,9 +31,6 @@ from .view import show_over
 
 MOST_LISTED = 20
 """Runs on a page, if ``--limit`` says nothing else."""
-
-UNITS = {"m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)([mhdw])")
 
 FILTERS = ("--status", "--name", "--since", "--before", "--notebook")
 
@@ -66,6 +60,7 @@ def list_runs(parsed: ParsedLine, shell: Any) -> None:
             "columns": columns,
             "rows": rows,
             "failed": [run.status == "error" for run in shown],
+            "started": [run.started for run in shown],
             "first": part.first,
             "most": part.most,
             "total": len(runs),
@@ -110,18 +105,10 @@ def _is_of(one: RunLine, wanted: str) -> bool:
 def moment(word: Token, now: float | None = None) -> float:
     """Seconds since 1970 of a time: ``2h`` ago, ``18:30`` today, a date, or a date and a time.
     ``now``: default None, the time of the clock. Raises DefinitionError."""
-    now, ago = time.time() if now is None else now, AGO.fullmatch(word.text)
-    if ago is not None:
-        return now - float(ago[1]) * UNITS[ago[2]]
     try:
-        if re.fullmatch(r"\d{1,2}:\d\d", word.text):
-            today = datetime.fromtimestamp(now).date()
-            hour, minute = map(int, word.text.split(":"))
-            return datetime.combine(today, clock_time(hour, minute)).timestamp()
-        return datetime.fromisoformat(word.text).timestamp()
-    except (ValueError, OverflowError, OSError):
-        hint = "write 2h, 3d, 18:30, 2026-11-22 or '2026-11-22 18:30'"
-        raise line_error("time", f"{word.text!r} is not a time", word, hint) from None
+        return seconds_of(word.text, now)
+    except ValueError:
+        raise line_error("time", f"{word.text!r} is not a time", word, HINT) from None
 
 
 def _page(parsed: ParsedLine, found: int) -> PageOfRuns:

@@ -27,7 +27,15 @@ from ...pictures.amounts import duration
 from ...pictures.pages.parts import DIM, LiveLine, headline
 from ...pictures.pages.run_page import MOST_BODY, body_html, body_text, fitted, run_header_html
 from ...pictures.plain import html, line
-from ...pictures.row_words import activity, reports, share_of, state_words
+from ...pictures.row_words import (
+    activity,
+    does,
+    listed,
+    reports,
+    share_of,
+    shown_name,
+    state_words,
+)
 from ...text.giving_up import giving_up, note_given_up
 from ..config import AgfMagics
 from ..explorer.open_views import close_explorer, new_mark, open_explorer
@@ -125,7 +133,13 @@ class Page(View):
         parts = {"error": run.background, "questions": self._elsewhere or run.done}
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
-        page += body_html(run, **parts)
+        told = ""
+        if run.done:
+            # Imported here: what answers the explorer is an eighth of the package.
+            from .conversation import conversations_html
+
+            told = conversations_html(run)
+        page += body_html(run, **parts, more=[("the conversations", told)])
         if not run.done:
             saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
             page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'
@@ -290,7 +304,7 @@ class TextView(View):
         """When a line about the progress of a step was printed last."""
 
     def tick(self, run: Run) -> None:
-        for row in list(run.progress.rows.values()):
+        for row in listed(run.progress):
             # A fan-out has one line; an iteration or a visit has a line of its own.
             if (
                 self._printed.get(row.id) != row.times
@@ -409,8 +423,8 @@ def is_watched(shell: Any) -> bool:
 
 
 def _line(row: Row) -> str:
-    """``✓ ok  tool fetch  steps[0]  12 ms``"""
-    what = f"{line(row.word, 24)} {line(row.label, 60)}".rstrip() + (
+    """``✓ ok  page tool fetch  steps[0]  12 ms``"""
+    what = f"{line(shown_name(row), 60)} {line(does(row), 60)}".rstrip() + (
         f" ×{row.times:,}" if row.times > 1 else ""
     )
     share = share_of(row)

@@ -8,6 +8,7 @@ from typing import Any
 from ...engine.linking.linked import Linked, flow_at
 from ...flow.flow import Flow
 from ...flow.progress.rows import Row
+from ...flow.step_names import only_call
 from ...journal.run_calls import RunCalls
 from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.plain import line
@@ -25,11 +26,11 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
 def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
     id = given.get("step")
     row = run.progress.rows.get(tuple(str(id).split("/")))
-    if row is not None and row.id == id:  # nearly always: no id of a step has a slash
-        return row
-    for row in list(run.progress.rows.values()):
-        if row.id == id:
-            return row
+    if row is None or row.id != id:  # an id of a step has a slash
+        row = next((one for one in list(run.progress.rows.values()) if one.id == id), None)
+    if row is not None:
+        # A call and the policy for its failures are one step, and the values are those of the call.
+        return row.elements[0] if only_call(row.step) is not None else row
     raise Refused(f"the run has no step {line(str(id), 100)!r}")
 
 

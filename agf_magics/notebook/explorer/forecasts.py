@@ -65,7 +65,7 @@ def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "edited": found.is_edited,
         "summary": plain(found.summary, 600),
         "marks": marks[:MOST_MARKS],
-        "new": [line(f"{row['kind']} {row['label']}", 100) for row in new[:MOST_NEW]],
+        "new": [line(f"{row['kind']} {row['name']}", 100) for row in new[:MOST_NEW]],
     }
 
 

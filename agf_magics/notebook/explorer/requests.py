@@ -24,15 +24,23 @@ from ...lifecycle.past.calls_of_run import calls_of
 from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
-from ...pictures.pages.parts import failure_groups, status
+from ...pictures.pages.parts import failure_groups, shown_status
 from ...pictures.pages.run_page import MOST_STORES
-from ...pictures.pages.wire import DroppedRow, EdgeRow
+from ...pictures.pages.wire import DroppedRow, EdgeRow, NamedStoreRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
-from ...pictures.row_words import activity, count_words, spent, state_words, tally_of
+from ...pictures.row_words import (
+    activity,
+    count_words,
+    does,
+    shown_name,
+    spent,
+    state_words,
+    tally_of,
+)
 from ...pictures.scene.builder import scene
 from ...pictures.scene.scene import Frame, Scene, within
-from ...pictures.values import value_json, value_text
+from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
 from ...text.source import Span
 from ...values.value import Value
@@ -126,7 +134,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found: Json = {
         "name": line(run.name, 80),
         "id": line(run.run_id, 90),
-        "status": status(progress),
+        "status": shown_status(progress),
         "note": plain(run.note, 500),
         "python": f"agf.runs({run.run_id!r})" if calls_of(run) is not None else "",
         "how": "" if run.how_to_continue in run.note else run.how_to_continue,
@@ -139,7 +147,10 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
             DroppedRow(line(run.secrets.text(why), 200), len(places), places[:MOST_PLACES])
             for why, places in failure_groups(progress, MOST_GROUPED)[:MOST_FINDINGS]
         ],
-        "stores": [line(name, 60) for name in islice(run.stores, MOST_STORES)],
+        "stores": [
+            NamedStoreRow(line(name, 60), value_brief(value, mask))
+            for name, value in islice(run.stores.items(), MOST_STORES)
+        ],
     }
     if run.error is not None:
         found["error"] = _error(run, run.error)
@@ -196,15 +207,15 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     row = row_of(run, given)
     has_calls = row.started > 0 and calls_of(run) is not None
     found: Json = {
-        "id": line(row.id, 200),
-        "word": line(row.word, 24),
-        "label": line(row.label, 400),
-        "state": row.state,
+        "id": line(str(given.get("step")), 200),
+        "name": line(shown_name(row), 400),
+        "does": line(does(row), 400),
+        "state": row.look,
         "words": state_words(row),
         "took": duration(row.seconds),
         "counted": _counted(run, row),
         "why": line(row.why, 300),
-        "session": _session_of(run, row),
+        "session": session_of(run, row),
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
@@ -228,7 +239,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return found | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
 
 
-def _session_of(run: AnyRun, row: Row) -> str:
+def session_of(run: AnyRun, row: Row) -> str:
     """The id of the row of a model's session: this one, or the one of an agent; else empty."""
     is_own = getattr(row.step, "session", False) is True
     found = row if is_own else run.progress.sessions.get(row.key)

@@ -16,6 +16,7 @@ from ...lifecycle.runs.run import Run
 from ...pictures.diagram import Diagram
 from ...pictures.pages.updates import Updates, describe_tree
 from ...pictures.plain import line
+from ...pictures.row_words import does
 from .open_views import Answers
 from .request_types import Json, Refused
 from .requests import describe_definition, picture_json
@@ -52,7 +53,8 @@ def _picture(diagram: Diagram) -> Model:
         return {
             "id": line(row.id, 200),
             "word": line(row.word, 24),
-            "label": line(row.label, 400),
+            "name": line(row.name, 400),
+            "does": line(does(row), 400),
             "state": row.state,
             "words": "not run",
             "definition": describe_definition(row.step.span),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...flow.progress.rows import Row
 from ..amounts import counted, duration
 from ..plain import details, html, line
-from ..row_words import count_words, state_words
+from ..row_words import count_words, does, shown_name, state_words
 from ..theme import kind, state
 
 GROUP = 100
@@ -23,7 +23,7 @@ MOST_BYTES = 700_000
 
 def totals(rows: Iterable[Row]) -> str:
     """``9,990 ok, 10 failed``"""
-    states = Counter(state(row.state).word for row in rows)
+    states = Counter(state(row.look).word for row in rows)
     return ", ".join(f"{count:,} {word}" for word, count in states.items())
 
 
@@ -55,8 +55,8 @@ def _lines(rows: Iterable[Row]) -> Iterator[str]:
         parts = (
             state_words(row),
             kind(row.word).glyph,
-            line(row.word, 24),
-            line(row.label, 40),
+            line(shown_name(row), 40),
+            line(does(row), 40),
             count_words(row),
         )
         yield " " * row.depth + " ".join(

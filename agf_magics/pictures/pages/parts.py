@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from collections.abc import Mapping
 from itertools import groupby
 from json import dumps
 from typing import NamedTuple, TextIO
@@ -30,8 +31,12 @@ from ..row_words import (
     Tally,
     activity,
     count_words,
+    does,
+    listed,
+    never_ran,
     pace,
     share_of,
+    shown_name,
     spent,
     state_words,
     tails,
@@ -73,10 +78,16 @@ def status(progress: Progress) -> str:
     return "waiting" if progress.status == "running" and progress.asked else progress.status
 
 
+def shown_status(progress: Progress) -> str:
+    """`status` as views show it: a run that dropped elements is not just ok."""
+    shown = status(progress)
+    return "dropped" if shown == "ok" and progress.failed else shown
+
+
 def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
     """One line: the name, the status, the counts, the id."""
     name = f"<strong>{html(line(progress.name, 80))}</strong>"
-    state = state_html(status(progress)) + html(_dropped(progress))
+    state = state_html(shown_status(progress)) + html(_dropped(progress))
     parts = [name, state, *map(html, _counts(progress, now))]
     parts += [f'<code style="{DIM}">{html(line(run_id, 80))}</code>'] if run_id else []
     return f'<div style="margin:0 0 4px;{WRAP}">{" · ".join(parts)}</div>'
@@ -84,7 +95,7 @@ def header_html(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
     """``nightly_digest · ▶ running · 2 of 5 steps · 4.2 s``"""
-    shown = look.state(status(progress))
+    shown = look.state(shown_status(progress))
     state = f"{shown.mark} {shown.word}{_dropped(progress)}"
     parts = [line(progress.name, 80), state, *_counts(progress, now)]
     return " · ".join([*parts, *([line(run_id, 80)] if run_id else [])])
@@ -92,7 +103,7 @@ def headline(progress: Progress, run_id: str = "", *, now: float) -> str:
 
 def live_line(progress: Progress, now: float) -> str:
     """The headline with a bar: how much of the outermost fan-outs has ended, or of the steps."""
-    fans = _fans(progress).values()
+    fans = _fans(progress, tallies(progress)).values()
     done, total = _steps_done(progress)
     if fans:
         done, total = sum(tally.ended for tally in fans), sum(tally.total for tally in fans)
@@ -143,7 +154,7 @@ def steps_html(progress: Progress, *, now: float, has_folds: bool = True) -> str
     rows = "".join(map(_line_html, _lines(progress, now)))
     # Not during the run: every new page closes what a reader opened.
     folds = (
-        folds_html(list(progress.rows.values()))
+        folds_html(listed(progress))
         if has_folds and _is_large(progress) and progress.ended is not None
         else ""
     )
@@ -158,7 +169,7 @@ def steps_text(progress: Progress, *, now: float) -> list[str]:
     rows, below = [], []
     for one in _lines(progress, now):
         below.append([f"{'  ' * one.depth}    … {line(text, WIDE)}" for text in one.arriving])
-        step = "  " * one.depth + f"{one.glyph} {one.word} {one.label}".strip()
+        step = "  " * one.depth + f"{one.glyph} {one.name} {one.does}".strip()
         rows.append((one.words, step, one.elements, one.time, one.id))
     widths = [max((cells(row[column]) for row in rows), default=0) for column in range(4)]
     shown = [("  " + "  ".join((*map(padded, row, widths), row[4]))).rstrip() for row in rows]
@@ -242,19 +253,20 @@ def counts(progress: Progress) -> list[str]:
 
 def _steps_done(progress: Progress) -> tuple[int, int]:
     """How many of the outermost steps are done, and how many there are."""
-    top = [row for row in list(progress.rows.values()) if row.depth == 0]
-    return sum(row.state in ("ok", "skipped") for row in top), len(top)
+    top = [row for row in listed(progress) if row.depth == 0]
+    return sum(row.state in ("ok", "kept", "skipped") for row in top), len(top)
 
 
-def _fans(progress: Progress) -> dict[Key, Tally]:
+def _fans(progress: Progress, tallied: Mapping[Key, Tally]) -> dict[Key, Tally]:
     """The elements of the outermost fan-outs."""
-    return {key: tally for key, tally in tallies(progress).items() if not progress.rows[key].depth}
+    return {key: tally for key, tally in tallied.items() if not progress.rows[key].depth}
 
 
-def count_elements(progress: Progress, now: float) -> list[str]:
-    """How many elements of the outermost fan-outs are done, if there is one, and their pace."""
-    fans = _fans(progress)
-    ended = sum(tally.ok for tally in fans.values())
+def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
+    """How many elements of the outermost fan-outs have ended, if there is one, and their pace.
+    ``tallied``: the elements of all fan-outs, which the rows show too."""
+    fans = _fans(progress, tallied)
+    ended = sum(tally.ended for tally in fans.values())
     total = sum(tally.total for tally in fans.values())
     paces = [pace(progress.rows[key], tally, now) for key, tally in fans.items()]
     return [f"{ended:,} of {counted(total, 'element')}", *filter(None, paces)] if total else []
@@ -284,9 +296,9 @@ class _Line(NamedTuple):
     state: look.State
     words: str
     depth: int
-    label: str
+    name: str
     glyph: str = ""
-    word: str = ""
+    does: str = ""
     elements: str = ""
     time: str = ""
     id: str = ""
@@ -297,7 +309,7 @@ class _Line(NamedTuple):
 
 
 def _is_large(progress: Progress) -> bool:
-    return len(progress.rows) > MOST_ROWS
+    return len(listed(progress)) > MOST_ROWS
 
 
 def _lines(progress: Progress, now: float) -> list[_Line]:
@@ -305,32 +317,40 @@ def _lines(progress: Progress, now: float) -> list[_Line]:
     well in a run that did not, are one line. A large tree has the rows that need attention, failed
     ones first, and the numbers of the others.
     """
-    rows = list(progress.rows.values())
+    rows = listed(progress)
     quiet = {"pending"} if progress.status == "ok" else {"pending", "ok", "skipped"}
     if not _is_large(progress):
-        return _listed(progress, rows, quiet, now)
+        ran = [row for row in rows if progress.ended is None or not never_ran(row)]
+        unused = [_unused(len(rows) - len(ran))] if len(ran) < len(rows) else []
+        return _listed(progress, ran, quiet, now) + unused
     loud = sorted(
-        (row for row in rows if row.state not in QUIET),
-        key=lambda row: URGENT.get(row.state, len(URGENT)),
+        (row for row in rows if row.look not in QUIET),
+        key=lambda row: URGENT.get(row.look, len(URGENT)),
     )
     lines = _listed(progress, loud[:MOST_LOUD], set(), now)
     rest = Counter(
-        row.state for row in [*loud[MOST_LOUD:], *(row for row in rows if row.state in QUIET)]
+        row.look for row in [*loud[MOST_LOUD:], *(row for row in rows if row.look in QUIET)]
     )
     for state, count in rest.items():
         shown, more = (
             look.state(state),
-            "more " if any(row.state == state for row in loud[:MOST_LOUD]) else "",
+            "more " if any(row.look == state for row in loud[:MOST_LOUD]) else "",
         )
         lines.append(_Line(shown, f"{shown.mark} {shown.word}", 0, counted(count, f"{more}step")))
     return lines
+
+
+def _unused(count: int) -> _Line:
+    """The line of the steps that never ran in a run that has ended."""
+    shown = look.state("skipped")
+    return _Line(shown, f"{shown.mark} did not run", 0, counted(count, "step"))
 
 
 def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
     counts = tallies(progress)
     asking = {key_of(at) for at in progress.asked}
     lines: list[_Line] = []
-    for state, group in groupby(rows, lambda row: row.state):
+    for state, group in groupby(rows, lambda row: row.look):
         found = list(group)
         if len(rows) > _MOST_OPEN and len(found) > 3 and state in quiet:
             shown = look.state(state)
@@ -347,7 +367,7 @@ def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) ->
 
 def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line:
     """The line of one row. ``is_asked``: it waits for the answer of a person."""
-    shown = look.state("waiting" if is_asked else row.state)
+    shown = look.state("waiting" if is_asked else row.look)
     bar = share_of(row)
     if tally is not None and row.running and tally.total:
         bar = tally.ended / tally.total
@@ -357,9 +377,9 @@ def _line_of(row: Row, tally: Tally | None, is_asked: bool, now: float) -> _Line
         shown,
         f"{shown.mark} {shown.word}" if is_asked else state_words(row),
         row.depth,
-        line(row.label, 60),
+        line(shown_name(row), 80),
         look.kind(row.word).glyph,
-        line(row.word, 24),
+        line(does(row), 60),
         " · ".join(filter(None, told)),
         duration(now - row.when if row.running and row.when is not None else row.seconds),
         line(row.id, 100),
@@ -382,7 +402,8 @@ def _line_html(one: _Line) -> str:
     elements = f"<div>{bar}{html(one.elements)}</div>" if one.elements else ""
     style = f"{DIM};{WRAP};white-space:pre-wrap;max-height:9em;overflow:hidden"
     tail = "".join(f'<div style="{style}">{html(text)}</div>' for text in one.arriving)
-    step = f"{one.glyph} {html(one.word)} <strong>{html(one.label)}</strong>{id}{elements}{tail}"
+    about = f' <span style="{DIM}">{html(one.does)}</span>' if one.does else ""
+    step = f"{one.glyph} <strong>{html(one.name)}</strong>{about}{id}{elements}{tail}"
     return (
         f'<tr><td style="{CELL};{WRAP}">{chip(one.state, one.words)}</td>'
         f'<td style="{CELL};white-space:nowrap">{html(one.time)}</td>'
@@ -393,7 +414,7 @@ def _line_html(one: _Line) -> str:
 def _counts(progress: Progress, now: float) -> list[str]:
     steps, *others = counts(progress)
     # At the end the rows say it, and a saved page needs no pace.
-    elements = count_elements(progress, now) if progress.ended is None else []
+    elements = count_elements(progress, now, tallies(progress)) if progress.ended is None else []
     seconds = None if progress.when is None else (progress.ended or now) - progress.when
     took = [duration(seconds)] if seconds is not None else []
     return [steps, *elements, *took, *others]

@@ -65,6 +65,10 @@ def _cell(column: str, run: RunLine) -> str:
         return ""
 
 
+def _status(shown: look.State) -> str:
+    return f"{shown.mark} {line(shown.word, 20)}"
+
+
 def _input(listed: RunLine) -> str:
     run = listed.open() if listed.open is not None else None
     return line(value_text(run.secrets.shown(run.input)), 60) if run and run.input else ""
@@ -77,14 +81,14 @@ def _error_of(listed: RunLine) -> str:
 
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
-    "name": lambda run: line(run.name, 60),
-    "status": lambda run: f"{look.state(run.status).mark} {line(run.status, 20)}",
+    "name": lambda run: "" if run.run_id.startswith(f"{run.name}-") else line(run.name, 60),
+    "status": lambda run: _status(look.state(run.status)),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),
+    "error": _error_of,
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
     "cost": lambda run: money(run.cost) if run.cost is not None else "",
     "input": _input,
-    "error": _error_of,
     "shown in": lambda run: line(run.place, 60),
     "": lambda run: line(run.note, 60),
 }

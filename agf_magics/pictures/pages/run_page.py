@@ -13,7 +13,8 @@ from ...values.value import Value
 from ..amounts import counted
 from ..plain import details, html, line, not_saved
 from ..problems import error_html, error_text, warnings_html, warnings_text
-from ..values import WRAP, value_html, value_text
+from ..row_words import listed
+from ..values import WRAP, value_brief, value_html, value_text
 from . import parts as page
 
 MOST_STORES = 30
@@ -70,10 +71,16 @@ def run_header_html(run: RunLike) -> str:
     return page.header_html(run.progress, run.run_id, now=_now(run))
 
 
-def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> str:
+def body_html(
+    run: RunLike,
+    *,
+    error: bool = True,
+    questions: bool = True,
+    more: Iterable[tuple[str, str]] = (),
+) -> str:
     """Everything below the status: how to continue, the error, the output; stores and the steps of
     a run that went well are folded. ``error``, ``questions``: False where the cell shows them
-    elsewhere."""
+    elsewhere. ``more``: named parts after the output, as far as there is room."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
     if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
@@ -83,6 +90,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if _has_output(run):
         output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
         large.append(("the output", output))
+    large += more
     if run.stores:
         stores = "".join(
             _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)
@@ -93,7 +101,9 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if len(steps) > MOST_BODY:
         steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
     if run.progress.ended is not None:
-        steps = _folded(counted(len(run.progress.rows), "step"), steps, opened=run.status != "ok")
+        steps = _folded(
+            counted(len(listed(run.progress)), "step"), steps, opened=run.status != "ok"
+        )
     large.append(("the steps", steps))
     parts.append(fitted(large, run.run_id, MOST_BODY))
     parts.append(page.questions_html(run.progress) if questions else "")
@@ -164,7 +174,8 @@ def _value_lines(run: RunLike, value: Value) -> list[str]:
 
 
 def _store(run: RunLike, name: str, value: Value) -> str:
-    return _folded(f"<code>{html(line(name, 60))}</code>", _value_html(run, value))
+    about = html(value_brief(value, run.secrets.shown))
+    return _folded(f"<code>{html(line(name, 60))}</code> · {about}", _value_html(run, value))
 
 
 def _folded(title: str, inside: str, opened: bool = False) -> str:

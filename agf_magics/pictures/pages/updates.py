@@ -6,11 +6,12 @@ the fold of all updates is the last complete one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question
-from ...flow.progress.rows import Row
+from ...flow.progress.rows import Key, Row
 from ...flow.question_text import long_arguments, question_mark
 from .. import row_words, theme
 from ..plain import line
@@ -20,16 +21,20 @@ from ..row_words import (
     brief_times,
     corner_of,
     count_words,
+    does,
+    never_ran,
     numbers_of,
     pace,
     share_of,
+    shown_name,
     spent,
     state_words,
     tails,
     taken_edges,
     tallies,
+    turns_of,
 )
-from .parts import LONGEST_ARGUMENT, count_elements, counts, status
+from .parts import LONGEST_ARGUMENT, count_elements, counts, shown_status
 from .wire import StateRow, StepRow, UpdateRow
 
 STATE_NAMES = tuple(theme.STATES)
@@ -66,9 +71,10 @@ def _described(row: Row) -> StepRow:
         id=row.id,
         depth=row.depth,
         glyph=kind.glyph,
-        word=line(row.word, 24),
-        label=line(row.label, 200),
+        name=line(row.name, 200),
+        does=line(does(row), 200),
         repeats=repeats,
+        is_inner=row.is_inner or turns_of(row) is not None,
     )
 
 
@@ -96,11 +102,14 @@ class Updates:
         nothing changed. ``counters``: whether a change of a counter alone is one, else it waits for
         a later update."""
         progress = self._progress
-        rows = self._rows(counters, now)
+        tallied = tallies(progress)
+        rows = self._rows(tallied, counters, now)
         edges = self._paths() if counters else None
         head = self._state(counters)
         if not rows and edges is None and head == self._head[: len(head)]:
             return None
+        if not counters:  # the header has all counts, so the rows have them too
+            rows += self._rows(tallied, True, now)
         self._head = self._state(True)
         begun = progress.when if progress.when is not None else now
         ended = progress.ended
@@ -108,8 +117,8 @@ class Updates:
         return {
             "now": round((ended if ended is not None else now) - begun, 3),
             "live": ended is None,
-            "status": status(progress),
-            "counts": [steps, *count_elements(progress, now), *others],
+            "status": shown_status(progress),
+            "counts": [steps, *count_elements(progress, now, tallied), *others],
             "dropped": progress.failed,
             "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
             "rows": rows,
@@ -118,17 +127,17 @@ class Updates:
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
         progress = self._progress
-        state = status(progress), len(progress.asked), progress.ended
+        state = shown_status(progress), len(progress.asked), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
-    def _rows(self, counters: bool, now: float) -> list[list[Any]]:
-        tallied, found = tallies(self._progress), []
+    def _rows(self, tallied: Mapping[Key, Tally], counters: bool, now: float) -> list[list[Any]]:
+        found = []
         for number, row in enumerate(list(self._progress.rows.values())):
             counted = _counters(row)
             if self._counters.get(number) == counted:
                 continue
             before = self._sent.get(number)
-            if not counters and before is not None and before.state == STATE_NAMES.index(row.state):
+            if not counters and before is not None and before.state == STATE_NAMES.index(row.look):
                 continue
             self._counters[number] = counted
             shown = self._row(number, row, tallied.get(row.key), now)
@@ -157,7 +166,7 @@ class Updates:
         tail = " · ".join(line(text[-LONGEST_TAIL:], LONGEST_TAIL) for text in tails(row)[-1:])
         return UpdateRow(
             number=number,
-            state=STATE_NAMES.index(row.state),
+            state=STATE_NAMES.index(row.look),
             corner=shown.words,
             words=state_words(row),
             counted=counted,
@@ -167,6 +176,8 @@ class Updates:
             ok_share=ok,
             failed_share=failed,
             brief=brief if brief != counted else None,
+            name=line(shown_name(row), 200) if turns_of(row) and row.is_listed else None,
+            is_unused=(self._progress.ended is not None and never_ran(row)) or None,
         )
 
     def _paths(self) -> dict[str, str] | None:
@@ -238,4 +249,6 @@ def _own(row: Row) -> tuple[Any, ...]:
         row.excused,
         row.fatal,
         row.rescues,
+        row.lost,
+        row.turns.changes if row.turns is not None else 0,
     )

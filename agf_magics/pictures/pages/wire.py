@@ -29,9 +29,12 @@ class StepRow(NamedTuple):
     id: str
     depth: int
     glyph: str
-    word: str
-    label: str
+    name: str
+    does: str
+    """What it does, beside its name."""
     repeats: bool
+    is_inner: bool
+    """Whether the list lacks it, unless an update has a name for it."""
 
 
 class UpdateRow(NamedTuple):
@@ -57,6 +60,10 @@ class UpdateRow(NamedTuple):
     failed_share: float | None = None
     brief: str | None = None
     """Its counters where there is little room, if they are shorter."""
+    name: str | None = None
+    """Its name, if it changes during the run."""
+    is_unused: bool | None = None
+    """Whether the run has ended and never ran it: the list has such steps at its end."""
 
     def sent(self) -> list[Any]:
         row = [*self]
@@ -142,6 +149,13 @@ class StaleRow(NamedTuple):
     change: str
 
 
+class NamedStoreRow(NamedTuple):
+    """One of the stores of a run: how large it is, or a short value itself."""
+
+    name: str
+    about: str
+
+
 class StoreRow(NamedTuple):
     """A value of a moment."""
 
@@ -184,9 +198,9 @@ class ComparedRunRow(NamedTuple):
 
 
 class ComparedStepRow(NamedTuple):
-    """A step of two runs: what it calls, its id, how it differs, and its figures in both."""
+    """A step of two runs: its name, its id, how it differs, and its figures in both."""
 
-    label: str
+    name: str
     step: str
     differs: str
     seconds: float
@@ -217,6 +231,7 @@ WIRE: tuple[type[Any], ...] = (
     EvaluationRow,
     SessionRow,
     StaleRow,
+    NamedStoreRow,
     StoreRow,
     DifferenceRow,
     ColumnRow,

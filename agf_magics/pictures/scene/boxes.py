@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ...flow.protocols import Expr
 from ...flow.step import ElementLimit, Step
+from ...flow.step_names import text_of
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
 from .. import theme as look
 from ..plain import line
@@ -77,7 +78,7 @@ def measured(box: Box, tags: Tags) -> Measured:
     names = folded(box.name, 2)
     does = ()
     if box.does:
-        does = folded(box.does, 8) if box.word == INPUT else (line(box.does, LONGEST),)
+        does = folded(box.does, 8 if box.word == INPUT else 2)
     sign = GLYPH + (14 if box.opens else 0)
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),
@@ -183,4 +184,4 @@ def _bound(cut: ElementLimit) -> str:
 
 def condition(expr: Expr) -> str:
     """An expression as its language shows it (its ``text``), else its source."""
-    return line(getattr(expr, "text", None) or expr.span.text, CONDITION)
+    return line(text_of(expr), CONDITION)

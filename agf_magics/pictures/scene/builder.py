@@ -16,10 +16,42 @@ from itertools import chain, pairwise
 from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
 from ...flow.step import Step
-from ...flow.steps import Branches, Choose, Compute, Each, Fold, Invoke, Repeat, children, every
+from ...flow.step_names import (
+    COLLECT,
+    bare,
+    called,
+    given_names,
+    heading,
+    name_of,
+    only_call,
+    says_nothing,
+    short_path,
+)
+from ...flow.steps import (
+    Branches,
+    Choose,
+    Compute,
+    Each,
+    Fold,
+    Invoke,
+    Repeat,
+    children,
+    every,
+)
 from ...flow.steps import Sequence as Steps
 from ..plain import line
-from .boxes import INPUT, LABEL, TOOLTIP, condition, first_boxes, how, last, way
+from .boxes import (
+    CONDITION,
+    INPUT,
+    LABEL,
+    LONGEST,
+    TOOLTIP,
+    condition,
+    first_boxes,
+    how,
+    last,
+    way,
+)
 from .cycles import condition_of, edges_far
 from .data_flow import DataFlow
 from .scene import Box, Frame, Link, Scene
@@ -82,10 +114,10 @@ class _Builder:
         return box
 
     def drawn(self, step: Step, many: bool, name: str, case: str) -> Box:
-        call = _only_call(step)
+        call = only_call(step)
         said = call or step
         output = self.short(self.data.writes(step) or step.label.partition(" → ")[2])
-        shown, does, output = self.texts(said, name or step.title, output)
+        shown, does, output = self.texts(said, name_of(step, name), output)
         if call is not None:
             does = " · ".join(filter(None, (does, how(step))))
         box = Box(
@@ -110,29 +142,22 @@ class _Builder:
         return self.frame(step, box)
 
     def texts(self, step: Step, name: str, output: str) -> tuple[str, str, str]:
-        """The name of a box, what it does, its output. The name is the first that there is of the
-        written title, the given name, that of a tool or an agent, the output: never a prompt or an id.
-        """
-        name = step.title or name
+        """The name of a box, what it does, and its output if the name does not say it."""
+        output = "" if output in (name, step.id.rpartition(".")[2]) else output
         if not isinstance(step, Invoke | Compute):
-            head = _heading(step)
-            return name or head, " · ".join(filter(None, (name and head, _policy(step)))), output
+            head = line(heading(step), CONDITION)
+            does = "" if head == name else head
+            return line(name, 2 * LONGEST), " · ".join(filter(None, (does, _policy(step)))), output
         does = line(condition(step.value) if isinstance(step, Compute) else step.label, DOES)
-        called = _called(step)
-        if called and step.id not in self.data.nodes:
-            does = called
-            name, does = name or does, "" if name in ("", does) else does
-        elif not name:
-            name, output = output or step.word, ""
-        if step.id in self.data.nodes and output in (name, step.id.rpartition(".")[2]):
-            output = ""  # a node that returns whatever its function gives
-        bits = ("" if does in (name, output) else _bare(does), how(step))
+        if step.id not in self.data.nodes:
+            does = called(step) or does
+        bits = ("" if does in (name, output) else bare(does), how(step))
         return name, " · ".join(filter(None, bits)), output
 
     def tooltip(self, step: Step, name: str) -> str:
         reads, writes = self.data.reads(step), self.data.writes(step)
         facts = (
-            f"{step.id}: {step.word} {name}".rstrip(),
+            f"{step.id}: {step.word} {name if name != step.word else ''}".rstrip(),
             step.label if step.label != name else "",
             how(step),
             f"tools: {', '.join(tool.text for tool in step.tools)}"
@@ -194,9 +219,9 @@ class _Builder:
             if step.default is not None:
                 cases.append(("otherwise", step.default))
             return tuple(self.step(inner, many, case=case) for case, inner in cases)
-        is_list = all(re.fullmatch(r"\d+|.*\[\d+\]", one.id) for one in step.branches.values())
+        names = given_names(step)
         return tuple(
-            self.step(inner, many, "" if is_list else name) for name, inner in step.branches.items()
+            self.step(inner, many, names.get(inner.id, "")) for inner in step.branches.values()
         )
 
     def collected(
@@ -208,9 +233,9 @@ class _Builder:
         end: Sequence[Box],
     ) -> tuple[tuple[Box, ...], Sequence[Box]]:
         """``parts`` with the box of ``collect``, and the boxes at which they end."""
-        if _says_nothing(collect, names):
+        if says_nothing(collect, tuple(names)):
             return parts, end
-        box = self.step(collect, many, "collect" if isinstance(collect, Compute) else "")
+        box = self.step(collect, many, COLLECT if isinstance(collect, Compute) else "")
         self.links += [Link(part.id, box.id, "then") for part in parts]
         return (*parts, box), last(box)
 
@@ -220,7 +245,7 @@ class _Builder:
             for step in steps
             if len(steps) == 1
             or self.data.writes(step)
-            or not _says_nothing(step, self.data.reads(step).split(", "))
+            or not says_nothing(step, tuple(self.data.reads(step).split(", ")))
         ]
         boxes = tuple(self.step(step, many) for step in spoken)
         self.links += [Link(before.id, after.id, "then") for before, after in pairwise(boxes)]
@@ -231,7 +256,8 @@ class _Builder:
         if isinstance(step, Walk):
             return self.walked(step, head)
         self.prefix = self.prefix or _common_prefix(self.data, step)
-        return tuple(self.step(call, many=False) for call in step.steps)
+        names = given_names(step)
+        return tuple(self.step(call, False, names[call.id]) for call in step.steps)
 
     def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
         nodes = {name: self.step(node, False, name) for name, node in step.nodes.items()}
@@ -331,7 +357,7 @@ class _Builder:
             name.removeprefix(f"{self.prefix}.") if self.prefix else name
             for name in names.split(", ")
         )
-        return ", ".join(re.sub(r"^†?(input|state|output)\.", "", name) for name in shown)
+        return ", ".join(map(short_path, shown))
 
 
 def _frames_around(
@@ -362,52 +388,9 @@ def _terminal(walk: str, name: str) -> Box:
     return Box(id=f"{walk} {name}", word="end", name=name, tooltip=name)
 
 
-def _called(step: Invoke | Compute) -> str:
-    """The name of the tool, the agent or the flow that a step calls."""
-    if isinstance(step, Invoke) and step.kind not in ("question", "model"):
-        return step.name.text
-    return ""
-
-
-def _only_call(step: Step) -> Invoke | None:
-    """The call of a step that is there only for the failures of that call: both are one box."""
-    if not isinstance(step, Branches) or step.gather is None or len(step.branches) != 1:
-        return None
-    (call,) = step.branches.values()
-    return call if isinstance(call, Invoke) else None
-
-
-def _heading(step: Step) -> str:
-    match step:
-        case Each():
-            return f"each of {_bare(condition(step.over))}"
-        case Fold():
-            return f"fold {_bare(condition(step.over))}"
-        case Choose() if hasattr(step.pick, "text") or getattr(step.pick, "span", None):
-            return _bare(condition(step.pick))
-        case Repeat():
-            return "repeat"
-    return step.word.removeprefix("agf.")
-
-
 def _policy(step: Step) -> str:
     """How a frame repeats and fails; eight at once is the default, and not said."""
     text = how(step)
     if isinstance(step, Each) and step.limit is None:
         return re.sub(r"^8 at once( · )?", "", text)
     return text
-
-
-def _bare(text: str) -> str:
-    return text.replace("ctx.", "")
-
-
-def _says_nothing(step: Step, parts: Sequence[str]) -> bool:
-    """Whether a step only hands a value on: ``pipe``, ``{a: a, b: b}``, the last output of a
-    policy."""
-    if not isinstance(step, Compute):
-        return False
-    text = re.sub(r"\s", "", getattr(step.value, "text", None) or step.value.span.text)
-    alike = "{" + ",".join(f"{name}:{name}" for name in parts) + "}"
-    is_only = step.word == "output_from" and len(parts) == 1
-    return text in ("pipe", re.sub(r"\s", "", alike)) or is_only

@@ -1,0 +1,23 @@
+"""The states of a run as a table: a graph's state after each round, the stores after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from .trace import Trace
+
+
+class States(Trace):
+    """The states of a run, the first one at its start; ``to_pandas()`` gives a DataFrame. Each has
+    the names of the steps that ended (``after``), the ``seconds`` since the start, and the named
+    values (``state``)."""
+
+    columns = ("number", "after", "at", "state")
+
+    note = ""
+    """Why the last states are missing; empty if none is missing."""
+
+    of: ClassVar[Callable[[Any], States]]
+    """Finds the states of a run: it runs the definition again, which is above this room. The package
+    sets it."""
