@@ -122,7 +122,7 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     page.open_view(2, "Picture")
     box = explorer.locator(".picture g.box").first
     box.click()
-    panel.locator("h3:has-text('tool fetch')").wait_for()
+    panel.locator("h3:has-text('records')").wait_for()
     explorer.locator("g[aria-label='Fold steps[1]']").click()
     explorer.locator("g[aria-label='Unfold steps[1]']").wait_for()
     both_themes(page, f"picture-{app}", 2)
