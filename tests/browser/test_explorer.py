@@ -129,14 +129,14 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
 
     page.run(3)
     explorer.locator("button:text-is('Resume')").click()
-    explorer.locator("header >> text=✓ ok").wait_for()
+    explorer.locator("header >> text=! ok").wait_for()
     page.open_view(2, "Steps")
     explorer.locator(".title").click()
     panel.locator("h4:text-is('Output')").wait_for()
     page.picture(f"explorer-resumed-{app}", 2)
     page.open_step(2, "chart")
     explorer.locator("button:text-is('Run from here')").click()
-    explorer.locator(".title:has-text('✓ ok')").wait_for()
+    explorer.locator(".title:has-text('! ok')").wait_for()
     explorer.locator(".title").click()
     panel.locator("text=calls reused from digest-").wait_for()
     assert app != "lab" or page.errors == []
