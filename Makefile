@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab floors newest vscode clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab floors newest vscode vscode-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -138,6 +138,11 @@ newest:  ## the tests of models with the newest pydantic-ai
 vscode:  ## the extension for VS Code, into build/agf-magics.vsix (needs Node.js)
 	@mkdir -p build
 	@cd editors/vscode && npm install --silent --no-audit --no-fund && npm run --silent package
+
+# By hand, not in CI. code-server compiles its modules: it needs Node.js as new as it asks for, and libkrb5-dev.
+vscode-check: vscode browser-tools  ## the extension in code-server (CODE_SERVER=... takes one that is there); pictures in build/vscode-check
+	@[ -n "$$CODE_SERVER" ] || npm install --silent --no-audit --no-fund --prefix build/code-server code-server
+	@$(PY) editors/vscode/check/check.py
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

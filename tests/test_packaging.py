@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 EXTENSION = ROOT / "agf_magics" / "labextension"
-BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_pytest.py")
+BESIDE = ("agf_magics_jupyter_lsp.py", "agf_magics_jupyter_mcp.py", "agf_magics_pytest.py")
 """Modules beside the package, which others import at each of their starts."""
 
 

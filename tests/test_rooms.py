@@ -119,6 +119,7 @@ ONLY_WHERE_USED = {
 }
 
 LONG_FILES: dict[str, str] = {
+    "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",
     "__main__.py": "the command line on one page: its four acts, what they print and their exit codes",

@@ -432,6 +432,7 @@ MCP = Command(
     operands=(
         Operand("SERVER", "connect, or the name of a connected server", "server", required=False),
         Operand("NAME", "of connect: the name of the server here", "server", required=False),
+        Operand("ADDRESS", "of connect: https://…, of a server over HTTP", "value", required=False),
         Operand(
             "COMMAND",
             "of connect: the command that starts the server; python is the kernel's own",
@@ -448,6 +449,20 @@ MCP = Command(
             "value",
             "NAME=VALUE",
             many=True,
+        ),
+        Option(
+            "--header",
+            "a header of each request to the address; a value $NAME is read when it connects",
+            "value",
+            "NAME=VALUE",
+            many=True,
+        ),
+        Option(
+            "--from",
+            "a file of another program that lists servers (.mcp.json, mcp.json of VS Code): connect "
+            "its entry NAME",
+            "file",
+            "FILE",
         ),
         Option("--only", "the tools to register, with commas; all by default", "value", "TOOLS"),
         Option("--timeout", "the longest time of a call, in seconds; 60", "seconds", "SECONDS"),

@@ -19,7 +19,7 @@ from ..values.value import Value, type_name
 from .graph_steps import Dag, Walk
 from .protocols import Args, Expr, FlowInput, FlowResult, Frame, data
 from .step import Step
-from .step_options import Export, OwnLimits, ResultRead, Uses
+from .step_options import Export, OwnLimits, ResultRead, ServerUse, Uses
 from .steps import Sequence, children
 
 Infer = Callable[[Expr | Args, Look, list[Diagnostic], bool], Shape | None]
@@ -82,6 +82,8 @@ class Declarations(NamedTuple):
     B1′)."""
     asks: frozenset[str] = frozenset()
     """The tools that only a step which asks a person may call, and nothing below it."""
+    servers: tuple[ServerUse, ...] = ()
+    """The MCP servers without which it does not run."""
     refuses: tuple[Diagnostic, ...] = ()
     """Requirements that cannot be met: warnings when it is defined, errors of a run (decision
     A5)."""
@@ -121,6 +123,10 @@ class Flow:
     linked: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
     """Of `definitions.link_flow`: the linked flow by the version of the registry, for the last
     one."""
+
+    def __repr__(self) -> str:
+        """One line, which a shell without pictures shows as the value of a cell."""
+        return f"<Flow {self.language} {self.name!r}>"
 
 
 def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:

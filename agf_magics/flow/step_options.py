@@ -38,6 +38,18 @@ class Uses(NamedTuple):
     """Whether a person must approve each call: then only a step that asks may make it."""
 
 
+EVERY_TOOL = "*"
+"""In the place of a tool's name, ``SERVER__*``: every tool of an MCP server."""
+
+
+class ServerUse(NamedTuple):
+    """An MCP server that a definition needs."""
+
+    alias: Name
+    ref: str = ""
+    """Its name everywhere, by which a person may have connected it."""
+
+
 class DerivedTool(NamedTuple):
     """A tool that a definition makes from a registered tool."""
 

@@ -169,10 +169,9 @@ def steps(language: str, count: int) -> str:
 
 
 @pytest.mark.parametrize("language", ["pipeline", "policy", "plan", "graph"])
-def test_the_repr_of_a_flow_is_at_most_linear_in_its_text(language: str) -> None:
-    sizes = [len(repr(agf.load(steps(language, count), language))) for count in (40, 80)]
-    assert sizes[1] < 2.5 * sizes[0]
-    assert sizes[1] < 200 * len(steps(language, 80))
+def test_the_repr_of_a_flow_is_one_line_whatever_its_text(language: str) -> None:
+    flow = agf.load(steps(language, 40), language)
+    assert repr(flow) == f"<Flow {language} {flow.name!r}>"
 
 
 def test_the_repr_of_a_run_of_errors_and_of_a_registry_does_not_grow_with_the_text() -> None:

@@ -147,12 +147,13 @@ def test_servers_and_remote_agents_refuse_what_a_model_would_need() -> None:
     space = f"action_space: {{{far}, local_agents: [{{alias: a, source: a.yaml}}]}}\n"
     model = loaded(document("{id: agf.react, config: {instructions: x, model: m}}", agents="", head=space))
     assert [(d.code, d.span and d.span.text) for d in model.declared.refuses] == [
-        ("policy.not-supported", "db"),
         ("policy.not-supported", "far"),
     ]
+    assert [(server.alias.text, server.ref) for server in model.declared.servers] == [("db", "")]
     steps = document(sequential("{agent: a}"), agents="", head=space)
     assert loaded(steps).declared.refuses == ()
-    assert codes(steps) == [("policy.not-supported", "db"), ("policy.not-supported", "far")]
+    assert loaded(steps).declared.servers == ()
+    assert codes(steps) == [("policy.not-supported", "far")]
 
 
 def test_constraints_become_what_the_engine_counts() -> None:

@@ -17,6 +17,9 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 import agf_magics as agf
 from agf_magics import DefinitionError, Registry
+from agf_magics.engine.host.host import NoUser
+from agf_magics.flow.progress.question import Question
+from agf_magics.mcp.server.asked import TRIES, Asked
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
 from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
@@ -164,7 +167,7 @@ def test_an_output_that_is_no_object_is_a_field_of_one() -> None:
 def test_without_an_interface_the_names_that_it_reads_are_the_schema(registry: Registry) -> None:
     tool = flow_tool(registry.flows["double"])
     assert tool.accepts == {"type": "object", "properties": {"n": {}}, "required": ["n"]}
-    assert tool.gives is None
+    assert tool.gives == {"type": "object", "properties": {"result": {}}, "required": ["result"]}
 
 
 @pytest.mark.parametrize("name", ["run_result", "grün", "x" * 65, "two words"])
@@ -185,7 +188,7 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
         assert {tool.name for tool in listed.tools} == {*registry.flows, *NAMES} - {PAGE_TOOL}
         result = await client.call_tool("double", {"n": "ü"})
         assert (text_of(result), result.structured_content) == ('["ü", "ü"]', {"result": ["ü", "ü"]})
-        assert (await client.call_tool("record", {"n": 1})).structured_content == {"n": 1}
+        assert (await client.call_tool("record", {"n": 1})).structured_content == {"result": {"n": 1}}
 
     in_loop(registry, mode, act)
 
@@ -357,6 +360,28 @@ def test_a_question_that_the_person_declines_ends_the_call(registry: Registry, m
         assert "[step.no-user]" in text_of(result)
 
     in_loop(registry, mode, act, elicitation_callback=callback)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: Registry, mode: str) -> None:
+    texts, callback = asked(*[accept("green")] * TRIES)
+
+    async def act(client: Client) -> None:
+        result = await client.call_tool("paint", {})
+        assert result.is_error
+        assert "[step.no-user]" in text_of(result)
+
+    in_loop(registry, mode, act, elicitation_callback=callback)
+    assert len(texts) == TRIES
+
+
+def test_a_question_that_nobody_answers_is_given_up() -> None:
+    told = list[str]()
+    asking = Asked(lambda: told.append("asked"), patience=0)
+    with pytest.raises(NoUser):
+        asyncio.run(asking.ask(Question("Which?")))
+    assert told == ["asked"]
+    assert asking.current is None
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -145,3 +149,25 @@ def test_the_server_ends_with_its_process(tmp_path: Path) -> None:
     text = f"import agf_magics as agf\nagf.define({DOUBLE!r})\nprint(agf.mcp.serve().is_open)"
     done = script(text, tmp_path)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("token", ["", "a-token-of-the-environment"])
+def test_the_command_line_serves_until_an_interrupt(tmp_path: Path, token: str) -> None:
+    (tmp_path / "double.yaml").write_text(DOUBLE)
+    words = [sys.executable, "-m", "agf_magics", "mcp", "double.yaml", "--http", "0"]
+    env = {**os.environ, "AGF_MAGICS_MCP_TOKEN": token}
+    with subprocess.Popen(words, cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            told = "" if token else process.stderr.readline()
+            token = token or told.split()[-1]
+            url = process.stderr.readline().strip()
+            assert url.startswith("http://127.0.0.1:")
+            headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+            assert httpx2.post(url, json=PING, headers=headers).status_code == 400  # a ping without a session
+            assert httpx2.post(url, json=PING).status_code == 401
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()

@@ -45,6 +45,10 @@ class Tool:
     asks_first: bool = False
     """Whether a person approves each call that a model picks: the tool of a server that the person
     does not trust."""
+    server: str = ""
+    """The MCP server that has it: its name here; empty: it is of no server."""
+    server_ref: str = ""
+    """The name of that server in documents (``server_ref``)."""
     throttle: Throttle | None = None
     """How its calls are repeated, and how many are made at a time; None: each at once, and once."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TypeVar
 
 from ...catalog import ANYBODY, USER, Agent, ModelAgent, Policy, Registry, Tool, Transform
@@ -34,7 +35,8 @@ from .field_checks import (
     unknown_reads,
 )
 from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
-from .sessions import model_binding, registered_name, session_flow, session_name
+from .server_tools import expand, not_connected
+from .sessions import model_binding, registered_names, session_flow, session_name
 
 MOST_STEPS = 100_000
 """Steps of a flow and of all its calls: ten small flows that call each other can have billions."""
@@ -81,6 +83,7 @@ class _Linker:
         schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.problems.extend(flow.declared.refuses)
+        self.problems.extend(not_connected(flow.declared.servers, self.registry))
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -134,8 +137,9 @@ class _Linker:
             return None, flow.declared.asks
         names = {*self.registry.tools, *self.registry.flows}
         asks = {
-            (use.alias if use.alias in names else use.registered or use.alias, use.asks)
+            (alias if alias in names else registered, use.asks)
             for use in flow.declared.uses
+            for alias, registered in expand(use.alias, use.registered, self.registry)
         }
         used = frozenset(name for name, _ in asks)
         return used, frozenset(name for name in used if (name, False) not in asks)
@@ -146,12 +150,12 @@ class _Linker:
         if step.pick.among is None:
             return Candidates(self.registry.offered)
         callees = dict[str, Callee]()
-        for name in step.pick.among:
-            named = registered_name(step, name, self.registry)
-            lookup = step.lookup._replace(file=step.lookup.files.get(name.text))
+        names = (registered_names(step, name, self.registry) for name in step.pick.among)
+        for alias, named in chain.from_iterable(names):
+            lookup = step.lookup._replace(file=step.lookup.files.get(alias))
             chosen = replace(step, name=named, lookup=lookup)
             if (callee := LOOK_UP[step.kind](self, chosen, around)) is not None:
-                callees[name.text] = callee
+                callees[alias] = callee
         return Candidates(callees)
 
     def model(self, step: Invoke, around: tuple[str, ...]) -> ModelBinding:

@@ -20,6 +20,7 @@ from ...text.diagnostics import Diagnostic, Diagnostics, StepError
 from ...text.source import Source, Span
 from ...values.value import Value
 from .linked import ModelBinding
+from .server_tools import expand
 
 
 def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
@@ -36,8 +37,8 @@ def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> Mo
         problems.add(Diagnostic("model.configured", message, span, severity="note"))
     if step.tools is None:
         return ModelBinding(model, registry.offered)
-    names = {name.text: registered_name(step, name, registry).text for name in step.tools}
-    callees = {alias: shelved(name, registry) for alias, name in names.items()}
+    names = [each for name in step.tools for each in registered_names(step, name, registry)]
+    callees = {alias: shelved(name.text, registry) for alias, name in names}
     # Unknown tools are reported at the step that calls them.
     return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
 
@@ -48,12 +49,15 @@ def shelved(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow |
     return next((shelf[name] for shelf in shelves if name in shelf), None)
 
 
-def registered_name(step: Invoke, name: Name, registry: Registry) -> Name:
-    """The registered name of an alias (decision B5)."""
+def registered_names(step: Invoke, name: Name, registry: Registry) -> list[tuple[str, Name]]:
+    """The aliases of a name, with their registered names (decision B5): several for all tools of an
+    MCP server."""
     # An alias that is registered means that: a definition must not hide what is registered.
     if shelved(name.text, registry) is not None:
-        return name
-    return Name(step.lookup.registered.get(name.text, name.text), name.span)
+        return [(name.text, name)]
+    registered = step.lookup.registered.get(name.text, "")
+    expanded = expand(name.text, registered, registry)
+    return [(alias, Name(text, name.span)) for alias, text in expanded]
 
 
 def session_flow(

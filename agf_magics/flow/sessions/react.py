@@ -16,7 +16,7 @@ from ...values.value import Value
 from ..expressions import Computed, Stored
 from ..protocols import Frame, Name, Outcome, Ref, Target
 from ..step import Step
-from ..step_options import Asking, Lookup, Permit, Pick
+from ..step_options import EVERY_TOOL, Asking, Lookup, Permit, Pick
 from ..steps import Choose, Compute, Each, Invoke, Repeat
 from ..steps import Sequence as InOrder
 from .session import Conversation, Session, observation
@@ -191,7 +191,9 @@ class _State:
         return conversation.answer
 
     def question(self, frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
-        permit = self.session.permits.get(frame[self.call]["tool"])
+        permits, tool = self.session.permits, frame[self.call]["tool"]
+        every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
+        permit = permits.get(tool) or permits.get(every)
         return permit.ask(frame, given, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:

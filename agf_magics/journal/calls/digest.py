@@ -179,12 +179,15 @@ class CallDigest:
         if not isinstance(callee, FUNCTIONS):
             fingerprint = getattr(callee, "fingerprint", None)
             return fingerprint if isinstance(fingerprint, str) else None
+        if isinstance(callee, Tool) and callee.reuse and callee.digest is not None:
+            return callee.digest
         digest = self.function(callee)
         return digest.code if digest is not None else None
 
     def function(self, callee: Tool | Agent | Transform | Policy) -> FunctionDigest | None:
-        """The digest of the function of a callee; None if its calls are never reused."""
-        if (isinstance(callee, Tool) and not callee.reuse) or (
+        """The digest of the function of a callee; None if its calls are never reused, or by another
+        digest than that of its code."""
+        if (isinstance(callee, Tool) and (not callee.reuse or callee.digest is not None)) or (
             isinstance(callee, Policy) and "agents" in callee.takes
         ):
             return None

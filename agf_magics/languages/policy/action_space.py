@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from ...flow.protocols import Name
 from ...flow.sessions.session import Offer
-from ...flow.step_options import Permit, Uses
+from ...flow.step_options import EVERY_TOOL, Permit, ServerUse, Uses
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.suggestions import suggest
-from ...text.yaml.nodes import NOTHING, Fields, Scalar
+from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar
 from .approval import approval
 from .output_from import STRATEGIES
 from .path import PARENT, source_problem
@@ -52,6 +52,10 @@ class ActionSpace:
             alias: self._agent(*entry) for alias, entry in self.lists["local_agents"].items()
         }
         self.tools = {alias: _tool(*entry) for alias, entry in self.lists["local_tools"].items()}
+        self.servers = tuple(
+            ServerUse(Name(alias.text, alias.span), entry.text_at("server_ref"))
+            for alias, entry in self.lists["mcp_servers"].values()
+        )
         self.permits = {
             alias: permit
             for alias, (_, fields) in self.lists["local_tools"].items()
@@ -61,6 +65,28 @@ class ActionSpace:
                 )[0]
             )
         }
+
+        for alias, entry in self.lists["mcp_servers"].values():
+            self._server(alias, entry)
+
+    def _server(self, alias: Scalar, entry: Fields) -> None:
+        """Add the tools of an MCP server as ``ALIAS__TOOL``, all or those that are allowed; the
+        approval of a tool counts before that of its server."""
+        ref = entry.text_at("server_ref") or alias.text
+        allowed = entry.fields.get("allowed_tools")
+        items = allowed.items if isinstance(allowed, Items) else (NOTHING,)
+        for item in items:
+            name = item.scalar("name") if isinstance(item, Fields) else item
+            tool, span = (
+                (name.text, name.span) if isinstance(name, Scalar) else (EVERY_TOOL, alias.span)
+            )
+            offered = f"{alias.text}__{tool}"
+            self.tools[offered] = Offer(Name(offered, span), f"{ref}__{tool}")
+            own = item.fields.get("approval") if isinstance(item, Fields) else None
+            asked = own if own is not None else entry.fields.get("approval")
+            permit, _ = approval(asked, f"tool {offered!r}", "approval", self.problems)
+            if permit is not None:
+                self.permits[offered] = permit
 
     def _entries(self, space: Fields, name: str) -> Iterator[tuple[str, tuple[Scalar, Fields]]]:
         """The aliases of one list. A duplicate is reported (AGF-S1, AGF-48)."""
@@ -149,13 +175,14 @@ class ActionSpace:
         )
 
     def unreachable(self) -> Iterator[Diagnostic]:
-        """Errors for the entries that are not supported yet (decision B3)."""
-        for name in ("mcp_servers", "remote_agents"):
-            for alias, _ in self.lists[name].values():
-                what = "MCP server" if name == "mcp_servers" else "remote agent"
-                message = f"{what} {alias.text!r} cannot be reached: {name} are not supported yet"
-                hint = "remove it to run without it"
-                yield Diagnostic("policy.not-supported", message, alias.span, hint)
+        """Errors for the remote agents, which are not supported yet (decision B3)."""
+        for alias, _ in self.lists["remote_agents"].values():
+            message = (
+                f"remote agent {alias.text!r} cannot be reached: remote_agents are not supported "
+                f"yet"
+            )
+            hint = "remove it to run without it"
+            yield Diagnostic("policy.not-supported", message, alias.span, hint)
 
 
 def _tool(alias: Scalar, entry: Fields) -> Offer:

@@ -56,10 +56,9 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         problems.extend(replace(error, severity="warning") for error in unreachable)
         for alias in policy.space.permits:
             message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
-            span = policy.space.lists["local_tools"][alias][0].span
+            span = policy.space.tools[alias].name.span
             hint = "the model of an agf.react asks before it calls one"
             problems.warn("policy.approval", message, span, hint)
-    refuses = (*refuses, *policy.refuses)
     metadata = root.inner("metadata")
     name, label = metadata.scalar("id"), metadata.text_at("id")
     return Flow(
@@ -79,7 +78,9 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             taken=_taken(policy, steps),
             own_limits=limits,
             uses=None if is_bare(root) else policy.space.uses(),
-            refuses=refuses,
+            # The agents of another policy have their own documents, which say what they need.
+            servers=policy.space.servers if policy.id.text == "agf.react" else (),
+            refuses=(*refuses, *policy.refuses),
         ),
         origin=Origin(name.span if name else policy.id.span),
     )

@@ -30,6 +30,27 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
+class Address:
+    """A server that is reached over HTTP."""
+
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        return self.address
+
+    def warnings(self, who: str) -> list[Diagnostic]:
+        return literal_secrets(who, self.headers)
+
+    def prepare(self, who: str, complain: Callable[[str], None]) -> tuple[Any, Masked]:
+        from .http import bounded_http
+
+        headers, secrets = read_values(who, self.headers)
+        return lambda ended: bounded_http(self.address, headers, ended), Masked(secrets)
+
+
+@dataclass(frozen=True)
 class Command:
     """A process that speaks on its stdin and stdout."""
 

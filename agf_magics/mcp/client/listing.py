@@ -37,12 +37,31 @@ class Listed(NamedTuple):
     gives: dict[str, Any] | None
     is_read_only: bool
     """What the server says, which only a trusted server is believed."""
+    is_ours: bool = False
+    """Whether it is the reader of links, which is no tool of the server."""
 
     @property
     def fingerprint(self) -> str:
         """Another text for a tool with other schemas or another description."""
         parts = [self.description, self.accepts, self.gives, self.is_read_only]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+READER = "read_resource"
+"""The name of the tool that reads what results link to."""
+
+
+def reader_of_links(server: str) -> Listed:
+    """The tool of this package beside those of a server that has resources."""
+    uri = {"type": "string", "description": "The uri of a link in a result."}
+    accepts = {
+        "type": "object",
+        "properties": {"uri": uri},
+        "required": ["uri"],
+        "additionalProperties": False,
+    }
+    about = "Read a resource that a result of this server links to."
+    return Listed(READER, f"{server}__{READER}", about, accepts, None, False, True)
 
 
 async def read_pages(list_page: Callable[[str | None], Any]) -> tuple[list[Any], bool]:

@@ -24,10 +24,10 @@ from .connecting import Target
 from .elicitation import Call
 from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .home_loop import HomeLoop
-from .listing import MOST_TOOLS, Listed, left_out, usable_tools
-from .results import is_wrapped, text_of, value_of
+from .listing import MOST_TOOLS, READER, Listed, left_out, reader_of_links, usable_tools
+from .results import contents, is_wrapped, links, text_of, value_of
 from .session import Session
-from .tools import make_tool
+from .tools import Owner, make_tool
 
 State = Literal["closed", "opening", "open", "failed"]
 
@@ -36,6 +36,7 @@ FAILURES = 3
 REST = 30.0
 """Seconds in which a server is not started again then."""
 MOST_NOTES = 50
+MOST_LINKS = 10_000
 LOG_LINES = 100
 STDERR_PIECES = 200
 CLOSING = 8.0
@@ -71,6 +72,9 @@ class Server:
             each.message: each for each in target.warnings(self._who)
         }
         self._stderr = deque[str](maxlen=STDERR_PIECES)
+        self._links = set[str]()
+        """The addresses of resources that results have linked to."""
+        self._reads_links = False
         self._log = deque[str](maxlen=LOG_LINES)
         self._failures = 0
         self._rests_until = 0.0
@@ -221,6 +225,16 @@ class Server:
         for note in notes:
             self._note(note)
         fresh = {each.name: each for each in usable}
+        reader = reader_of_links(self.name)
+        self._reads_links = (
+            self._session is not None
+            and self._session.has_resources
+            and reader.name not in fresh
+            and (self._only is None or reader.name in self._only)
+            and (reader.registered in mine or reader.registered not in self.registry.tools)
+        )
+        if self._reads_links:
+            fresh[reader.name] = reader
         for name, listed in self._listed.items():
             if name in fresh and fresh[name].fingerprint != listed.fingerprint:
                 message = f"{self._who} has changed its tool {listed.registered!r}"
@@ -232,10 +246,9 @@ class Server:
             self._register(self._session.version)
 
     def _register(self, version: str) -> None:
+        owner = Owner(self.name, self.ref, version, self._timeout, self.is_trusted)
         for listed in self._listed.values():
-            self.registry.tools.add(
-                make_tool(listed, version, self.call, self._timeout, self.is_trusted)
-            )
+            self.registry.tools.add(make_tool(listed, owner, self.call))
 
     def _note(self, note: Diagnostic) -> None:
         if len(self._problems) < MOST_NOTES:
@@ -252,6 +265,8 @@ class Server:
         return await HomeLoop.current().cross(self._call(name, given, context))
 
     async def _call(self, name: str, given: dict[str, Value], context: ToolContext) -> Value:
+        if self._reads_links and name == READER:
+            return await self._read_link(given)
         session = await self._opened()
         result = await session.call(name, given, Call(context, self._masked))
         if result.is_error:
@@ -267,7 +282,21 @@ class Server:
                 raise session.unusable(
                     f"it is not what its schema says: {describe_all(violations)}"
                 )
-        return value_of(result, is_wrapped(gives))
+        value = value_of(result, is_wrapped(gives))
+        for uri in links(value)[: MOST_LINKS - len(self._links)]:
+            self._links.add(uri)
+        return value
+
+    async def _read_link(self, given: dict[str, Value]) -> Value:
+        """What a link leads to, if a result of this server had it: a model must not read whatever
+        else the server has."""
+        uri = given["uri"]
+        if uri not in self._links:
+            message = f"no result of MCP server {self.name!r} has linked to {uri!r:.200}"
+            hint = "call the tool whose result has the link first, in this process"
+            raise StepError(Diagnostic("mcp.not-linked", message, hint=hint))
+        session = await self._opened()
+        return contents((await session.read_resource(str(uri))).contents)
 
     async def _opened(self) -> Session:
         failure: DefinitionError

@@ -9,11 +9,14 @@ import asyncio
 import atexit
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 from ...catalog import Registry, default
 from ...text.diagnostics import DefinitionError, Diagnostic
-from .connecting import Command, Target
+from ...text.folder import notebook_folder
+from .config_files import read_entries, read_entry
+from .connecting import Address, Command, Target
 from .home_loop import HomeLoop
 from .server import CLOSING, Server
 from .session import MODES
@@ -78,9 +81,12 @@ servers = Servers()
 
 def connect(
     name: str,
+    address: str | None = None,
     *,
     command: Sequence[str] | None = None,
     env: Mapping[str, str] | None = None,
+    headers: Mapping[str, str] | None = None,
+    file: str | Path | None = None,
     tools: Sequence[str] | None = None,
     timeout: float = 60.0,
     wait: float = 10.0,
@@ -95,11 +101,15 @@ def connect(
     Parameters:
 
     - ``name``: the name of the server here. Required.
+    - ``address``: the address of a server that is reached over HTTP, ``https://…/mcp``. Default None.
     - ``command``: the words of a command that starts the server as a process; ``python`` is the
       Python of this process. Default None.
     - ``env``: environment variables of the process. A value ``$NAME`` is read from this process's
       environment at each start and masked. Default None: only HOME, LOGNAME, PATH, SHELL, TERM
       and USER.
+    - ``headers``: headers of each request to the address, with values as in ``env``. Default None.
+    - ``file``: a file that lists servers, as other programs have them (``.mcp.json``): the server is
+      its entry ``name``. Default None.
     - ``tools``: the names of the server's tools to register. Default None: all.
     - ``timeout``: the longest time that one call may take, in seconds. Default 60.
     - ``wait``: the longest time that connecting may take, in seconds. Default 10.
@@ -122,7 +132,7 @@ def connect(
         raise DefinitionError(Diagnostic("mcp.config", message))
     server = Server(
         name,
-        _target(name, command, env),
+        _target(name, address, command, env, headers, file),
         only=tools,
         timeout=timeout,
         wait=wait,
@@ -135,14 +145,50 @@ def connect(
     return server
 
 
+def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None) -> list[Server]:
+    """Connect all servers that a file lists. ``is_allowed``: whether the person who names the file
+    allows that; the file may be a stranger's. Raises DefinitionError ``mcp.not-allowed``."""
+    entries = read_entries(path)
+    if not is_allowed:
+        shown = "; ".join(f"{name}: {target.text}" for name, target in entries.items())
+        message = f"{path.name} lists MCP servers, which are not started: {shown:.500}"
+        hint = "--allow-mcp starts them: each command runs with your rights"
+        raise DefinitionError(Diagnostic("mcp.not-allowed", message, hint=hint))
+    return [connect(name, file=path.resolve(), registry=registry, wait=60) for name in entries]
+
+
+def entry_text(file: str | Path, name: str) -> str:
+    """What an entry of a file would start or reach. Raises DefinitionError ``mcp.config``."""
+    return read_entry(notebook_folder.path / file, name).text
+
+
 def close_all() -> None:
     """Close all connected servers, and remove their tools from the registry."""
     servers.close_all()
 
 
-def _target(name: str, command: Sequence[str] | None, env: Mapping[str, str] | None) -> Target:
+def _target(
+    name: str,
+    address: str | None,
+    command: Sequence[str] | None,
+    env: Mapping[str, str] | None,
+    headers: Mapping[str, str] | None,
+    file: str | Path | None,
+) -> Target:
+    if (address is not None) + (command is not None) + (file is not None) != 1:
+        message = f"MCP server {name!r} needs one of an address, a command and a file"
+        hint = 'for example command=["python", "server.py"]'
+        raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+    if file is not None:
+        return read_entry(notebook_folder.path / file, name)
+    if address is not None:
+        if not re.match(r"https?://[^/\s@]+(/|$)", address):
+            message = f"{address!r} is no address of an MCP server"
+            hint = "it is https://HOST/PATH; secrets belong into headers"
+            raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
+        return Address(address, dict(headers or {}))
     if isinstance(command, str) or not command:
-        message = f"MCP server {name!r} needs a command: a list of words"
+        message = f"the command of MCP server {name!r} must be a list of words"
         hint = 'for example command=["python", "server.py"]'
         raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
     return Command(list(command), dict(env or {}))

@@ -47,6 +47,8 @@ class Session:
         self._is_stale = asyncio.Event()
         self.elicitation = Elicitation()
         self.on_listing: Callable[[list[Any], bool], None] = lambda tools, more: None
+        self.has_resources = False
+        """Whether the server says that it has resources."""
         self.on_log: Callable[[str], None] = lambda text: None
         self.on_noise: Callable[[str], None] = lambda text: None
         self.on_end: Callable[[], None] = lambda: None
@@ -130,6 +132,7 @@ class Session:
     # --- the list of tools ---
 
     async def _list(self, client: Client) -> None:
+        self.has_resources = client.server_capabilities.resources is not None
         tools, more = await read_pages(lambda cursor: client.list_tools(cursor=cursor))
         self.on_listing(tools, more)
 

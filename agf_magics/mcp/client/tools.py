@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...catalog import Tool, ToolContext
 from ...catalog.tools.schema_arguments import SchemaArguments
@@ -20,8 +20,20 @@ Calls = Callable[[str, dict[str, Value], ToolContext], Awaitable[Value]]
 """Calls a tool of the server by the server's own name."""
 
 
-def make_tool(listed: Listed, version: str, calls: Calls, timeout: float, is_trusted: bool) -> Tool:
-    """The tool that a flow calls. ``version``: what the server says of its own version."""
+class Owner(NamedTuple):
+    """The server that has a tool."""
+
+    name: str
+    ref: str
+    version: str
+    """What it says of its own version."""
+    timeout: float
+    """Seconds that a call may take."""
+    is_trusted: bool
+
+
+def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
+    """The tool that a flow calls."""
 
     async def call(**given: Any) -> Value:
         context = given.pop(CONTEXT, None) or ToolContext()
@@ -29,18 +41,21 @@ def make_tool(listed: Listed, version: str, calls: Calls, timeout: float, is_tru
 
     call.__name__ = call.__qualname__ = listed.registered
     call.__doc__ = listed.description
-    reuse = listed.is_read_only and is_trusted
+    reuse = listed.is_read_only and owner.is_trusted
     return Tool(
         name=listed.registered,
         function=call,
         arguments=SchemaArguments(listed.accepts, _unwrapped(listed.gives), (CONTEXT,)),
         description=listed.description,
-        timeout=timeout,
+        timeout=owner.timeout,
         reuse=reuse,
         is_async=True,
         kernel_only=True,
-        digest=_digest(listed, version) if reuse else None,
-        asks_first=not is_trusted,
+        listed_only=listed.is_ours,
+        digest=_digest(listed, owner.version) if reuse else None,
+        asks_first=not owner.is_trusted,
+        server=owner.name,
+        server_ref=owner.ref,
     )
 
 

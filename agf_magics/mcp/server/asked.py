@@ -24,9 +24,9 @@ class Asked:
     """Puts the questions of one run to a client. Runs on the engine's loop; `current` is read by any
     thread."""
 
-    def __init__(self, tell: Callable[[], None]) -> None:
-        """``tell``: called when a question is open; never blocks."""
-        self._tell = tell
+    def __init__(self, tell: Callable[[], None], patience: float = PATIENCE) -> None:
+        """``tell``: called when a question is open; never blocks. ``patience``: in seconds."""
+        self._tell, self._patience = tell, patience
         self.complaint = ""
         """Why the last answer to the open question does not fit; empty: there was none."""
         self._tries = 0
@@ -68,7 +68,7 @@ class Asked:
         self._pending, self.complaint, self._tries = pending, "", 0
         try:
             self._tell()
-            if not await pending.is_answered_within(PATIENCE):
+            if not await pending.is_answered_within(self._patience):
                 raise NoUser("nobody has answered")
             return await pending.wait()
         finally:

@@ -37,7 +37,7 @@ def check_definition(
 
     Raises DefinitionError if there is no such language.
     """
-    registry, chosen = default(registry), _known(language or detect_language(definition))
+    registry, chosen = default(registry), known_language(language or detect_language(definition))
     file = WrittenFile(UNNAMED, definition, read=read_file_text(definition, chosen, UNNAMED))
     assert file.read is not None, "it was read just now"
     file.problems, group = places_of(file.read, registry), TextGroup()
@@ -81,10 +81,11 @@ def describe_language(language: str, registry: Registry | None = None) -> str:
 
     Raises DefinitionError if there is no such language.
     """
-    return language_text(_known(language)) + registered_text(default(registry))
+    return language_text(known_language(language)) + registered_text(default(registry))
 
 
-def _known(language: str) -> str:
+def known_language(language: str) -> str:
+    """The language. Raises DefinitionError if there is none of this name."""
     if language not in LANGUAGES:
         hint = suggest(language, LANGUAGES, "languages")
         raise refused("define.language", f"there is no language {language[:80]!r}", hint)

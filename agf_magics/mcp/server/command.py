@@ -44,7 +44,7 @@ def serve_command(parsed: ParsedLine, registry: Registry, tell: Callable[[str], 
             token = token_of_environment()
             if token is None:
                 token = new_token()
-                tell(f"each request needs the header Authorization: Bearer {token}")
+                tell(f"Authorization: Bearer {token}")  # one line, also where they are wrapped
             serve_here(server, port, token, tell)
     finally:
         live.leave_open()  # what was launched and has not ended can be resumed

@@ -137,7 +137,9 @@ def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
 
 def _for_authors(registry: Registry) -> Sequence[OwnTool]:
     async def check(arguments: Arguments) -> dict[str, Any]:
-        return check_definition(arguments["definition"], arguments.get("language", ""), registry)
+        definition, language = arguments["definition"], arguments.get("language", "")
+        # On a thread: a long text takes time, and other clients have calls.
+        return await asyncio.to_thread(check_definition, definition, language, registry)
 
     async def page(arguments: Arguments) -> str:
         return explain(arguments["code"])

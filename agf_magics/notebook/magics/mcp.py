@@ -61,19 +61,24 @@ class McpMagics(NotebookMagics):
 
     def _connect(self, parsed: ParsedLine) -> None:
         from ...mcp import connect
+        from ...mcp.client.servers import entry_text
 
         name, words = parsed.word("NAME"), parsed.words("COMMAND")
-        if name is None or not words:
-            message = "connect needs a name and a command"
+        address, file = parsed.text("ADDRESS"), parsed.text("--from")
+        if name is None or (bool(words) + bool(address) + bool(file) != 1):
+            message = "connect needs a name and a command, an address or a file"
             place = parsed.source.span()
             raise line_error("missing", message, place, "write %mcp connect NAME -- COMMAND")
         only = parsed.text("--only")
         command = [each.text for each in words]
-        print(f"starting: {' '.join(command)}")
+        print(f"starting: {' '.join(command) or address or entry_text(file or '', name.text)}")
         server = connect(
             name.text,
-            command=command,
+            address,
+            command=command or None,
             env=dict(_pair(each) for each in parsed.words("--env")),
+            headers=dict(_pair(each) for each in parsed.words("--header")),
+            file=file,
             tools=only.split(",") if only is not None else None,
             trust="--trust" in parsed,
             ref=parsed.text("--ref") or "",
@@ -110,9 +115,7 @@ def _server(word: Token) -> Server:
 def _pair(word: Token) -> tuple[str, str]:
     name, equals, value = word.text.partition("=")
     if not equals or not name:
-        raise line_error(
-            "set", f"--env takes NAME=VALUE, not {word.text!r}", word, "write --env NAME=$NAME"
-        )
+        raise line_error("set", f"{word.text!r} is no NAME=VALUE", word, "write NAME=$NAME")
     return name, value
 
 

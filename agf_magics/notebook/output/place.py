@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from typing import Any, ClassVar, NamedTuple
 
@@ -107,8 +108,9 @@ def _request(shell: Any) -> dict[str, Any]:
     """The message that the kernel answers now; empty without a kernel."""
     if getattr(shell, "kernel", None) is None:
         return {}
-    request: dict[str, Any] = shell.get_parent() or {}
-    return request
+    # The shell of JupyterLite's kernel has no such method.
+    parent: Callable[[], dict[str, Any] | None] = getattr(shell, "get_parent", dict)
+    return parent() or {}
 
 
 def _id(request: dict[str, Any]) -> str:

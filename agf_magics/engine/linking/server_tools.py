@@ -1,0 +1,49 @@
+"""The tools of a document's MCP servers, among those that are registered.
+
+A document names a server by an alias and perhaps by the name that it has everywhere
+(``server_ref``). The server is the connected one of the alias, else the one that was connected
+with that reference; a definition starts none (decision B3′).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...catalog import Registry, Tool
+from ...flow.step_options import EVERY_TOOL, ServerUse
+from ...text.diagnostics import Diagnostic
+
+
+def server_tools(alias: str, ref: str, registry: Registry) -> dict[str, Tool]:
+    """The registered tools of a server by the names that the server has for them; empty: it is not
+    connected."""
+    tools = [tool for tool in registry.tools.values() if tool.server]
+    owned = [tool for tool in tools if tool.server == alias]
+    owned = owned or [tool for tool in tools if ref and tool.server_ref == ref]
+    return {tool.name.removeprefix(f"{tool.server}__"): tool for tool in owned}
+
+
+def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, str]]:
+    """A name that a definition offers or allows, with the registered name; for ``ALIAS__*`` each
+    tool of that server. ``registered``: what the definition says it is registered as."""
+    alias, _, tool = name.partition("__")
+    if tool == EVERY_TOOL:
+        ref = registered.removesuffix(f"__{EVERY_TOOL}")
+        tools = server_tools(alias, ref, registry)
+        return [(f"{alias}__{local}", tool.name) for local, tool in tools.items()]
+    ref, _, local = registered.rpartition("__")
+    if ref and name not in registry.tools and registered not in registry.tools:
+        found = server_tools(alias, ref, registry).get(local)
+        return [(name, found.name if found is not None else registered)]
+    return [(name, registered or name)]
+
+
+def not_connected(servers: tuple[ServerUse, ...], registry: Registry) -> Iterator[Diagnostic]:
+    """An error for each server that a definition needs and that is not connected."""
+    for server in servers:
+        alias, ref = server.alias.text, server.ref
+        if not server_tools(alias, ref, registry):
+            who = f" ({ref})" if ref else ""
+            message = f"MCP server {alias!r}{who} is not connected"
+            hint = f"connect it: %mcp connect {alias} -- COMMAND"
+            yield Diagnostic("policy.mcp-not-connected", message, server.alias.span, hint)

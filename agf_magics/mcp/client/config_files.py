@@ -1,0 +1,90 @@
+"""An entry of the files in which other programs list their servers.
+
+Claude and ``.mcp.json`` have ``{"mcpServers": {NAME: …}}``, VS Code has ``{"servers": {NAME: …}}``;
+an entry is a command or an address. A person names the file and the entry: a file alone starts
+nothing (decision D4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
+from ...text.files import read_file
+from ...text.source import UNUSABLE, Source, Span, path_error_reason
+from ...text.suggestions import suggest
+from ...text.yaml.nodes import Fields, plain
+from ...text.yaml.reader import documents
+from .connecting import Address, Command, Target
+
+LISTS = ("mcpServers", "servers")
+OTHERS = frozenset({"type", "disabled", "description", "alwaysAllow", "autoApprove", "timeout"})
+"""Keys that other programs have, and that say nothing about how a server is reached."""
+
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+
+def read_entry(path: Path, name: str) -> Target:
+    """The target of the entry ``name``. Raises DefinitionError ``mcp.config``."""
+    servers = _list(path)
+    entry = servers.fields.get(name)
+    if not isinstance(entry, Fields):
+        near = suggest(name, servers.fields, "entries")
+        raise _wrong(f"{path.name} has no MCP server {name!r}", servers.span, near)
+    return _target(plain(entry), entry, name)
+
+
+def read_entries(path: Path) -> dict[str, Target]:
+    """All targets of a file. Raises DefinitionError ``mcp.config``."""
+    return {name: read_entry(path, name) for name in _list(path).fields}
+
+
+def _list(path: Path) -> Fields:
+    try:
+        text = _COMMENT.sub("", read_file(path).decode("utf-8"))
+    except UNUSABLE as error:
+        raise _wrong(f"{path.name} cannot be read: {path_error_reason(error)}", None) from None
+    source, problems = Source(path.name, text), Diagnostics()
+    nodes = documents(source, problems)
+    root = nodes[0] if len(nodes) == 1 and not problems.errors else None
+    if not isinstance(root, Fields):
+        why = problems.errors[0].message if problems.errors else "it is no object"
+        raise _wrong(f"{path.name} cannot be read: {why}", None)
+    servers = next(
+        (each for key in LISTS if isinstance(each := root.fields.get(key), Fields)), None
+    )
+    if servers is None:
+        hint = 'it has {"mcpServers": {…}}, as other clients, or {"servers": {…}}, as VS Code'
+        raise _wrong(f"{path.name} lists no MCP servers", root.span, hint)
+    return servers
+
+
+def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Target:
+    def texts(key: str) -> dict[str, str]:
+        values = entry.get(key) or {}
+        if not isinstance(values, Mapping):
+            raise _wrong(f"{key} of {name!r} must be an object", node.fields[key].span)
+        return {str(key): str(value) for key, value in values.items()}
+
+    for key, value in entry.items():
+        if "${input:" in str(value) or "${workspaceFolder" in str(value):
+            hint = "write $NAME for an environment variable"
+            message = f"{key} of {name!r} has a variable that only VS Code fills"
+            raise _wrong(message, node.fields[key].span, hint)
+    if isinstance(entry.get("url"), str):
+        return Address(entry["url"], texts("headers"))
+    arguments = entry.get("args") or []
+    if not isinstance(entry.get("command"), str) or not isinstance(arguments, list):
+        raise _wrong(f"{name!r} has neither a command nor a url", node.span)
+    unknown = entry.keys() - {"command", "args", "env", *OTHERS}
+    for key in unknown:
+        message = f"{key!r} of {name!r} is not supported"
+        raise _wrong(message, node.keys[key].span, "remove it, or write the command in the line")
+    return Command([entry["command"], *map(str, arguments)], texts("env"))
+
+
+def _wrong(message: str, span: Span | None, hint: str | None = None) -> DefinitionError:
+    return DefinitionError(Diagnostic("mcp.config", message, span, hint))

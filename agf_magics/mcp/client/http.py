@@ -1,0 +1,116 @@
+"""The transport to a server at an address: streamable HTTP with bounds.
+
+The SDK reads a JSON answer of any length. Here an answer has at most `LONGEST` bytes, an event of a
+stream too, and no answer may be compressed: a few bytes could become gigabytes. The SDK follows a
+redirect only on the origin of the address, so headers with secrets go nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+
+from .output_schemas import hide_output_schemas
+from .stdio import LONGEST, Streams
+
+CONNECTING = 30.0
+READING = 300.0
+"""Seconds without a byte; a server may hold a stream open."""
+
+
+@asynccontextmanager
+async def bounded_http(
+    address: str,
+    headers: Mapping[str, str],
+    ended: Callable[[str], None],
+    auth: httpx2.Auth | None = None,
+    longest: int = LONGEST,
+) -> AsyncIterator[Streams]:
+    """The streams of a connection. ``ended`` is called when it ends, with the reason if that is
+    ours; ``auth``: adds the token of OAuth to each request."""
+    client = httpx2.AsyncClient(
+        headers={**headers, "accept-encoding": "identity"},
+        timeout=httpx2.Timeout(CONNECTING, read=READING),
+        transport=_Bounded(httpx2.AsyncHTTPTransport(), longest, ended),
+        auth=auth,
+    )
+    inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    async with (
+        client,
+        streamable_http_client(address, http_client=client, max_sse_event_size=longest) as streams,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(_forward, streams[0], inbound, ended)
+        try:
+            yield read, streams[1]
+        finally:
+            group.cancel_scope.cancel()
+            inbound.close()
+            read.close()
+
+
+async def _forward(messages: Any, inbound: Any, ended: Callable[[str], None]) -> None:
+    try:
+        with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+            async for message in messages:
+                if isinstance(message, SessionMessage):
+                    hide_output_schemas(message.message)
+                await inbound.send(message)
+    finally:
+        ended("")
+        inbound.close()
+
+
+class TooLong(httpx2.TransportError):
+    """An answer that is not read to its end."""
+
+
+class _Bounded(httpx2.AsyncBaseTransport):
+    """A transport whose answers have a bound."""
+
+    def __init__(
+        self, inner: httpx2.AsyncBaseTransport, longest: int, ended: Callable[[str], None]
+    ) -> None:
+        self._inner, self._longest, self._ended = inner, longest, ended
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        # A server that was started again does not know the session: the next call makes a new one.
+        if response.status_code == 404 and "mcp-session-id" in request.headers:
+            self._ended("it does not know the session any more")
+        encoding = response.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            await response.aclose()
+            raise TooLong(f"the answer is compressed ({encoding[:40]}), which was not asked for")
+        kind = response.headers.get("content-type", "")
+        # A stream of events has no end; the SDK bounds each event.
+        if not kind.startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _Counted(response.stream, self._longest)
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _Counted(httpx2.AsyncByteStream):
+    """The bytes of an answer, up to a bound."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, longest: int) -> None:
+        self._inner, self._left, self._longest = inner, longest, longest
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for piece in self._inner:
+            self._left -= len(piece)
+            if self._left < 0:
+                raise TooLong(f"an answer of more than {self._longest:,} bytes")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

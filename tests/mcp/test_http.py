@@ -1,0 +1,171 @@
+"""Servers at an address, and entries of the files of other programs."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agf_magics as agf
+from agf_magics import DefinitionError
+from agf_magics.text.folder import notebook_folder
+from tests.mcp.servers import PROGRAMS, call, program, until
+
+
+def free_port() -> int:
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        return int(own.getsockname()[1])
+
+
+def answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
+
+
+def start(port: int) -> subprocess.Popen[bytes]:
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(program("good", "http", str(port)), stdout=quiet, stderr=quiet)
+    assert until(lambda: answers(port), 60)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def _all_are_closed() -> Iterator[None]:
+    yield
+    agf.mcp.close_all()
+
+
+@pytest.mark.parametrize("protocol", ["auto", "old"])
+def test_a_server_at_an_address_is_called_and_found_again_after_it_was_gone(protocol: Any) -> None:
+    port = free_port()
+    process = start(port)
+    try:
+        server = agf.mcp.connect("good", f"http://127.0.0.1:{port}/mcp", protocol=protocol)
+        assert call("good__add", args={"a": 1, "b": 2}).output == {"total": 3}
+        process.kill()
+        process.wait()
+        with pytest.raises(agf.StepError):
+            call("good__plain", args={"text": "hi"})
+        process = start(port)
+        assert call("good__plain", args={"text": "hi"}).output == "hi"
+        assert server.state == "open"
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Hostile(BaseHTTPRequestHandler):
+    """Answers as its path says."""
+
+    seen: list[dict[str, str]]
+
+    def do_POST(self) -> None:
+        self.server.seen.append(dict(self.headers))  # type: ignore[attr-defined]
+        self.rfile.read(int(self.headers["content-length"]))
+        if self.path == "/elsewhere":
+            self.send_response(307)
+            self.send_header("location", "http://localhost:9/mcp")
+            self.end_headers()
+            return
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        if self.path == "/bomb":
+            self.send_header("content-encoding", "gzip")
+        self.end_headers()
+        if self.path == "/long":
+            try:
+                for _ in range(40):
+                    self.wfile.write(b" " * 1_000_000)
+            except OSError:
+                return
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def hostile() -> Iterator[HTTPServer]:
+    server = HTTPServer(("127.0.0.1", 0), Hostile)
+    server.seen = []  # type: ignore[attr-defined]
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [("long", "more than 16,000,000 bytes"), ("bomb", "compressed"), ("elsewhere", "not followed")],
+)
+def test_a_hostile_answer_makes_the_server_unreachable(hostile: HTTPServer, path: str, reason: str) -> None:
+    with pytest.raises(DefinitionError) as caught:
+        agf.mcp.connect("bad", f"http://127.0.0.1:{hostile.server_port}/{path}", wait=10)
+    diagnostic = caught.value.diagnostics[0]
+    assert diagnostic.code == "mcp.unreachable"
+    assert reason in f"{diagnostic.message}"
+
+
+def test_a_header_is_read_of_the_environment_and_masked(hostile: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "tok-98765")
+    headers = {"Authorization": "Bearer $SHOP_TOKEN"}
+    with pytest.raises(DefinitionError) as caught:
+        agf.mcp.connect("bad", f"http://127.0.0.1:{hostile.server_port}/bomb", headers=headers)
+    seen = [each.get("Authorization") for each in hostile.seen]  # type: ignore[attr-defined]
+    assert set(seen) == {"Bearer tok-98765"}
+    assert "tok-98765" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["mcpServers", "servers"])
+def test_an_entry_of_a_file_of_another_program_is_connected(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook_folder, "fixed", tmp_path)
+    monkeypatch.setenv("FILE_TOKEN", "tok-55555")
+    env = {"TOKEN": "${env:FILE_TOKEN}"}
+    entry = {"type": "stdio", "command": "python", "args": [str(PROGRAMS / "quick.py")], "env": env}
+    text = json.dumps({key: {"quick": entry, "web": {"url": "https://example.org/mcp"}}}, indent=1)
+    (tmp_path / "mcp.json").write_text("// a comment of VS Code\n" + text, encoding="utf-8")
+    server = agf.mcp.connect("quick", file="mcp.json")
+    assert call("quick__add", args={"a": 4}).output == "5"
+    assert server.target == f"python {PROGRAMS / 'quick.py'}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read"),
+        ("[]", "no object"),
+        ('{"other": {}}', "lists no MCP servers"),
+        ('{"mcpServers": {"quik": {}}}', "has no MCP server 'quick'"),
+        ('{"mcpServers": {"quick": {}}}', "neither a command nor a url"),
+        ('{"mcpServers": {"quick": {"command": "x", "cwd": "/"}}}', "'cwd' of 'quick' is not supported"),
+        ('{"servers": {"quick": {"command": "x", "env": {"T": "${input:t}"}}}}', "only VS Code fills"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_wrong_file_is_refused_and_starts_nothing(
+    text: str | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(notebook_folder, "fixed", tmp_path)
+    if text is not None:
+        (tmp_path / "mcp.json").write_text(text, encoding="utf-8")
+    with pytest.raises(DefinitionError, match=message) as caught:
+        agf.mcp.connect("quick", file="mcp.json")
+    assert caught.value.diagnostics[0].code == "mcp.config"
+
+
+@pytest.mark.parametrize("address", ["ftp://example.org", "https://user:pass@example.org/mcp", "example.org"])
+def test_a_wrong_address_is_refused(address: str) -> None:
+    with pytest.raises(DefinitionError, match="is no address"):
+        agf.mcp.connect("web", address)
