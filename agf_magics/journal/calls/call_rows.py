@@ -47,7 +47,7 @@ UNKNOWN = "nobody can tell whether it changed its argument of the type {}, which
 
 SHARED = "it shares an object of the type {} with the arguments, which later steps may change"
 
-QUICK = "it is quicker to make than to store"
+QUICKER_TO_MAKE = "it is quicker to make than to store"
 
 REPEATED = frozenset({"tool", "transform", "row"})
 """The kinds of calls that a resumed run makes again if that is quicker than storing what they return.
@@ -296,7 +296,7 @@ class CallRows:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            packed = packed._replace(is_large=False, why=QUICK)
+            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
@@ -365,7 +365,7 @@ class CallRows:
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
-        if packed.form == "again" and packed.why != QUICK:
+        if packed.form == "again" and packed.why != QUICKER_TO_MAKE:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)

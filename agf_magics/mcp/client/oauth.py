@@ -27,7 +27,7 @@ from mcp.shared.auth import (
 
 SERVICE = "agf-magics mcp"
 """The name of the tokens in the keyring."""
-PATIENCE = 300.0
+SIGN_IN_SECONDS = 300.0
 """Seconds in which a person signs in."""
 LONGEST_REQUEST = 20_000
 
@@ -138,7 +138,7 @@ class SignIn:
         if _is_remote():
             text = await self._paste("paste the address of the page to which you were sent: ")
         else:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(SIGN_IN_SECONDS):
                 text = await self._answer
         self._answer = asyncio.get_running_loop().create_future()
         fields = parse_qs(urlsplit(text.strip()).query)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ...mcp.client.server import Server
     from ...mcp.client.servers import Servers
 
-COLUMNS = ("server", "state", "protocol", "tools", "problems", "reached by")
+SERVER_COLUMNS = ("server", "state", "protocol", "tools", "problems", "reached by")
 TOOL_COLUMNS = ("tool", "arguments", "description")
-NONE = "no MCP server is connected: %mcp connect NAME -- COMMAND"
+NO_SERVER = "no MCP server is connected: %mcp connect NAME -- COMMAND"
 CONNECT = "connect"
 
 
@@ -108,7 +108,7 @@ def _act(server: Server, parsed: ParsedLine) -> None:
 def _server(word: Token) -> Server:
     servers = connected()
     if servers is None or word.text not in servers:
-        hint = suggest(word.text, server_names(), "servers") or NONE
+        hint = suggest(word.text, server_names(), "servers") or NO_SERVER
         raise line_error("server", f"no MCP server {word.text!r} is connected", word, hint)
     return servers[word.text]
 
@@ -142,7 +142,7 @@ def list_servers() -> Bundle:
         )
         for each in servers
     ]
-    return list_rows(COLUMNS, rows, counted(len(servers), "MCP server"), NONE)
+    return list_rows(SERVER_COLUMNS, rows, counted(len(servers), "MCP server"), NO_SERVER)
 
 
 def list_tools(server: Server) -> Bundle:

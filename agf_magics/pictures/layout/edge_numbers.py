@@ -16,7 +16,7 @@ PLACES = (0.5, 0.38, 0.62, 0.26, 0.74, 0.15, 0.85)
 HEIGHT = 15.0
 WAYS = ((0, 0), (-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1))
 """On the line of an edge, and in which directions beside it, the best first."""
-BESIDE = 4.0
+GAP = 4.0
 """Pixels between the line of an edge and a number beside it."""
 
 
@@ -109,7 +109,7 @@ def placed(text: str, curve: Sequence[Point], taken: Covered, picture: Area) -> 
     there is none."""
     width = max(HEIGHT, look.width(text, SMALL, bold=True) + 10)
     points = [_on(curve, part) for part in PLACES]
-    across, down = width / 2 + BESIDE, HEIGHT / 2 + BESIDE
+    across, down = width / 2 + GAP, HEIGHT / 2 + GAP
     for x, y in WAYS:
         for point in points:
             area = around(Point(point.x + x * across, point.y + y * down), width, HEIGHT)
