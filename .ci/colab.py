@@ -46,7 +46,7 @@ pages = [
     for output in cell.get("outputs", ())
     if output.output_type in ("display_data", "execute_result")
 ]
-assert any("image/svg+xml" in page for page in pages), "no picture was drawn"
+assert any("data:image/svg+xml" in page.get("text/html", "") for page in pages), "no picture was drawn"
 assert any("application/vnd.jupyter.widget-view+json" in page for page in pages), "no widget was opened"
 told = [line for cell in notebook.cells for output in cell.get("outputs", ()) for line in output.get("traceback", ())]
 assert any("fiter" in line for line in told), told

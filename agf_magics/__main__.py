@@ -179,7 +179,21 @@ def _act(source: Source, words: Sequence[Token]) -> int:
         for file in files:
             for note in register(file, origin=str(file.resolve())).replacements:
                 _tell(wrapped(f"note: {note}"))
+    for word in parsed.words("--mcp"):
+        _connect(word, "--allow-mcp" in parsed)
     return act(parsed)
+
+
+def _connect(file: Token, is_allowed: bool) -> None:
+    """Connect the MCP servers that a file lists. Raises DefinitionError."""
+    from .mcp.sdk import require_sdk
+
+    require_sdk()
+    from .mcp.client.servers import connect_file
+
+    for server in connect_file(Path(file.text), is_allowed):
+        for problem in server.problems:
+            _tell(wrapped(f"{problem.severity}: {problem}"))
 
 
 def _folder(parsed: ParsedLine) -> Path:
@@ -294,10 +308,10 @@ def _to_resume(parsed: ParsedLine, run: agf.Run) -> str:
     """The line that resumes ``run``, with what its tools need."""
     words = [
         f"{flag} {shlex.quote(word.text)}"
-        for flag in ("--tools", "--define")
+        for flag in ("--tools", "--define", "--mcp")
         for word in parsed.words(flag)
     ]
-    words += [flag for flag in SETTINGS if flag in parsed]
+    words += [flag for flag in (*SETTINGS, "--allow-mcp") if flag in parsed]
     folder, here = notebook_folder.path, Path.cwd().resolve()
     if folder != here:
         shown = folder.relative_to(here) if folder.is_relative_to(here) else folder
@@ -569,13 +583,13 @@ def _quickstart(parsed: ParsedLine) -> int:
 
 
 ACTS = {
-    "quickstart": (QUICKSTART_COMMAND, _quickstart),
     "run": (RUN_COMMAND, _run),
     "resume": (RESUME_COMMAND, _resume),
     "check": (CHECK_COMMAND, _check),
     "draw": (DRAW_COMMAND, _draw),
     "mcp": (MCP_COMMAND, _mcp),
     "lsp": (LSP_COMMAND, _lsp),
+    "quickstart": (QUICKSTART_COMMAND, _quickstart),
 }
 """The commands, by the first word of the line."""
 

@@ -35,6 +35,17 @@ ALWAYS = (
         many=True,
     ),
 )
+FOR_SERVERS = (
+    Option(
+        "--mcp",
+        "a file that lists MCP servers (.mcp.json), whose tools the definition calls; with "
+        "--allow-mcp",
+        "file",
+        "FILE",
+        many=True,
+    ),
+    Option("--allow-mcp", "start and connect the servers of --mcp"),
+)
 FOLDER = Option(
     "--folder",
     "the folder of the journal and of the files that definitions name",
@@ -50,6 +61,7 @@ RUN_OPTIONS = (
     ),
     INPUT._replace(help="the input: a .json or .yaml file", metavar="FILE"),
     Option("--allow-shell", "let shell steps start programs"),
+    *FOR_SERVERS,
     *FOR_LIMITS,
     ON,
     SHARED["--record"],
@@ -170,6 +182,7 @@ MCP_COMMAND = Command(
         ),
         Option("--at-once", "the number of runs at the same time; by default 8", "count", "N"),
         Option("--allow-shell", "let shell steps start programs"),
+        *FOR_SERVERS,
         *FOR_LIMITS,
         Option(
             "--trace", "report the runs to OpenTelemetry as spans, with the provider of the process"

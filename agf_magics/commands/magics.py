@@ -258,6 +258,7 @@ RERUN = Command(
         ),
     ),
     options=(
+        Option("--sign-in", "sign in to the address with a browser (OAuth)"),
         Option(
             "--from",
             "the step from which on nothing is reused; by default the one that failed",

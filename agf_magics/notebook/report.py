@@ -39,6 +39,7 @@ from ..pictures.row_words import does, listed, shown_name
 from ..pictures.values import drop_empty_columns, shown_html, table_html
 from ..text.diagnostics import AgfError
 from ..version import __version__
+from .display.conversation import message_html
 from .explorer.calls import PAGE, whole_calls
 from .explorer.evaluations import evaluation_pages
 from .explorer.replies import reply_to
@@ -404,7 +405,7 @@ def _step(row: Row, answers: ReportAnswers) -> Iterator[str]:
         yield f"<h4>Attempts</h4>{_calls(told['attempts'])}"
     if told["session"] and (session := answers.ask("session", step=row.id)) is not None:
         yield "<h4>Conversation</h4>"
-        yield from map(_message, session["messages"])
+        yield from map(message_html, session["messages"])
         for numbers, _ in session["sessions"][1:]:
             answers.ask("session", step=row.id, index=numbers)
     elif told["many"] and not told.get("note"):
@@ -438,16 +439,6 @@ def _calls(calls: Sequence[Json]) -> str:
         )
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
     return table_html(columns, tuple(rows))
-
-
-def _message(message: Json) -> str:
-    facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
-    parts = [f'<p class="dim">{html(facts)}</p>', _error(message)]
-    if message.get("text"):
-        parts.append(f"<pre>{html(message['text'])}</pre>")
-    for call in message.get("calls", ()):
-        parts.append(f"<p>⚙ {html(call['tool'])}</p>{_value(call['arguments'])}")
-    return "".join([*parts, _value(message["result"]) if "result" in message else ""])
 
 
 def _value(value: Json | None) -> str:

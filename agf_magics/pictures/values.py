@@ -346,7 +346,10 @@ def table_html(
     columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...], caption: str = ""
 ) -> str:
     """A table of plain texts, which scrolls if it is tall."""
-    head = "".join(f'<th scope="col" style="{LEFT}">{html(column)}</th>' for column in columns)
+    head = "".join(
+        f'<th scope="col" style="{LEFT}">{html(column)}</th>' if column else "<td></td>"
+        for column in columns
+    )
     body = "".join(f"<tr>{''.join(_td(cell) for cell in row)}</tr>" for row in rows)
     title = (
         f'<caption style="text-align:left;caption-side:top">{caption}</caption>' if caption else ""

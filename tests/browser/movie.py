@@ -132,7 +132,9 @@ def film(page: Notebook) -> list[Frame]:
     page.run(run, wait=False)
     explorer = page.explorer(run)
     shown.scroll(run)
+    boxes = explorer.locator(".picture g.box").first
     shown.until(explorer.locator("header >> text=failed"))
+    shown.until(boxes)
     page.finished()
     shown.hold(1500)
     shown.click(explorer.locator(".panel button.link", has_text="In[1]").last)
@@ -147,6 +149,8 @@ def film(page: Notebook) -> list[Frame]:
     shown.hold(400)
     shown.click(explorer.locator("button:text-is('Resume')"))
     shown.until(explorer.locator("header >> text=✓ ok"))
+    shown.until(boxes)
+    shown.for_a(500)
     shown.hold(3000)
     return shown.frames
 

@@ -333,9 +333,12 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
     explorer = page.explorer(2)
     assert "Traceback" in page.output(2).inner_text() or "StepError" in page.output(2).inner_text()
     page.run(3)
+    inside = "(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[it]" \
+             ".querySelectorAll('.cm-line')[5].getBoundingClientRect())"  # fmt: skip
     explorer.locator(".panel h4 .link").click()
-    page.wait("(box => box.top > 0 && box.bottom < innerHeight)(document.querySelectorAll('.jp-Cell')[2]"
-              ".querySelectorAll('.cm-line')[5].getBoundingClientRect())")  # fmt: skip
+    page.wait(inside, 2)
+    explorer.locator(".panel .error .link", has_text="In[2], line 6").click()  # the line that raised
+    page.wait(inside, 1)
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=✓ ok").wait_for()
     page.says(2, "It failed, and was resumed above.")

@@ -68,3 +68,14 @@ def test_a_blank_line_is_completed_with_what_may_stand_there(opened: Open) -> No
         page.picture(f"writing-blank-{cell}")
         row.click()
         assert item in page.source(cell)
+
+
+def test_a_cell_of_an_opened_notebook_is_underlined_before_it_is_edited(opened: Open) -> None:
+    later = TYPED.replace("fetsh", "registered_by_a_later_cell")
+    page = opened(SETUP, TYPED.replace("tool", "tol"), later, "x = 1")
+    page.run(0)
+    page.cell(1).locator(".agf-problem").filter(has_text="tol").wait_for()
+    page.run(3)
+    assert page.cell(2).locator(".agf-problem").count() == 0, "the cell that registers it may not have run"
+    page.type(2, " ")
+    page.cell(2).locator(".agf-problem").filter(has_text="registered_by_a_later_cell").wait_for()

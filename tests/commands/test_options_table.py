@@ -28,6 +28,8 @@ ALONE = {
     "--figures": "Python has agf.check_over(...).save",
     "--format": "a notebook shows its findings",
     "--folder": "a notebook has %config AgfMagics.folder",
+    "--mcp": "a notebook has %mcp connect NAME --from",
+    "--allow-mcp": "a notebook has %mcp, whose line names the command",
     "--http": "Python has agf.mcp.serve(port=)",
     "--at-once": "Python has agf.mcp.serve(at_once=)",
     "--export": "the files of a graph; %runs RUN --export writes the run",

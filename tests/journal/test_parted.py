@@ -242,7 +242,7 @@ def test_what_cannot_be_pickled_says_why_and_leaves_no_file() -> None:
         return made[-1]
 
     with pytest.raises(NotPicklable, match="generator"):
-        take_apart(["x" * 100_000, (n for n in ())], create)
+        take_apart(["x" * 100_000, (each for each in "abc")], create)
     assert all(not file.data for file in made)
 
 

@@ -46,7 +46,7 @@ def test_a_part_is_a_file_that_is_named_by_its_content(files: ValueFiles, other:
         assert (facts.st_mode & 0o777, files.folder.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def damaged_by(change: Callable[[Path], None]) -> Callable[[Path], None]:
+def damaged_by(change: Callable[[Path], object]) -> Callable[[Path], None]:
     def damage(path: Path) -> None:
         content = path.read_bytes()
         path.with_name("other").write_bytes(content)
@@ -56,12 +56,12 @@ def damaged_by(change: Callable[[Path], None]) -> Callable[[Path], None]:
     return damage
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES: dict[str, Callable[[Path], object]] = {
     "gone": lambda path: None,
-    "another byte": lambda path: path.write_bytes(DATA[:-1] + b"x") and None,
-    "cut": lambda path: path.write_bytes(DATA[:-1]) and None,
-    "longer": lambda path: path.write_bytes(DATA + b"x") and None,
-    "zeros, as after a power cut": lambda path: path.write_bytes(bytes(len(DATA))) and None,
+    "another byte": lambda path: path.write_bytes(DATA[:-1] + b"x"),
+    "cut": lambda path: path.write_bytes(DATA[:-1]),
+    "longer": lambda path: path.write_bytes(DATA + b"x"),
+    "zeros, as after a power cut": lambda path: path.write_bytes(bytes(len(DATA))),
     "empty": lambda path: path.touch(),
     "sparse": lambda path: os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), len(DATA)),
     "a link to the right bytes": lambda path: path.symlink_to(path.with_name("other")),

@@ -167,7 +167,7 @@ def test_an_output_that_is_no_object_is_a_field_of_one() -> None:
 def test_without_an_interface_the_names_that_it_reads_are_the_schema(registry: Registry) -> None:
     tool = flow_tool(registry.flows["double"])
     assert tool.accepts == {"type": "object", "properties": {"n": {}}, "required": ["n"]}
-    assert tool.gives is None
+    assert tool.gives == {"type": "object", "properties": {"result": {}}, "required": ["result"]}
 
 
 @pytest.mark.parametrize("name", ["run_result", "grün", "x" * 65, "two words"])
@@ -188,7 +188,7 @@ def test_a_flow_is_called_and_its_output_is_text_and_value(registry: Registry, m
         assert {tool.name for tool in listed.tools} == {*registry.flows, *NAMES} - {PAGE_TOOL}
         result = await client.call_tool("double", {"n": "ü"})
         assert (text_of(result), result.structured_content) == ('["ü", "ü"]', {"result": ["ü", "ü"]})
-        assert (await client.call_tool("record", {"n": 1})).structured_content == {"n": 1}
+        assert (await client.call_tool("record", {"n": 1})).structured_content == {"result": {"n": 1}}
 
     in_loop(registry, mode, act)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .hand_client import HandClient
+from tests.mcp.hand_client import HandClient
 
 TOOLS = """\
 import asyncio, os, subprocess, sys

@@ -268,6 +268,7 @@
         this.version = 0;
         this.wasEdited = this.isAsking = false;
         writers.add(this);
+        this.schedule(); // the kernel of an opened notebook may have been there before
       }
 
       update(update) {
@@ -307,6 +308,8 @@
         }
         this.isAsking = false;
         if (this.isClosed) return;
+        // A cell as it was opened: the cells that register what it names may not have run yet.
+        if (!this.wasEdited) problems = problems?.filter(({ code }) => !code.startsWith('flow.unknown-'));
         if (version !== this.version) this.schedule();
         else this.view.dispatch({ effects: found.of(problems ?? []) });
       }
@@ -319,7 +322,7 @@
         if (panel?.content !== notebook) continue;
         const kernel = panel.sessionContext.session?.kernel;
         if (kernel && comms.get(kernel) === null) comms.delete(kernel);
-        if (writer.wasEdited) writer.schedule();
+        writer.schedule();
       }
     };
 

@@ -29,6 +29,20 @@ _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 def read_entry(path: Path, name: str) -> Target:
     """The target of the entry ``name``. Raises DefinitionError ``mcp.config``."""
+    servers = _list(path)
+    entry = servers.fields.get(name)
+    if not isinstance(entry, Fields):
+        near = suggest(name, servers.fields, "entries")
+        raise _wrong(f"{path.name} has no MCP server {name!r}", servers.span, near)
+    return _target(plain(entry), entry, name)
+
+
+def read_entries(path: Path) -> dict[str, Target]:
+    """All targets of a file. Raises DefinitionError ``mcp.config``."""
+    return {name: read_entry(path, name) for name in _list(path).fields}
+
+
+def _list(path: Path) -> Fields:
     try:
         text = _COMMENT.sub("", read_file(path).decode("utf-8"))
     except UNUSABLE as error:
@@ -45,11 +59,7 @@ def read_entry(path: Path, name: str) -> Target:
     if servers is None:
         hint = 'it has {"mcpServers": {…}}, as other clients, or {"servers": {…}}, as VS Code'
         raise _wrong(f"{path.name} lists no MCP servers", root.span, hint)
-    entry = servers.fields.get(name)
-    if not isinstance(entry, Fields):
-        near = suggest(name, servers.fields, "entries")
-        raise _wrong(f"{path.name} has no MCP server {name!r}", servers.span, near)
-    return _target(plain(entry), entry, name)
+    return servers
 
 
 def _target(entry: Mapping[str, Any], node: Fields, name: str) -> Target:

@@ -35,6 +35,8 @@ class Address:
 
     address: str
     headers: Mapping[str, str] = field(default_factory=dict)
+    signs_in: bool = False
+    """Whether a person signs in with a browser."""
 
     @property
     def text(self) -> str:
@@ -47,6 +49,10 @@ class Address:
         from .http import bounded_http
 
         headers, secrets = read_values(who, self.headers)
+        if self.signs_in:
+            from .signed_in import signed_in_http
+
+            return lambda ended: signed_in_http(self.address, headers, ended), Masked(secrets)
         return lambda ended: bounded_http(self.address, headers, ended), Masked(secrets)
 
 

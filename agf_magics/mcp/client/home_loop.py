@@ -13,6 +13,8 @@ import time
 from collections.abc import Coroutine
 from concurrent import futures
 from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, TypeVar
 
 T = TypeVar("T")
@@ -30,6 +32,8 @@ class HomeLoop:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._pid = os.getpid()
+        self._waiting = 0
+        self._prompts = SimpleQueue[tuple[str, Future[str]]]()
         self._thread = threading.Thread(target=self._live, name="agf-mcp", daemon=True)
         self._thread.start()
 
@@ -53,6 +57,7 @@ class HomeLoop:
         """The result of ``work``, on any other thread. An interrupt, and the end of ``seconds``,
         cancel it."""
         future = self.submit(work)
+        self._waiting += 1
         end = None if seconds is None else time.monotonic() + seconds
         try:
             while True:
@@ -61,9 +66,28 @@ class HomeLoop:
                 done, _ = futures.wait([future], max(left, 0))
                 if done or left <= 0:
                     return future.result(0)
+                self._prompt()
         except BaseException:
             future.cancel()
             raise
+        finally:
+            self._waiting -= 1
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether a person waits for what happens here: they are connecting a server."""
+        return self._waiting > 0
+
+    async def ask(self, text: str) -> str:
+        """What the person types who waits; on the thread that waits, which alone may ask."""
+        answer = Future[str]()
+        self._prompts.put((text, answer))
+        return await asyncio.wrap_future(answer)
+
+    def _prompt(self) -> None:
+        with suppress(Empty):
+            text, answer = self._prompts.get_nowait()
+            answer.set_result(input(text))
 
     async def cross(self, work: Coroutine[Any, Any, T]) -> T:
         """Await ``work`` from another loop; a cancel crosses too."""

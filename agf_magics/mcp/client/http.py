@@ -37,7 +37,7 @@ async def bounded_http(
     client = httpx2.AsyncClient(
         headers={**headers, "accept-encoding": "identity"},
         timeout=httpx2.Timeout(CONNECTING, read=READING),
-        transport=_Bounded(httpx2.AsyncHTTPTransport(), longest, ended),
+        transport=_Bounded(httpx2.AsyncHTTPTransport(), longest, ended, auth is not None),
         auth=auth,
     )
     inbound, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
@@ -75,15 +75,22 @@ class _Bounded(httpx2.AsyncBaseTransport):
     """A transport whose answers have a bound."""
 
     def __init__(
-        self, inner: httpx2.AsyncBaseTransport, longest: int, ended: Callable[[str], None]
+        self,
+        inner: httpx2.AsyncBaseTransport,
+        longest: int,
+        ended: Callable[[str], None],
+        signs_in: bool,
     ) -> None:
         self._inner, self._longest, self._ended = inner, longest, ended
+        self._signs_in = signs_in
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
         # A server that was started again does not know the session: the next call makes a new one.
         if response.status_code == 404 and "mcp-session-id" in request.headers:
             self._ended("it does not know the session any more")
+        if response.status_code == 401 and not self._signs_in:
+            self._ended("it asks who you are (401): give a token with --header, or use --sign-in")
         encoding = response.headers.get("content-encoding", "identity")
         if encoding != "identity":
             await response.aclose()

@@ -15,11 +15,14 @@ from typing import Literal
 from ...catalog import Registry, default
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
-from .config_files import read_entry
+from .config_files import read_entries, read_entry
 from .connecting import Address, Command, Target
 from .home_loop import HomeLoop
 from .server import CLOSING, Server
 from .session import MODES
+
+SIGNING_IN = 300.0
+"""Seconds that connecting may take if a person signs in."""
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
 
@@ -87,6 +90,7 @@ def connect(
     env: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     file: str | Path | None = None,
+    sign_in: bool = False,
     tools: Sequence[str] | None = None,
     timeout: float = 60.0,
     wait: float = 10.0,
@@ -110,6 +114,9 @@ def connect(
     - ``headers``: headers of each request to the address, with values as in ``env``. Default None.
     - ``file``: a file that lists servers, as other programs have them (``.mcp.json``): the server is
       its entry ``name``. Default None.
+    - ``sign_in``: whether you sign in to the address with a browser (OAuth). The tokens are kept in
+      the system's keyring if there is one (``pip install keyring``), else in this process. Default
+      False.
     - ``tools``: the names of the server's tools to register. Default None: all.
     - ``timeout``: the longest time that one call may take, in seconds. Default 60.
     - ``wait``: the longest time that connecting may take, in seconds. Default 10.
@@ -132,10 +139,10 @@ def connect(
         raise DefinitionError(Diagnostic("mcp.config", message))
     server = Server(
         name,
-        _target(name, address, command, env, headers, file),
+        _target(name, address, command, env, headers, file, sign_in),
         only=tools,
         timeout=timeout,
-        wait=wait,
+        wait=max(wait, SIGNING_IN) if sign_in else wait,
         is_trusted=trust,
         mode=MODES[protocol],
         ref=ref,
@@ -143,6 +150,18 @@ def connect(
     )
     servers.add(server)
     return server
+
+
+def connect_file(path: Path, is_allowed: bool, registry: Registry | None = None) -> list[Server]:
+    """Connect all servers that a file lists. ``is_allowed``: whether the person who names the file
+    allows that; the file may be a stranger's. Raises DefinitionError ``mcp.not-allowed``."""
+    entries = read_entries(path)
+    if not is_allowed:
+        shown = "; ".join(f"{name}: {target.text}" for name, target in entries.items())
+        message = f"{path.name} lists MCP servers, which are not started: {shown:.500}"
+        hint = "--allow-mcp starts them: each command runs with your rights"
+        raise DefinitionError(Diagnostic("mcp.not-allowed", message, hint=hint))
+    return [connect(name, file=path.resolve(), registry=registry, wait=60) for name in entries]
 
 
 def entry_text(file: str | Path, name: str) -> str:
@@ -162,6 +181,7 @@ def _target(
     env: Mapping[str, str] | None,
     headers: Mapping[str, str] | None,
     file: str | Path | None,
+    sign_in: bool,
 ) -> Target:
     if (address is not None) + (command is not None) + (file is not None) != 1:
         message = f"MCP server {name!r} needs one of an address, a command and a file"
@@ -174,7 +194,7 @@ def _target(
             message = f"{address!r} is no address of an MCP server"
             hint = "it is https://HOST/PATH; secrets belong into headers"
             raise DefinitionError(Diagnostic("mcp.config", message, hint=hint))
-        return Address(address, dict(headers or {}))
+        return Address(address, dict(headers or {}), sign_in)
     if isinstance(command, str) or not command:
         message = f"the command of MCP server {name!r} must be a list of words"
         hint = 'for example command=["python", "server.py"]'

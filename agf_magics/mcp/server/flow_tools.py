@@ -28,11 +28,11 @@ class FlowTool(NamedTuple):
     accepts: Schema
     """The schema of the arguments: an object."""
     gives: Schema | None
-    """The schema of the result: an object; None: the flow declares none."""
+    """The schema of the result: an object; None: it cannot be moved into one."""
     has_whole_input: bool
     """Whether the argument `INPUT` is the input, because the input is no object."""
     has_whole_result: bool
-    """Whether `RESULT` has the output, because the declared output is no object."""
+    """Whether `RESULT` has the output, because it is not declared as an object."""
 
     def input_of(self, arguments: Mapping[str, Value]) -> Value:
         """The input of a run with these arguments."""
@@ -40,17 +40,15 @@ class FlowTool(NamedTuple):
 
     def structured(self, output: Value) -> dict[str, Value]:
         """The output, which is JSON, as an object."""
-        if type(output) is dict and not self.has_whole_result:
-            return output
-        return {RESULT: output}
+        return {RESULT: output} if self.has_whole_result or type(output) is not dict else output
 
 
 def flow_tool(flow: Flow) -> FlowTool:
-    """The tool that runs ``flow``. An output that is inferred and not declared has no schema: it may be
-    wider than the value."""
+    """The tool that runs ``flow``. Of an output that is not declared the schema says only where it is:
+    an inferred one may be narrower than the value."""
     declared = flow.declared
     accepts, is_whole = _as_object(declared.accepts, INPUT)
-    gives, is_wrapped = _as_object(declared.gives, RESULT)
+    gives, is_wrapped = _as_object({} if declared.gives is None else declared.gives, RESULT)
     about = declared.description or f"Run the {flow.language} {flow.name!r} and return its output."
     return FlowTool(
         flow.name,

@@ -105,7 +105,8 @@ class FlowServer:
 
     def unknown(self, name: str) -> DefinitionError:
         """The error for a tool that the server does not have."""
-        near = suggest(name, (*self.tools, *self.own), "tools")
+        offered = (own for own in self.own if own != PAGE_TOOL)
+        near = suggest(name, (*self.tools, *offered), "tools")
         return refused("mcp.unknown-tool", f"the server has no tool {name[:80]!r}", near)
 
     async def _run(

@@ -25,7 +25,7 @@ class FixedView {
     const { context, list } = state.start, root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
     const place = element("div", { class: list ? "runs" : "time" }, hint("…"));
     root.replaceChildren(element("style", {}, STYLE), element("div", { class: "explorer", role: "region", "aria-label": list ? "Runs" : `Context ${context}` },
-      list ? "" : element("header", {}, element("span", {}, "context ", element("b", {}, context))), place));
+      list ? "" : element("header", { role: "group", "aria-label": "Context" }, element("span", {}, "context ", element("b", {}, context))), place));
     loadLater(state).then(({ time, runs }) => (list ? runs : time)(this, place), error => place.replaceChildren(hint(error.message)));
   }
 

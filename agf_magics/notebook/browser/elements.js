@@ -32,7 +32,7 @@ function hint(text) {
 
 // A table of texts. `columns` are names or cells; `rows` have `cells`, and `bad` for a failure; `open` is called with the row that a person opens.
 function table(columns, rows, open) {
-  const head = element("tr", {}, columns.map(name => name.nodeType ? name : element("th", { scope: "col" }, name)));
+  const head = element("tr", {}, columns.map(name => name.nodeType ? name : name ? element("th", { scope: "col" }, name) : element("td")));
   const body = rows.map(row => {
     const on = open && { click: () => open(row), keydown: event => event.key === "Enter" && open(row) };
     const cells = row.cells.map(text => element("td", { class: row.bad && "bad", title: text }, text));

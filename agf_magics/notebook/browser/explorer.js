@@ -44,10 +44,10 @@ class Explorer {
     this.questions = element("div", { class: "questions", hidden: true });
     this.hiding = element("style"); // an element of the document: the shadow root has a style of its own
     this.live = element("div", { class: "hidden-text", role: "status", "aria-live": "polite" });
-    this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}`, on: {
+    this.box = element("div", { class: "explorer", role: "region", "aria-label": `Run of ${state.name}: ${state.runId}`, on: {
       keydown: event => this.key(event), focusin: () => { this.hasFocus = true; },
       focusout: event => { if (event.relatedTarget) this.hasFocus = false; } } },
-      element("header", {}, this.title, element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
+      element("header", { role: "group", "aria-label": "Run" }, this.title, element("span", { class: "controls" }, this.buttons.resume, // never where Cancel was
         element("span", { class: "tabs", role: "tablist", "aria-label": "Views" }, Object.values(this.tabs)),
         this.extras.bell, this.extras.time, this.extras.stale, this.deaf, this.buttons.cancel)),
       this.message, this.extras.note, this.questions, this.extras.place, this.columns = element("div", { class: "columns" }, this.main, this.divider, this.panel.node), this.lower, this.live);
@@ -109,6 +109,9 @@ class Explorer {
     this.isBelow = this.isNarrow || Boolean(isWide || this.panel.isWide);
     this.box.classList.toggle("below", this.isBelow);
     this.divider.setAttribute("aria-orientation", this.isBelow ? "horizontal" : "vertical");
+    const share = this.isBelow ? this.main.clientHeight / (this.columns.clientHeight || 1) : this.main.clientWidth / (this.columns.clientWidth || 1);
+    this.divider.setAttribute("aria-valuenow", Math.round(100 * share));
+    this.lower.setAttribute("aria-valuenow", Math.round(this.box.clientHeight));
     this.main.style.flexBasis = this.sizes.share && !this.isBelow ? `${this.sizes.share * 100}%` : "";
     for (const name of ["share", "tall", "low"]) this.box.classList.toggle(`has-${name}`, Boolean(this.sizes[name]));
     this.isShort = this.isNarrow || this.main.clientWidth < SHORTEST;
@@ -308,7 +311,7 @@ function bounded(low, size, high) { return Math.max(low, Math.min(high, size)); 
 // A border that a person drags, or moves by the arrow keys.
 function grip(label, move) {
   const STEP = 24, ways = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] };
-  const node = element("div", { class: "grip", role: "separator", tabindex: 0, "aria-label": label, on: {
+  const node = element("div", { class: "grip", role: "separator", tabindex: 0, "aria-label": label, "aria-valuenow": 0, "aria-valuemin": 0, "aria-valuemax": 10000, on: {
     keydown: event => {
       if (!ways[event.key]) return;
       move(...ways[event.key]);

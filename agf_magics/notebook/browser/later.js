@@ -133,7 +133,7 @@ export default base => {
       this.chosen = [];
       const go = (sign, title, to, off) => button(sign, () => this.ask("list", { first: to }, found => this.show(found)), { title, "aria-label": title, disabled: off });
       const pages = rows.length < total ? [go("‹", "Previous page", Math.max(0, first - most), !first), go("›", "Next page", last, last >= total)] : [];
-      const head = element("tr", {}, element("th", { scope: "col" }, ""), columns.map(name => element("th", { scope: "col" }, name)));
+      const head = element("tr", {}, element("td"), columns.map(name => element("th", { scope: "col" }, name)));
       const body = rows.map(([id, ...cells], k) => element("tr", {},
         element("td", {}, element("input", { type: "checkbox", "aria-label": `Compare ${id}`, on: { change: event => this.choose(id, event.target) } })),
         element("td", {}, button(id, () => this.toggle(id), { class: "link", title: "Open its explorer", "aria-expanded": "false" })),
@@ -197,7 +197,7 @@ export default base => {
         rows.length ? headed(["step", "time and cost", "result"], rows) : hint("Neither run made a call."),
         element("h4", {}, title), values.length ? headed(["value", one.id, two.id], parts) : "", isCut ? hint("… and more") : "",
         element("h4", {}, definitions ? "Definitions that differ" : "The definitions are the same"),
-        definitions ? element("pre", { class: "definition" }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
+        definitions ? element("pre", { class: "definition", tabindex: 0 }, definitions.split("\n").map(line => element("div", { class: { "+": "added", "-": "removed" }[line[0]] }, line || " "))) : ""];
     }
   }
 

@@ -9,7 +9,7 @@ class Panel {
   constructor(view) {
     this.view = view;
     this.state = view.state;
-    this.node = element("section", { class: "panel", "aria-label": "Details", tabindex: 0 });
+    this.node = element("div", { class: "panel", role: "group", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
     this.isMoved = false; // a person scrolled: it no longer follows a reply that arrives
@@ -197,7 +197,7 @@ function placeElement(text) {
 }
 
 function definitionElement({ start, first, last, lines }) {
-  return element("pre", { class: "definition" }, lines.map((line, k) => {
+  return element("pre", { class: "definition", tabindex: 0 }, lines.map((line, k) => {
     const n = start + k, text = `${String(n).padStart(4)}  ${line}`;
     return n >= first && n <= last ? element("mark", {}, text) : element("span", {}, `${text}\n`);
   }));

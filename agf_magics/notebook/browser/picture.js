@@ -7,7 +7,7 @@ const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "
 const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
 const SMALL_LETTER = 5.9; // and of a letter of the small texts
-const FARTHEST = 40; // pixels by which an arrow is made shorter, at most, where a state stands in its way
+const FARTHEST = 24; // pixels by which an arrow is made shorter, at most, where a state stands in its way
 const BESIDE = 0.6; // the share of the width beside the panel
 const LARGEST = 1.4; // the scale of a small picture
 const MARGIN = 12; // units at the edge of a picture that are empty
@@ -37,7 +37,7 @@ function moved(head, pill) {
     const [x, y] = [back * head.dx, back * head.dy];
     if (head.left - x >= pill.right || head.right - x <= pill.left || head.top - y >= pill.bottom || head.bottom - y <= pill.top) return back ? `translate(${(-x).toFixed(1)} ${(-y).toFixed(1)})` : "";
   }
-  return "";
+  return "scale(0)"; // too far from its end: the line alone shows the way
 }
 
 // A reply that arrives, without the signs of Markdown.
@@ -83,7 +83,7 @@ class PictureView {
     this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
       this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
-    this.turn.title = `Direction: ${DIRECTION_NAMES.auto}`;
+    this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
     this.node.append(this.map);
@@ -216,7 +216,7 @@ class PictureView {
 
   turnTo(direction) {
     this.direction = direction;
-    this.turn.title = `Direction: ${DIRECTION_NAMES[direction]}`;
+    this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES[direction]}`;
     this.box = null;
     this.fetch();
   }

@@ -133,7 +133,13 @@ class Page(View):
         parts = {"error": run.background, "questions": self._elsewhere or run.done}
         text = [headline(run.progress, run.run_id, now=clock()), *body_text(run, **parts)]
         page = run_header_html(run) + fitted([("the picture", picture)], run.run_id, MOST_BODY)
-        page += body_html(run, **parts)
+        told = ""
+        if run.done:
+            # Imported here: what answers the explorer is an eighth of the package.
+            from .conversation import conversations_html
+
+            told = conversations_html(run)
+        page += body_html(run, **parts, more=[("the conversations", told)])
         if not run.done:
             saved = f"at {time.strftime('%H:%M:%S')} the run had not ended: %runs {run.run_id}"
             page += f'<p style="margin:4px 0 0;{DIM}"><em>{html(saved)}</em></p>'

@@ -215,7 +215,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "took": duration(row.seconds),
         "counted": _counted(run, row),
         "why": line(row.why, 300),
-        "session": _session_of(run, row),
+        "session": session_of(run, row),
         "many": _is_many(row),
         "elements": isinstance(row.step, Each | Fold | Repeat)
         and not getattr(row.step, "session", False),
@@ -239,7 +239,7 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
     return found | (_values_of_many(run, row) if _is_many(row) else _values(run, row))
 
 
-def _session_of(run: AnyRun, row: Row) -> str:
+def session_of(run: AnyRun, row: Row) -> str:
     """The id of the row of a model's session: this one, or the one of an agent; else empty."""
     is_own = getattr(row.step, "session", False) is True
     found = row if is_own else run.progress.sessions.get(row.key)

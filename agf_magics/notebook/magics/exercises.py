@@ -92,7 +92,8 @@ def _theirs() -> Mapping[str, Lesson]:
     return found
 
 
-_EXAMPLE = "a lesson: rivers.1: {task: What is 6 * 7?, gives: 42}"
+_EXAMPLE = "write: rivers.1: {task: What is 6 * 7?, gives: 42}"
+_WRITE = {"task": "write: task: What is 6 * 7?", "gives": "write: gives: 42"}
 
 
 def _read(name: str, node: Node, key: Scalar, problems: Diagnostics) -> Lesson | None:
@@ -104,7 +105,7 @@ def _read(name: str, node: Node, key: Scalar, problems: Diagnostics) -> Lesson |
         _wrong(problems, node.keys[word], f"a lesson has no key {word!r}", hint)
     for word in REQUIRED:
         if word not in node.fields:
-            _wrong(problems, key, f"lesson {name!r} has no {word!r}", _EXAMPLE)
+            _wrong(problems, key, f"lesson {name!r} has no {word!r}", _WRITE[word])
     fields = {word: plain(value) for word, value in node.fields.items() if word in KEYS}
     for word in TEXTS:
         if word in fields and not isinstance(fields[word], str):

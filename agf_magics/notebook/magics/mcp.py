@@ -79,6 +79,7 @@ class McpMagics(NotebookMagics):
             env=dict(_pair(each) for each in parsed.words("--env")),
             headers=dict(_pair(each) for each in parsed.words("--header")),
             file=file,
+            sign_in="--sign-in" in parsed,
             tools=only.split(",") if only is not None else None,
             trust="--trust" in parsed,
             ref=parsed.text("--ref") or "",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import hypot
 
 from .. import theme as look
-from ..scene.boxes import SMALL
+from ..scene.boxes import SMALL, measured
 from ..scene.scene import Scene
 from .dot import Layout, Rectangle
 from .edge_numbers import Area, Covered
@@ -19,7 +19,7 @@ from .graphviz import Point
 PILL_HEIGHT = 16.0
 WING = 3.2
 """Pixels from the line to each side of an arrow's head."""
-FARTHEST = 40
+FARTHEST = 24
 """Pixels by which an arrow is made shorter, at most."""
 CLEAR = 1.0
 """Pixels between the tip of an arrow and the state."""
@@ -37,21 +37,25 @@ def case_pill(place: Rectangle, case: str) -> Rectangle:
 
 
 def pills_of(drawn: Scene, layout: Layout, states: Mapping[str, str]) -> Covered:
-    """What stands on the borders of boxes, with some room around it: conditions, and ``states``, the
-    words by the id of the box."""
-    pills = [
-        state_pill(layout.boxes[id], words) for id, words in states.items() if id in layout.boxes
-    ]
+    """Where no head may be: on conditions and on ``states``, the words by the id of the box, with some
+    room around them, and on the titles of frames."""
+    boxes = layout.boxes
+    pills = [state_pill(boxes[id], words) for id, words in states.items() if id in boxes]
     pills += [
-        case_pill(layout.boxes[box.id], box.case)
-        for box in drawn.boxes
-        if box.case and box.id in layout.boxes
+        case_pill(boxes[box.id], box.case) for box in drawn.boxes if box.case and box.id in boxes
     ]
-    return Covered(area_of(pill, CLEAR) for pill in pills)
+    titles = [
+        Rectangle(left + 4, top + 6, width - 8, measured(frame, {}).height)
+        for frame in drawn.frames
+        if frame.id in boxes
+        for left, top, width, _ in [boxes[frame.id]]
+    ]
+    return Covered([*(area_of(pill, CLEAR) for pill in pills), *map(area_of, titles)])
 
 
-def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point]:
-    """The head of an arrow, moved back along its direction until no state covers any of it."""
+def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point] | None:
+    """The head of an arrow, moved back along its direction until nothing covers any of it; None: it
+    would be too far from its end, and the line alone shows the way."""
     length = hypot(tip.x - base.x, tip.y - base.y) or 1.0
     dx, dy = (tip.x - base.x) / length, (tip.y - base.y) / length
     for number in range(FARTHEST):
@@ -61,7 +65,7 @@ def shortened(base: Point, tip: Point, pills: Covered) -> tuple[Point, Point]:
         )
         if not pills.overlap(head_area(*ends)):
             return ends
-    return base, tip
+    return None
 
 
 def head_area(base: Point, tip: Point) -> Area:

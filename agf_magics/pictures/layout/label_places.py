@@ -83,5 +83,6 @@ def _fixed(drawn: Scene, layout: Layout) -> Iterator[Area]:
     for line in layout.lines:
         if line.link.kind != "hold":
             base, tip = line.points[-2:]
-            yield head_area(*shortened(base, tip, plain))
-            yield head_area(*shortened(base, tip, stated))
+            for pills in (plain, stated):
+                if head := shortened(base, tip, pills):
+                    yield head_area(*head)

@@ -250,7 +250,8 @@ class _Painter:
             f'<path class="{classes[0]}" d="{path}" fill="none" stroke="{color}" '
             f'stroke-width="{width:g}"{dashes}/>'
         )
-        yield _head(*shortened(curve[-1], tip, self.pills), color, classes[1])
+        if head := shortened(curve[-1], tip, self.pills):
+            yield _head(*head, color, classes[1])
 
     def label(self, drawn_line: Line) -> Iterator[str]:
         link, place = drawn_line.link, drawn_line.label
@@ -268,7 +269,8 @@ class _Painter:
         full, whole = Covered(obstacles(self.drawn, self.layout)), _whole(self.layout)
         for drawn_line in self.layout.lines:  # where the states of this run move the heads
             base, tip = drawn_line.points[-2:]
-            full.add(head_area(*shortened(base, tip, self.pills)))
+            if head := shortened(base, tip, self.pills):
+                full.add(head_area(*head))
         for drawn_line in self.layout.lines:
             taken = self.states.get(drawn_line.link.way)
             if not drawn_line.link.way or taken is None:

@@ -71,10 +71,16 @@ def run_header_html(run: RunLike) -> str:
     return page.header_html(run.progress, run.run_id, now=_now(run))
 
 
-def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> str:
+def body_html(
+    run: RunLike,
+    *,
+    error: bool = True,
+    questions: bool = True,
+    more: Iterable[tuple[str, str]] = (),
+) -> str:
     """Everything below the status: how to continue, the error, the output; stores and the steps of
     a run that went well are folded. ``error``, ``questions``: False where the cell shows them
-    elsewhere."""
+    elsewhere. ``more``: named parts after the output, as far as there is room."""
     parts = [f'<p style="margin:0 0 4px;{WRAP}"><em>{html(run.note)}</em></p>'] if run.note else []
     if continuing := run.how_to_continue:
         parts.append(f'<p style="margin:0 0 4px">to continue: <code>{html(continuing)}</code></p>')
@@ -84,6 +90,7 @@ def body_html(run: RunLike, *, error: bool = True, questions: bool = True) -> st
     if _has_output(run):
         output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
         large.append(("the output", output))
+    large += more
     if run.stores:
         stores = "".join(
             _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)

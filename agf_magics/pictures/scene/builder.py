@@ -157,7 +157,7 @@ class _Builder:
     def tooltip(self, step: Step, name: str) -> str:
         reads, writes = self.data.reads(step), self.data.writes(step)
         facts = (
-            f"{step.id}: {step.word} {name}".rstrip(),
+            f"{step.id}: {step.word} {name if name != step.word else ''}".rstrip(),
             step.label if step.label != name else "",
             how(step),
             f"tools: {', '.join(tool.text for tool in step.tools)}"

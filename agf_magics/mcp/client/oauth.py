@@ -1,0 +1,178 @@
+"""A person signs in to a server in a browser (OAuth), and the tokens stay out of notebooks.
+
+The SDK leads through the flow: it checks the ``state``, uses PKCE, and follows no redirect to
+another origin. Here are its three ends: the page that is opened, the answer that comes back to a
+port of this computer, and the place of the tokens: the system's keyring where there is one, else
+the memory of this process. On a JupyterHub the browser runs elsewhere, so the person pastes the
+address of the page to which it was sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+import webbrowser
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from urllib.parse import parse_qs, urlsplit
+
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthToken,
+)
+
+SERVICE = "agf-magics mcp"
+"""The name of the tokens in the keyring."""
+PATIENCE = 300.0
+"""Seconds in which a person signs in."""
+LONGEST_REQUEST = 20_000
+
+_MEMORY: dict[str, str] = {}
+
+Paste = Callable[[str], Awaitable[str]]
+"""Asks the person to paste a text."""
+
+
+class Tokens:
+    """The tokens of one address: a `TokenStorage` of the SDK."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    async def get_tokens(self) -> OAuthToken | None:
+        text = await self._read("tokens")
+        return OAuthToken.model_validate_json(text) if text else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        await self._write("tokens", tokens.model_dump_json())
+        until = "" if tokens.expires_in is None else str(time.time() + tokens.expires_in)
+        await self._write("until", until)
+
+    async def until(self) -> float | None:
+        """When the kept token expires, in seconds since 1970; None: it is not known. The SDK takes a
+        kept token for valid otherwise, and asks the person again in place of renewing it."""
+        text = await self._read("until")
+        return float(text) if text else None
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        text = await self._read("client")
+        return OAuthClientInformationFull.model_validate_json(text) if text else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        await self._write("client", client_info.model_dump_json())
+
+    async def _read(self, what: str) -> str | None:
+        key = f"{self._address} {what}"
+        if key in _MEMORY:
+            return _MEMORY[key]
+        return await asyncio.to_thread(_in_keyring, "get_password", key)
+
+    async def _write(self, what: str, text: str) -> None:
+        key = f"{self._address} {what}"
+        _MEMORY[key] = text
+        await asyncio.to_thread(_in_keyring, "set_password", key, text)
+
+
+def _in_keyring(act: str, key: str, *text: str) -> str | None:
+    """What the keyring gives; None without one: tokens then live as long as the process."""
+    try:
+        import keyring
+
+        result = getattr(keyring, act)(SERVICE, key, *text)
+    # A locked keyring, one without a backend, a text that is too long for it: each has its own error.
+    except Exception:
+        return None
+    return result if isinstance(result, str) else None
+
+
+class SignIn:
+    """The browser's part of one connection. ``attended``: whether a person waits for it: a call in
+    the middle of a run opens no browser."""
+
+    def __init__(self, address: str, paste: Paste, attended: Callable[[], bool]) -> None:
+        self._address, self._paste, self._attended = address, paste, attended
+        self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._listener: asyncio.Server | None = None
+
+    async def start(self) -> OAuthClientProvider:
+        """Listen on a port of this computer, and return what authorizes requests."""
+        self._listener = await asyncio.start_server(
+            self._serve, "127.0.0.1", 0, limit=LONGEST_REQUEST
+        )
+        port = self._listener.sockets[0].getsockname()[1]
+        metadata = OAuthClientMetadata.model_validate(
+            {
+                "client_name": "agf-magics",
+                "redirect_uris": [f"http://127.0.0.1:{port}/callback"],
+                "grant_types": ["authorization_code", "refresh_token"],
+                "response_types": ["code"],
+                "token_endpoint_auth_method": "none",
+            }
+        )
+        tokens = Tokens(self._address)
+        provider = OAuthClientProvider(
+            self._address, metadata, tokens, self._open, self._called_back
+        )
+        provider.context.token_expiry_time = await tokens.until()
+        return provider
+
+    def close(self) -> None:
+        if self._listener is not None:
+            self._listener.close()
+        self._answer.cancel()
+
+    async def _open(self, address: str) -> None:
+        if not self._attended():
+            raise OAuthFlowError("the sign-in has expired: connect the server again")
+        if urlsplit(address).scheme not in ("http", "https"):
+            raise OAuthFlowError("the page to sign in on is no web page")
+        print(f"sign in: {address}")
+        if not _is_remote():
+            await asyncio.to_thread(webbrowser.open, address)
+
+    async def _called_back(self) -> AuthorizationCodeResult:
+        if _is_remote():
+            text = await self._paste("paste the address of the page to which you were sent: ")
+        else:
+            async with asyncio.timeout(PATIENCE):
+                text = await self._answer
+        self._answer = asyncio.get_running_loop().create_future()
+        fields = parse_qs(urlsplit(text.strip()).query)
+
+        def first(name: str) -> str | None:
+            return next(iter(fields.get(name, [])), None)
+
+        if why := first("error"):
+            raise OAuthFlowError(f"the sign-in was refused: {why[:100]}")
+        return AuthorizationCodeResult(
+            code=first("code") or "", state=first("state"), iss=first("iss")
+        )
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request of the browser."""
+        with suppress(OSError, ValueError, TimeoutError):
+            async with asyncio.timeout(10):
+                words = (await reader.readline()).decode("latin-1").split(" ")
+            target = words[1] if len(words) > 2 else ""
+            is_answer = urlsplit(target).path == "/callback"
+            page = b"You are signed in. Close this page." if is_answer else b"Nothing is here."
+            status = "200 OK" if is_answer else "404 Not Found"
+            head = (
+                f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(page)}\r\n"
+            )
+            writer.write(head.encode() + b"connection: close\r\n\r\n" + page)
+            await writer.drain()
+            if is_answer and not self._answer.done():
+                self._answer.set_result(target)
+        writer.close()
+
+
+def _is_remote() -> bool:
+    """Whether the browser runs on another computer than this process."""
+    return any(
+        name in os.environ for name in ("JUPYTERHUB_USER", "SSH_CONNECTION", "COLAB_RELEASE_TAG")
+    )

@@ -1,0 +1,67 @@
+"""The conversations of models as plain HTML, for reports and for what a cell saves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...lifecycle.runs.run import Run
+from ...pictures.plain import details, html, line
+from ...pictures.values import shown_html
+from ..explorer.replies import reply_to
+from ..explorer.request_types import AnyRun, Json
+from ..explorer.requests import requests_of, session_of
+
+MOST_CONVERSATIONS = 20
+"""Conversations of a run that a cell saves."""
+MOST_SAVED = 60_000
+"""Characters of the conversations that a cell saves, as HTML."""
+
+
+def conversations_html(run: Run) -> str:
+    """The first conversation of each model and agent of a run, folded; empty if there is none or the
+    journal has none."""
+    shown = ""
+    for number, (title, messages) in enumerate(_conversations(run)):
+        part = details(
+            f"conversation · {html(title)}",
+            f'<div style="padding-left:1.2em">{"".join(map(message_html, messages))}</div>',
+        )
+        if number == MOST_CONVERSATIONS or len(shown) + len(part) > MOST_SAVED:
+            code = html(f"agf.report({run.run_id!r}, 'run.html')")
+            return f"{shown}<p><em>… more conversations: <code>{code}</code></em></p>"
+        shown += part
+    return shown
+
+
+def _conversations(run: AnyRun) -> Iterator[tuple[str, list[Json]]]:
+    """The titles of the steps that hold a conversation, each with the messages."""
+    requests = requests_of(run)
+    seen = set[str]()
+    for row in list(run.progress.rows.values()):
+        id = session_of(run, row)
+        if not id or id in seen:
+            continue
+        seen.add(id)
+        answer = reply_to({"do": "session", "with": {"step": id}}, requests)
+        if answer["ok"] and answer["value"]["messages"]:
+            yield run.secrets.text(line(row.label or row.word, 80)), answer["value"]["messages"]
+
+
+def message_html(message: Json) -> str:
+    """A message, a reply with its calls, or the result of a call."""
+    facts = " · ".join(message[key] for key in ("who", "name", "took", "used") if message.get(key))
+    parts = [f'<p class="dim" style="margin:4px 0 0"><em>{html(facts)}</em></p>']
+    for name in ("error", "text"):
+        if message.get(name):
+            kind = ' class="error"' if name == "error" else ""
+            parts.append(
+                f'<pre{kind} style="margin:0;white-space:pre-wrap">{html(message[name])}</pre>'
+            )
+    for call in message.get("calls", ()):
+        arguments = _value(call["arguments"]) if "arguments" in call else ""  # not if it arrives
+        parts.append(f"<p>⚙ {html(call['tool'])}</p>{arguments}")
+    return "".join([*parts, _value(message["result"]) if "result" in message else ""])
+
+
+def _value(value: Json) -> str:
+    return shown_html(value, is_whole=True)

@@ -1,0 +1,35 @@
+"""``agf-magics run --mcp FILE --allow-mcp``: the servers of a file are started only when a person allows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.mcp.servers import PROGRAMS, marks
+from tests.processes import command_line
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    entry = {"command": "python", "args": [str(PROGRAMS / "quick.py")], "env": {"MARK": str(tmp_path / "mark")}}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"quick": entry}}), encoding="utf-8")
+    text = "pipeline: add\nsteps: [{tool: {name: quick__add, args: {a: 2}}}]"
+    (tmp_path / "add.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text("[tool.agf-magics]\njournal = ''\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_the_servers_of_a_file_are_started_and_end_with_the_command(folder: Path) -> None:
+    done = command_line(folder, "run", "add.yaml", "--quiet", "--mcp", "mcp.json", "--allow-mcp")
+    assert done.stdout.strip() == '"3"', done.stderr
+    assert marks(folder / "mark") == ["add"]
+
+
+def test_without_the_permission_nothing_is_started_and_the_commands_are_shown(folder: Path) -> None:
+    done = command_line(folder, "run", "add.yaml", "--mcp", "mcp.json")
+    assert done.returncode != 0
+    assert "mcp.not-allowed" in done.stderr
+    assert "quick.py" in "".join(done.stderr.split())
+    assert marks(folder / "mark") == []
