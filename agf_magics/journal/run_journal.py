@@ -28,6 +28,7 @@ from .calls.reuse import Reuse, ReusedResult
 from .codec.encoding import PICKLED
 from .codec.identities import bare
 from .codec.json_texts import encode
+from .codec.same_values import is_same
 from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.store import ADD_LARGE, ROOM, Store
@@ -38,7 +39,7 @@ from .records.recorded_outcomes import (
     LostValue,
     RecordedOutcome,
 )
-from .records.records import CallKey, Record, SequenceRow
+from .records.records import CallKey, Record, SequenceRow, StoredValue
 from .secrets.masking import Received
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
@@ -98,6 +99,8 @@ class Journal:
         self._began = time.monotonic()
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, self.log.line) + 1)
+        self._before: dict[CallKey, StoredValue] = {}
+        """What calls have returned whose values are lost."""
         self._storing: set[asyncio.Future[None]] = set()
         """Large values that are being stored."""
         self._warned: set[str] = set()
@@ -180,6 +183,7 @@ class Journal:
         try:
             outcome = self.log.take(key, reads)
         except LostValue as lost:
+            self._before[key] = StoredValue("parts", lost.data)
             self._warn_lost(key, lost)
             return None
         if outcome is not None and outcome.data is not None:
@@ -214,6 +218,8 @@ class Journal:
         if error is None and self.is_open and self.rows.has_late_digest(call):
             return self._in_turn(self._digest(call, value, secret))
         outcome = self.rows.judge(call, value, error, secret)
+        if self._before:
+            self._compare(outcome)
         if outcome.is_for_parts and self.rows.results is not None and self.is_open:
             return self._in_turn(self._store(outcome))
         return self._write(*self.rows.settle(outcome), alone)
@@ -234,6 +240,8 @@ class Journal:
     async def _store(self, outcome: Outcome) -> None:
         """Store a large value, and write its row."""
         outcome = await self._stored(outcome)
+        if self._before:
+            self._compare(outcome)
         # After its end, the run may be resumed, and then the rows are not of this session.
         done = self._write(*self.rows.settle(outcome)) if self.may_write else None
         await self.durable(done)
@@ -431,6 +439,18 @@ class Journal:
         if self.broken is not None and self.broken.code not in self._warned:
             self._warned.add(self.broken.code)
             self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
+
+    def _compare(self, outcome: Outcome) -> None:
+        """Warn of a call that is made again, because its value is lost, and returns another one."""
+        key, packed = outcome.call.key, outcome.packed
+        if outcome.error is None and packed.form == "again":
+            return  # it is not known yet, or not stored
+        before = self._before.pop(key, None)
+        if outcome.error is None and before is not None and is_same(before, packed) is False:
+            message = f"{format_path(key.at)} was called again and has returned another value"
+            message += ": results that were made of the earlier one are kept"
+            other = Diagnostic("journal.not-the-same", message, severity="warning")
+            self.emit(ev.Warned(time.monotonic(), other))
 
     def _warn_lost(self, key: CallKey, why: LostValue) -> None:
         then = "a person is asked" if key in self.log.unknown else "its call is made again"

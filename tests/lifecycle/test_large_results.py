@@ -249,6 +249,20 @@ def test_a_damaged_part_is_never_read_and_its_call_is_made_again(damage: str, pa
     assert np.array_equal(agf.runs(failed.run_id).load("steps[1]"), SEEN[0])
 
 
+@pytest.mark.parametrize("other", [True, False])
+def test_a_lost_result_that_is_another_one_now_is_a_warning(other: bool, path: Path) -> None:
+    session = Session(KINDS["numpy"], lambda data: data + 1.0)
+    failed = session.run()
+    for file in values_in(path):
+        file.unlink()
+    if other:
+        session.edit(lambda: np.arange(N) * 2.5, lambda data: data + 1.0)
+    ended = session.resume(failed)
+    # The last of the three returns what the one before it returned, and stored again.
+    count = {code: codes(ended).count(code) for code in ("journal.lost-value", "journal.not-the-same")}
+    assert list(count.values()) == ([3, 3] if other else [2, 0])
+
+
 def test_a_lost_result_of_a_call_with_an_effect_is_a_question(path: Path) -> None:
     made = list[str]()
     registry = agf.Registry()
@@ -302,7 +316,7 @@ def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pyte
     session.edit(lambda: None)
     ended = session.resume(failed)
     assert (ended.output, session.made) == ("done", ["load", "last"])
-    assert codes(ended) == ["journal.lost-value"]
+    assert codes(ended) == ["journal.lost-value", "journal.not-the-same"]
 
 
 def test_what_is_quicker_to_make_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,6 +344,23 @@ def test_a_disk_with_hardly_room_is_not_filled(path: Path, monkeypatch: pytest.M
     failed = session.run()
     assert codes(failed) == ["journal.unkept"] * 3
     assert "would stay free" in failed.warnings[0].message
+    assert values_in(path) == []
+    assert session.resume(failed).output == "done"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits")
+def test_a_disk_that_fills_in_the_middle_leaves_nothing(path: Path) -> None:
+    import resource
+
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    session = Session(KINDS["numpy"])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000_000, usual[1]))
+    try:
+        failed = session.run()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert codes(failed) == ["journal.unkept"] * 3
+    assert "File too large" in failed.warnings[0].message
     assert values_in(path) == []
     assert session.resume(failed).output == "done"
 
@@ -393,6 +424,43 @@ def test_rows_of_a_table_have_their_large_values(path: Path) -> None:
     run = agf.run("rows", over=[{"n": 1}, {"n": 2}], registry=registry)
     for table in (run.table, agf.runs(run.run_id).table):
         assert [int(row["output"][0]) for row in table] == [1, 2]
+
+
+FAN = """
+pipeline: fan
+steps:
+- for_each:
+    over: ctx.numbers
+    on_error: abort
+    do: {tool: {name: make, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: arrays
+- tool: {name: last, args: {arrays: !expr arrays}}
+"""
+
+
+@pytest.mark.parametrize("on", ["here", "processes:2"])
+def test_elements_of_a_fan_out_have_large_results(on: str, path: Path, tmp_path: Path) -> None:
+    fails, registry = [True], agf.Registry()
+
+    @agf.tool(registry=registry)
+    def make(n: int) -> Any:
+        with (tmp_path / "calls").open("a") as file:
+            file.write(f"{n} ")
+        return np.arange(2_000_000) + n
+
+    @agf.tool(registry=registry, where="kernel")
+    def last(arrays: Any) -> list[int]:
+        if fails:
+            fails.pop()
+            raise LookupError("not yet")
+        return [int(array[0]) for array in arrays]
+
+    agf.define(FAN, registry=registry)
+    failed = agf.run("fan", {"numbers": [1, 2, 3]}, registry=registry, on=on, raises=False)
+    assert codes(failed) == []
+    assert agf.resume(failed.run_id, registry=registry, on=on).output == [1, 2, 3]
+    assert sorted((tmp_path / "calls").read_text().split()) == ["1", "2", "3"]
 
 
 def test_runs_are_compared_by_the_digests_of_their_values(path: Path) -> None:

@@ -71,5 +71,6 @@ def test_a_transport_is_still_a_context_that_gives_two_streams_of_messages() -> 
     assert {"__aenter__", "__aexit__"} <= set(dir(Transport))
     text = b'{"jsonrpc": "2.0", "id": 1, "result": {"tools": [{"name": "a", "outputSchema": {"type": "object"}}]}}'
     message = SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)).message
+    assert isinstance(message, mcp_types.JSONRPCResponse)
     assert message.result["tools"][0]["name"] == "a"
     assert '"id":1' in message.model_dump_json(by_alias=True, exclude_unset=True)

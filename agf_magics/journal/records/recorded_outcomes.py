@@ -47,6 +47,11 @@ class LateValue(NamedTuple):
 class LostValue(Exception):
     """The value of a call that was recorded cannot be read. The message has the reason."""
 
+    def __init__(self, why: str, data: bytes) -> None:
+        """``data``: that of its row."""
+        super().__init__(why)
+        self.data = data
+
 
 class EarlierOutcomes:
     """The outcomes of earlier sessions: read once, taken out call by call.
@@ -135,7 +140,7 @@ class EarlierOutcomes:
         except DecodeError as error:
             if ("begun", key) in self.marks:
                 self.unknown.add(key)
-            raise LostValue(str(error)) from None
+            raise LostValue(str(error), late.data) from None
 
     @cached_property
     def places(self) -> frozenset[StepPath]:

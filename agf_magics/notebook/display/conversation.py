@@ -44,7 +44,7 @@ def _conversations(run: AnyRun) -> Iterator[tuple[str, list[Json]]]:
         seen.add(id)
         answer = reply_to({"do": "session", "with": {"step": id}}, requests)
         if answer["ok"] and answer["value"]["messages"]:
-            yield run.secrets.text(line(row.label or row.word, 80)), answer["value"]["messages"]
+            yield run.secrets.text(line(row.name, 80)), answer["value"]["messages"]
 
 
 def message_html(message: Json) -> str:

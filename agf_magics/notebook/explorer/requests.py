@@ -240,9 +240,12 @@ def _step(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 
 def session_of(run: AnyRun, row: Row) -> str:
-    """The id of the row of a model's session: this one, or the one of an agent; else empty."""
-    is_own = getattr(row.step, "session", False) is True
-    found = row if is_own else run.progress.sessions.get(row.key)
+    """The id of the row of a model's session: this one, or the one of an agent, or of requests; else
+    empty."""
+    is_own, sessions = getattr(row.step, "session", False) is True, run.progress.sessions
+    found = row if is_own else sessions.get(row.key)
+    if found is None and row.is_request:
+        found = next((one for one in sessions.values() if one.turns is row.turns), None)
     return line(found.id, 200) if found is not None else ""
 
 
