@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from ..flow import steps
 from ..flow.graph_steps import Dag, Walk
 from ..flow.step import Step
+from ..pictures.plain import line as one_line
 from ..text.source import Span
 from .problems import ReadText
 from .text_group import WrittenFile
 
 MOST_SYMBOLS = 5_000
+
+MOST_NAME = 60
+"""Characters of the name of a symbol that is a line."""
 
 GROUPS = (steps.Sequence, Dag, Walk)
 """Steps that the text does not name: their parts stand in their place."""
@@ -39,15 +45,51 @@ class Token(NamedTuple):
 
 
 def symbols_of(file: WrittenFile) -> list[Symbol]:
-    """The flow of a text with its steps; nothing of a text with an error that hides them."""
+    """The flow of a text with its steps; of a text with an error that hides them its lines, by their
+    indents."""
     read = file.read
-    if read is None or read.written.flow is None:
+    if read is None:
         return []
+    if read.written.flow is None:
+        return _of_lines(read)
     flow, end = read.written.flow, len(file.text)
     inner = tuple(_steps([flow.body], end, read))
     name = flow.name or read.name or ""
     start = min(read.head[0], end)
     return [Symbol(f"{flow.language} {name}".strip(), "", start, end, read.head[1], inner)]
+
+
+_LINE = re.compile(
+    r"^(?P<indent> *+(?:- ++)*+)(?P<word>[^\s#:{}\[\]-][^\n:]*+):(?=\s|$) *+(?P<rest>[^\n]*+)", re.M
+)
+"""A line that begins with a key, also one of an element of a list."""
+
+MOST_DEEP = 20
+"""Lines below each other that are shown below each other."""
+
+
+def _of_lines(read: ReadText) -> list[Symbol]:
+    """A symbol for each line that begins with a key, below the line that it is indented under."""
+    lines = list(islice(_LINE.finditer(read.text, read.body), MOST_SYMBOLS))
+    end = len(read.text.rstrip())
+
+    def below(first: int, last: int, deep: int) -> Iterator[Symbol]:
+        while first < last:
+            found = lines[first]
+            indent = len(found["indent"])
+            after = next(
+                (n for n in range(first + 1, last) if len(lines[n]["indent"]) <= indent), last
+            )
+            stop = lines[after].start() if after < len(lines) else end
+            inner = tuple(below(first + 1, after, deep + 1)) if deep < MOST_DEEP else ()
+            start = found.start("word")
+            while stop > found.end("word") and read.text[stop - 1].isspace():
+                stop -= 1
+            name = one_line(f"{found['word']} {found['rest']}".strip(), MOST_NAME)
+            yield Symbol(name, "", start, max(stop, found.end("word")), found.end("word"), inner)
+            first = after
+
+    return list(below(0, len(lines), 0))
 
 
 def _steps(among: Sequence[Step], end: int, read: ReadText) -> Iterator[Symbol]:

@@ -6,7 +6,6 @@ a change in a notebook of many cells costs one cell.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -190,10 +189,19 @@ class TextGroup:
 
 def _names(file: WrittenFile, names: set[str]) -> bool:
     """Whether a text may name one of them: as a word, because a flow may be called ``p``."""
-    return any(
-        name in file.text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", file.text)
-        for name in names
-    )
+    return any(_has_word(file.text, name) for name in names)
+
+
+def _has_word(text: str, word: str) -> bool:
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not any(
+            side.isalnum() or side == "_" for side in (text[at - 1 : at], text[end : end + 1])
+        ):
+            return True
+        at = text.find(word, end + 1)
+    return False
 
 
 def _target(files: list[WrittenFile], found: Registered) -> Target:

@@ -84,6 +84,21 @@ def test_the_steps_of_a_text_are_a_tree(editor: Editor, cell: str, file: str) ->
         assert names == [("tool fetch", []), ("for_each ctx.pages", ["tool fetsh", "transform pipe"])]
 
 
+def test_a_text_with_an_error_that_hides_its_steps_has_its_lines_as_an_outline(editor: Editor) -> None:
+    text = "pipeline: p\nsteps:\n- tool:\n    name: fetch\n- for_each:\n    do: {shel: x}\n- transform: {value: [1}\n"
+    uri = editor.open("broken.yaml", text)
+    assert editor.wait_for(uri) != []
+
+    def names(symbols: list[dict[str, Any]]) -> list[Any]:
+        return [(one["name"], names(one["children"])) if one["children"] else one["name"] for one in symbols]
+
+    found = editor.ask("textDocument/documentSymbol", {"textDocument": {"uri": uri}})
+    steps = [("tool", ["name fetch"]), ("for_each", ["do {shel: x}"]), "transform {value: [1}"]
+    assert names(found) == ["pipeline p", ("steps", steps)]
+    [tool, *_] = found[1]["children"]
+    assert tool["range"] == {"start": {"line": 2, "character": 2}, "end": {"line": 3, "character": 15}}
+
+
 def test_a_block_below_a_line_can_be_folded(editor: Editor, file: str) -> None:
     found = editor.ask("textDocument/foldingRange", {"textDocument": {"uri": file}})
     assert (3, 7) in [(one["startLine"], one["endLine"]) for one in found]
