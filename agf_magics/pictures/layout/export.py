@@ -22,9 +22,9 @@ MOST_PIXELS = 32_000
 """Pixels of a side of a PNG: Cairo has no larger image."""
 _HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
 """The border of a text that lies on a line. Cairo draws it over the text."""
-_TEXT = re.compile(r"<text ([^>]*)>([^<]*)</text>")
+_TEXT = re.compile(r"<text ([^<>]*+)>([^<]*+)</text>")
 _SIZE = re.compile(r' font-size="([\d.]+)"')
-_SIDES = re.compile(r'viewBox="\S+ \S+ (\d+) (\d+)"')
+_SIDES = re.compile(r'viewBox="[^" ]*+ [^" ]*+ (\d++) (\d++)"')
 
 
 def export(svg: str, format: str) -> bytes:
