@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
 from agf_magics.lifecycle.forecasts import moments, offline
@@ -189,3 +191,28 @@ def test_a_plan_begins_with_its_context_of_then() -> None:
     agf.run("p", registry=registry)
     for one in (run, agf.runs(run.run_id)):
         assert [state.get("state", {}).get("a") for state in all_states(find_moments(one))] == [[1], [1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("identity", ["", "clerk"])
+def test_the_moments_of_a_model_s_run_are_known_where_that_model_is_not(identity: str) -> None:
+    registry = tools(price=lambda fruit: 7)
+
+    def talk(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("price", {"fruit": "fig"}, tool_call_id="c1")])
+        return ModelResponse(parts=[TextPart("seven")])
+
+    model = FunctionModel(talk, model_name="figs")
+    if identity:
+        agf.model_agent(identity, model=model, registry=registry)
+    else:
+        registry.choose(model)
+    named = f"identity: {identity}, " if identity else ""
+    run = agf.run(
+        "pipeline: ask\nsteps:\n- agent: {prompt: 'What do figs cost?', "
+        f"{named}capabilities: {{tools: [price]}}, output: answer}}",
+        registry=registry,
+    )
+    found = find_moments(agf.runs(run.run_id))
+    assert found.note == ""
+    assert all_states(found) == [{}, {"answer": "seven"}]

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from ...catalog import MASK, Context, agent, default, tool
+from ...catalog import MASK, Context, agent, default, model_agent, tool
+from ...catalog.models.model import Model
 from ...engine.linking.linked import Linked
 from ...engine.runner import Shape
 from ...engine.shapes.step_functions import SHAPES
@@ -23,7 +24,7 @@ from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
 from ...flow.step_names import given_names, name_of
 from ...flow.step_path import format_path
-from ...flow.steps import every
+from ...flow.steps import calls, every
 from ...journal.database.errors import as_definition_errors
 from ...journal.records.recorded_outcomes import EarlierOutcomes, RecordedOutcome
 from ...journal.records.records import CallKey, Record, StoredValue, decoded
@@ -37,7 +38,7 @@ from ..past.past_run import PastRun
 from ..runs.run import Run
 from ..storage.lookup import find_run
 from ..storage.manifest import Manifest
-from ..storage.relink import link_as_it_was
+from ..storage.relink import link_as_it_was, load_texts
 from .offline import Bounded, OfflineJournal, refuse_call, run_offline
 
 MOST_MOMENTS = 10_000
@@ -241,19 +242,30 @@ class RunAgain:
 
 
 def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
-    """The definitions of a past run, linked with functions that only have the names of those that
-    it called."""
+    """The definitions of a past run, linked with functions and a model that only have the names of
+    those that it called: their outcomes are in the journal."""
     then = default().without("tools", "agents")
     for registered in default().agents.values():
         then.agents.add(registered)
     for kind, name in callees:
         if kind in REGISTER:
             REGISTER[kind](_any, name=name, registry=then)
+    if model := next((name for kind, name in callees if kind == "model"), None):
+        then.choose(Model(model))
+        for name in _agents_named_in(order) - then.agents.keys():
+            model_agent(name, registry=then)
     linked, problems = link_as_it_was(order, then)
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):
             problems.refuse()
     return linked
+
+
+def _agents_named_in(order: Manifest) -> set[str]:
+    """The agents that steps of the definitions name. One without a function was a model's."""
+    _, flows = load_texts(order.flows)
+    steps = (step for flow in flows if flow is not None for step in calls(flow.body))
+    return {step.name.text for step in steps if step.kind == "agent" and step.name.text}
 
 
 def _any(**given: Value) -> Value:
