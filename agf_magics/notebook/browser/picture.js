@@ -4,7 +4,7 @@
 const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "desc"]);
 const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from", "data-lines"]);
-const DIRECTIONS = { auto: "TB", TB: "LR", LR: "auto" }, DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
+const DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
 const LETTER = 6.3; // about the width of a letter of a state
 const SMALL_LETTER = 5.9; // and of a letter of the small texts
 const FARTHEST = 24; // pixels by which an arrow is made shorter, at most, where a state stands in its way
@@ -77,12 +77,16 @@ class PictureView {
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
-      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
+      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event),
+      dblclick: () => this.clicked && this.open(...this.clicked) } });
+    // The first click of two may move the picture away below the pointer: both are of the box that it hit.
+    this.clicked = null;
+    this.canvas.addEventListener("click", event => { if (event.detail === 1) this.clicked = null; }, true);
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
       tool("−", "Zoom out", () => this.zoom(1.25)), tool("+", "Zoom in", () => this.zoom(0.8)), tool("⊡", "Fit", () => this.fit()),
-      this.turn = tool("⇄", "", () => this.turnTo(DIRECTIONS[this.direction])), tool("⤢", "Fill the screen; Esc returns", () => this.view.box.requestFullscreen?.())));
+      this.turn = tool("⇄", "", () => this.turnTo(this.direction !== "auto" ? "auto" : this.found?.down ? "LR" : "TB")), tool("⤢", "Fill the screen, or return", () => document.fullscreenElement ? document.exitFullscreen() : this.view.box.requestFullscreen?.())));
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES.auto}`;
     this.map = svgElement("svg", { class: "minimap", role: "img", "aria-label": "Overview: click to move", tabindex: -1, hidden: "" });
     this.map.addEventListener("pointerdown", event => this.jump(event));
@@ -201,8 +205,11 @@ class PictureView {
       sign.addEventListener("click", event => { event.stopPropagation(); this.open(i, id); });
     }
     for (const part of new Set([group, bordered])) {
-      part.addEventListener("click", () => this.moved || this.view.choose(i));
-      part.addEventListener("dblclick", () => this.open(i, id));
+      part.addEventListener("click", event => {
+        if (this.moved || event.detail > 1) return;
+        this.clicked = [i, id];
+        this.view.choose(i);
+      });
     }
     this.boxes.set(i, box);
   }
@@ -230,7 +237,7 @@ class PictureView {
     const group = svgElement("g", { role: "button", tabindex: "-1", "aria-label": label, style: "cursor:pointer" });
     group.append(svgElement("title", {}, label), svgElement("circle", { cx, cy, r: 7, fill: "#f5f5f5", stroke: "#7d7d7d" }),
       svgElement("text", { x: cx, y: cy + 3.6, "text-anchor": "middle", fill: "#1b1b1b", "font-weight": "bold" }, sign));
-    group.addEventListener("click", () => this.toggle(id));
+    group.addEventListener("click", event => event.detail > 1 && this.clicked || this.toggle(id));
     this.svg.append(group);
   }
 

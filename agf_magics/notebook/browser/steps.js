@@ -131,7 +131,7 @@ class StepList {
     const name = this.state.nameOf(i);
     if (node.label.textContent !== name) {
       node.label.textContent = name;
-      node.name.style.minWidth = `min(62%, ${this.state.tree[i][Step.depth] * 14 + 44 + name.length * BOLD}px)`;
+      if (!this.isTimeline) node.name.style.minWidth = `min(62%, ${this.state.tree[i][Step.depth] * 14 + 44 + name.length * BOLD}px)`;
     }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
