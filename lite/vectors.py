@@ -69,7 +69,8 @@ class Count:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """The rows of vectors; what else the suites hold is the same everywhere, and slow here."""
         for item in items:
-            with contextlib.suppress(Exception):  # a number of 5,000 digits, a value whose repr raises
+            # A number of 5,000 digits, and a value whose repr raises, are no text.
+            with contextlib.suppress(Exception):
                 row = str(getattr(item, "callspec", item).__dict__)
                 if any(word in row for word in NEEDS_COMPUTER):
                     self.computer.add(item.nodeid)

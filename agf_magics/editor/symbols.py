@@ -60,7 +60,8 @@ def symbols_of(file: WrittenFile) -> list[Symbol]:
 
 
 _LINE = re.compile(
-    r"^(?P<indent> *+(?>(?:- ++)*))(?P<word>[^\s#:{}\[\]-][^\n:]*+):(?=\s|$) *+(?P<rest>[^\n]*+)", re.M
+    r"^(?P<indent> *+(?>(?:- ++)*))(?P<word>[^\s#:{}\[\]-][^\n:]*+):(?=\s|$) *+(?P<rest>[^\n]*+)",
+    re.M,
 )
 """A line that begins with a key, also one of an element of a list."""
 
