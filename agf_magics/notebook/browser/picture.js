@@ -5,6 +5,7 @@ const TAGS = new Set(["svg", "g", "rect", "path", "polygon", "text", "title", "d
 const ATTRIBUTES = new Set(["viewBox", "width", "height", "x", "y", "rx", "d", "points", "fill", "fill-opacity", "stroke",
   "stroke-opacity", "stroke-width", "stroke-dasharray", "paint-order", "font-family", "font-size", "font-weight", "text-anchor", "class", "data-step", "data-from", "data-lines"]);
 const DIRECTION_NAMES = { auto: "as it fits", TB: "top to bottom", LR: "left to right" };
+const SECOND_CLICK = 600; // milliseconds within which it follows the first
 const LETTER = 6.3; // about the width of a letter of a state
 const SMALL_LETTER = 5.9; // and of a letter of the small texts
 const FARTHEST = 24; // pixels by which an arrow is made shorter, at most, where a state stands in its way
@@ -77,11 +78,8 @@ class PictureView {
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
     this.canvas = element("div", { class: "picture", on: { pointerover: event => this.lightUp(event.target),
-      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event),
-      dblclick: () => this.clicked && this.open(...this.clicked) } });
-    // The first click of two may move the picture away below the pointer: both are of the box that it hit.
-    this.clicked = null;
-    this.canvas.addEventListener("click", event => { if (event.detail === 1) this.clicked = null; }, true);
+      wheel: event => this.wheel(event), pointerdown: event => this.drag(event), keydown: event => this.key(event) } });
+    this.isTwice = false; // a second click may follow
     this.crumbs = element("nav", { class: "crumbs", "aria-label": "Flows" });
     this.seen = new Map(); // the part of each flow that was in sight, by the path to it
     this.node = element("div", {}, this.crumbs, this.canvas, element("div", { class: "tools" },
@@ -207,11 +205,21 @@ class PictureView {
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", event => {
         if (this.moved || event.detail > 1) return;
-        this.clicked = [i, id];
         this.view.choose(i);
+        this.expectSecond(() => this.open(i, id));
       });
     }
     this.boxes.set(i, box);
+  }
+
+  // The first click may move the picture away below the pointer. So the second one is of the same box, wherever it falls.
+  expectSecond(open) {
+    this.isTwice = true;
+    addEventListener("dblclick", open, { capture: true });
+    setTimeout(() => {
+      this.isTwice = false;
+      removeEventListener("dblclick", open, { capture: true });
+    }, SECOND_CLICK);
   }
 
   // A tag of a value that comes from far away shows its source.
@@ -237,7 +245,7 @@ class PictureView {
     const group = svgElement("g", { role: "button", tabindex: "-1", "aria-label": label, style: "cursor:pointer" });
     group.append(svgElement("title", {}, label), svgElement("circle", { cx, cy, r: 7, fill: "#f5f5f5", stroke: "#7d7d7d" }),
       svgElement("text", { x: cx, y: cy + 3.6, "text-anchor": "middle", fill: "#1b1b1b", "font-weight": "bold" }, sign));
-    group.addEventListener("click", event => event.detail > 1 && this.clicked || this.toggle(id));
+    group.addEventListener("click", event => event.detail > 1 && this.isTwice || this.toggle(id));
     this.svg.append(group);
   }
 
