@@ -119,7 +119,7 @@ def test_closing_the_server_ends_its_thread_and_frees_the_port(registry: Registr
             assert post(served, **served.headers).status_code == 400  # a ping without a session
         with socket.socket() as free:
             assert free.connect_ex(("127.0.0.1", port)) != 0
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("agf-mcp")]
+    assert not [thread for thread in threading.enumerate() if thread.name == "agf-mcp-server"]
 
 
 def test_a_port_that_is_taken_is_told(registry: Registry) -> None:

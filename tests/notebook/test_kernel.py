@@ -136,10 +136,12 @@ def test_the_first_step_starts_before_the_picture_is_drawn(kernel: Kernel, progr
     kernel.good(f"{restored}\n%config AgfMagics.progress = 'auto'")
 
 
-def test_a_picture_that_cannot_be_drawn_is_one_line_in_the_page(kernel: Kernel) -> None:
+def test_the_page_of_a_large_flow_has_its_steps_in_place_of_a_picture(kernel: Kernel) -> None:
     steps = "\n".join(f"- transform: {{value: '{number}'}}" for number in range(501))
-    cell = kernel.good(f"%%pipeline --run --draw\npipeline: large\nsteps:\n{steps}")
-    assert "<em>no picture: 501 boxes; at most 500 can be drawn</em>" in cell.outputs[-1]["text/html"]
+    page = kernel.good(f"%%pipeline --run --draw\npipeline: large\nsteps:\n{steps}").outputs[-1]
+    assert "501 of 501 steps" in page["text/plain"]
+    assert "<img" not in page["text/html"]
+    assert "no picture" not in page["text/html"]
 
 
 def test_explorers_of_the_last_runs_stay_open_and_older_ones_are_closed(seen: Kernel) -> None:

@@ -168,5 +168,5 @@ def test_a_terminal_tells_every_visit_of_a_node(lab: Shell) -> None:
     """Without a kernel the view is lines; a visit that ends between two looks is told with the next."""
     shown = lab.good(f"%%graph article --run --set n=3 --out r\n{GRAPH}")
     lines = [line for line in shown.out.splitlines() if "nodes.tick" in line]
-    assert lines[-1].startswith("✓ ok  passthrough n ×3  nodes.tick")
+    assert lines[-1].startswith("✓ ok  tick passthrough n ×3  nodes.tick")
     assert "1 of 1 step" in shown.out

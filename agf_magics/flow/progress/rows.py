@@ -233,10 +233,12 @@ class Row:
     @property
     def is_listed(self) -> bool:
         """Whether views list it. A session with one request and no tool is one row, that of its
-        step."""
+        step, but while the reply arrives, and for good if it broke off."""
         if self.turns is None or not isinstance(self.step, Invoke):
             return not self.is_inner
-        return bool(self.turns.tools) or (self.is_request and self.turns.requests > 1)
+        if not self.is_request:
+            return bool(self.turns.tools)
+        return bool(self.turns.tools) or self.turns.requests > 1 or self.arriving is not None
 
     @property
     def is_request(self) -> bool:
@@ -304,7 +306,7 @@ class Row:
     def __repr__(self) -> str:
         times = f", {self.finished} of {self.started}" if self.many or self.times > 1 else ""
         took = f", {self.seconds:.3f} s" if self.seconds is not None else ""
-        return f"<{self.id} {self.word} {self.name}: {self.state}{times}{took}>"
+        return f"<{self.id} {self.word} {self.label}: {self.state}{times}{took}>"
 
 
 class Tree:

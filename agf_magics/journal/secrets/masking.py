@@ -195,7 +195,10 @@ class Secrets:
         a short secret only counts as a whole word."""
         if not self.active:
             return False
-        return self.packed(encode_value(value, 1 << 30), value, Received(near)).form == "again"
+        packed = encode_value(value, 1 << 30)
+        if packed.form == "again":
+            return True
+        return self._why_not(packed, value, Received(near), secret=False) is not None
 
     def holds_any(self, value: Value) -> bool:
         """Whether ``value`` contains a secret that can be searched for."""
@@ -212,10 +215,8 @@ class Secrets:
         left, seen = [value], set[int]()
         while left:
             part = left.pop()
-            if (
-                isinstance(part, dict | list) and id(part) in seen
-            ):  # shared, perhaps a million times
-                continue
+            if isinstance(part, dict | list) and id(part) in seen:
+                continue  # it is shared, perhaps a million times
             if isinstance(part, dict):
                 left += [*part.keys(), *part.values()]
                 seen.add(id(part))
