@@ -397,7 +397,7 @@ def test_a_line_that_comes_alone_is_durable_in_the_turn_in_which_it_is_written(t
 
         async def main() -> None:
             # The thread commits the first one, and may still hold the file when the next one comes.
-            for number in range(100):
+            for number in range(2_000):
                 done = store.writer.write(ADD, line(number), at_once=True)
                 if done.done():
                     assert lines_in(path) == list(range(number + 1))
