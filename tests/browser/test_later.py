@@ -73,7 +73,7 @@ def test_after_an_edit_the_steps_that_would_run_again_are_marked(opened: Open, a
     page.explorer(1).locator(".row .badge", has_text="inside").wait_for()
     assert badges(page, 1) == ["↻ inside"]
     twist.click()
-    page.open_step(1, "clean")
+    page.open_step(1, "steps[1].do")
     page.says(1, "its function was edited: its code")
     page.open_view(1, "Picture")
     page.explorer(1).locator("svg g.badge", has_text="stale").wait_for()
@@ -95,7 +95,7 @@ def test_the_state_over_time_has_a_slider(opened: Open) -> None:
         page.explorer(cell).locator("input[type=range]").fill("1")
         page.says(cell, f"moment 2 of {last[-1]}")
         page.picture(f"time-{cell}", cell)
-    page.says(2, "after passthrough")
+    page.says(2, "after add")
     page.explorer(2).locator("select[aria-label='Compare with']").select_option("first")
     page.explorer(2).locator("input[type=range]").fill("5")
     page.says(2, "moment 6 of 7", "at moment 1")
@@ -108,7 +108,7 @@ def test_the_state_over_time_has_a_slider(opened: Open) -> None:
 def test_a_call_is_opened_from_the_panel(opened: Open) -> None:
     page = opened(SETUP, FLOW)
     page.run_all()
-    page.open_step(1, "clean")
+    page.open_step(1, "steps[1].do")
     page.explorer(1).locator("button", has_text="Open here").click()
     page.says(1, "The variable arguments has the arguments", "A new cell below makes the call")
     page.picture("open-here")
