@@ -193,9 +193,19 @@ def test_a_plan_begins_with_its_context_of_then() -> None:
         assert [state.get("state", {}).get("a") for state in all_states(find_moments(one))] == [[1], [1, 1], [1, 1]]
 
 
-@pytest.mark.parametrize("identity", ["", "clerk"])
-def test_the_moments_of_a_model_s_run_are_known_where_that_model_is_not(identity: str) -> None:
+ANSWERED = {
+    "by the chosen model": ("", ""),
+    "by a model with a name": ("clerk", "identity: clerk, "),
+    "beside a function": ("clerk", "identity: clerk, "),
+    "by the first agent, beside a function": ("clerk", ""),
+}
+
+
+@pytest.mark.parametrize("who", ANSWERED)
+def test_the_moments_of_a_model_s_run_are_known_where_that_model_is_not(who: str) -> None:
+    """The registry of this process, by which a run of the journal is evaluated, has none of them."""
     registry = tools(price=lambda fruit: 7)
+    name, identity = ANSWERED[who]
 
     def talk(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         if len(messages) == 1:
@@ -203,16 +213,17 @@ def test_the_moments_of_a_model_s_run_are_known_where_that_model_is_not(identity
         return ModelResponse(parts=[TextPart("seven")])
 
     model = FunctionModel(talk, model_name="figs")
-    if identity:
-        agf.model_agent(identity, model=model, registry=registry)
+    if name:
+        agf.model_agent(name, model=model, registry=registry)
     else:
         registry.choose(model)
-    named = f"identity: {identity}, " if identity else ""
-    run = agf.run(
-        "pipeline: ask\nsteps:\n- agent: {prompt: 'What do figs cost?', "
-        f"{named}capabilities: {{tools: [price]}}, output: answer}}",
-        registry=registry,
-    )
-    found = find_moments(agf.runs(run.run_id))
+    text = "pipeline: ask\nsteps:\n"
+    text += f"- agent: {{prompt: 'What?', {identity}capabilities: {{tools: [price]}}, output: answer}}\n"
+    states = [{}, {"answer": "seven"}]
+    if "function" in who:
+        agf.agent(lambda prompt: "ode", name="poet", registry=registry)
+        text += "- agent: {prompt: 'Sing.', identity: poet, output: song}\n"
+        states.append({"answer": "seven", "song": "ode"})
+    found = find_moments(agf.runs(agf.run(text, registry=registry).run_id))
     assert found.note == ""
-    assert all_states(found) == [{}, {"answer": "seven"}]
+    assert all_states(found) == states

@@ -7,7 +7,7 @@ plan after each call. A value that is not JSON is shown by its preview: nothing 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -126,7 +126,9 @@ class _RecordedOutcomes(OfflineJournal):
         self.last_end: float | None = None
         """The end of the last call whose outcome was taken: the time of the next moment."""
         self.callees: set[tuple[str, str]] = set()
-        """The kind and the name of each function that was called."""
+        """The kind and the name of each function and model that was called."""
+        self.asked_models: set[str] = set()
+        """The ids of the steps for which a model was asked."""
         self._times: dict[CallKey, float] = {}
         super().__init__(0, run_id, EarlierOutcomes(map(self._read, records), ended=False))
 
@@ -135,6 +137,8 @@ class _RecordedOutcomes(OfflineJournal):
         unpickled."""
         if record.what in ("finished", "failed"):
             self.callees.add((record.kind, record.name))
+            if record.kind == "model":
+                self.asked_models.update(key_of(record.at)[-2:-1])  # the step around its session
             if record.ended is not None:
                 self._times[record.key] = record.ended
         text = record.result.text
@@ -214,7 +218,7 @@ class RunAgain:
             self.journal = _RecordedOutcomes(
                 self.past.run_id, self._bounded.read(records(store, num))
             )
-        self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal.callees)
+        self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal)
         self._input = run.input
         if isinstance(run, PastRun) and isinstance(run.input, dict):
             self._input = {**run.input, **dict.fromkeys(order.secret, MASK)}
@@ -241,19 +245,23 @@ class RunAgain:
         return "; ".join(filter(None, (_note(error), self._bounded.note)))
 
 
-def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
+def _link(order: Manifest, journal: _RecordedOutcomes) -> Linked:
     """The definitions of a past run, linked with functions and a model that only have the names of
     those that it called: their outcomes are in the journal."""
     then = default().without("tools", "agents")
+    models = [name for kind, name in journal.callees if kind == "model"]
+    answered = _answered_by_models(order, journal.asked_models)
+    if models:
+        then.choose(Model(models[0]))
+    if "" in answered:  # first: steps that name no agent are answered by the first one
+        model_agent("model", registry=then)
     for registered in default().agents.values():
         then.agents.add(registered)
-    for kind, name in callees:
+    for kind, name in journal.callees:
         if kind in REGISTER:
             REGISTER[kind](_any, name=name, registry=then)
-    if model := next((name for kind, name in callees if kind == "model"), None):
-        then.choose(Model(model))
-        for name in _agents_named_in(order) - then.agents.keys():
-            model_agent(name, registry=then)
+    for name in answered - {""}:  # also where a function has that name by now
+        model_agent(name, registry=then)
     linked, problems = link_as_it_was(order, then)
     for problem in problems:
         if problem.code in ("flow.unknown-policy", "flow.unknown-transform", "flow.unknown-flow"):
@@ -261,11 +269,11 @@ def _link(order: Manifest, callees: Iterable[tuple[str, str]]) -> Linked:
     return linked
 
 
-def _agents_named_in(order: Manifest) -> set[str]:
-    """The agents that steps of the definitions name. One without a function was a model's."""
+def _answered_by_models(order: Manifest, asked: Collection[str]) -> set[str]:
+    """The agents of the steps for which a model was asked; empty: the step names no agent."""
     _, flows = load_texts(order.flows)
     steps = (step for flow in flows if flow is not None for step in calls(flow.body))
-    return {step.name.text for step in steps if step.kind == "agent" and step.name.text}
+    return {step.name.text for step in steps if step.kind == "agent" and step.id in asked}
 
 
 def _any(**given: Value) -> Value:
