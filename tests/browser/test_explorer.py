@@ -165,11 +165,11 @@ def test_the_keys_of_the_tree_move_in_the_explorer_and_leave_the_notebook_as_it_
     tree = explorer.locator("[role=tree]")
     tree.focus()
     page.press("Home", "d", "d", "x", "j", "a", "b", "ArrowDown")
-    selected.locator("b:text-is('ctx.records')").wait_for()
+    selected.locator("b:text-is('cleaned')").wait_for()
     page.press("ArrowLeft")
     explorer.locator(".row >> text=▸").wait_for()
     page.press("n")
-    selected.locator("b:text-is('doubled')").wait_for()
+    selected.locator("b:text-is('twice')").wait_for()
     assert page.page.locator(".jp-Notebook .jp-Cell").count() == 3
     explorer.locator("[role=tab]").first.focus()
     page.press("ArrowRight")
