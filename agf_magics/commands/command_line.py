@@ -131,17 +131,13 @@ RESUME_COMMAND = Command(
     ),
     example="agf-magics resume longest-1-4f2a --tools tools.py",
 )
+FILES = Operand(
+    "FILE", "definitions, folders of them, or patterns such as 'flows/*.yaml'", "file", many=True
+)
 CHECK_COMMAND = Command(
     name="agf-magics check",
     about="Print everything that is wrong with definitions.",
-    operands=(
-        Operand(
-            "FILE",
-            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
-            "file",
-            many=True,
-        ),
-    ),
+    operands=(FILES,),
     options=(
         *ALWAYS,
         STRICT,
@@ -164,14 +160,7 @@ DRAW_COMMAND = Command(
 MCP_COMMAND = Command(
     name="agf-magics mcp",
     about="Serve definitions as tools of an MCP server, over stdin and stdout or HTTP.",
-    operands=(
-        Operand(
-            "FILE",
-            "definitions, folders of them, or patterns such as 'flows/*.yaml'",
-            "file",
-            many=True,
-        ),
-    ),
+    operands=(FILES,),
     options=(
         *ALWAYS,
         Option(
