@@ -143,7 +143,7 @@ def _states_of(run: Any) -> States:
     from .lifecycle.forecasts.moments import find_moments
 
     moments = find_moments(run)
-    found = States(
+    states = States(
         {
             "number": number,
             "after": moments[number].label,
@@ -152,8 +152,8 @@ def _states_of(run: Any) -> States:
         }
         for number in range(len(moments))
     )
-    found.note = moments.note
-    return found
+    states.note = moments.note
+    return states
 
 
 Widgets.of = _widget_of

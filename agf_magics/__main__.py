@@ -52,7 +52,7 @@ from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
 from .lifecycle.definitions.define import register
 from .lifecycle.definitions.definition_source import source_of
-from .lifecycle.definitions.file_sets import definition_files, knowing, places
+from .lifecycle.definitions.file_sets import definition_files, places, registry_with
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
@@ -217,10 +217,10 @@ def _one_of(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def _with_option(found: Diagnostic) -> Diagnostic:
+def _with_option(problem: Diagnostic) -> Diagnostic:
     """A finding with the option that may be missing."""
-    option = OPTIONS.get(found.code)
-    return replace(found, hint=join_hints(found.hint, option)) if option else found
+    option = OPTIONS.get(problem.code)
+    return replace(problem, hint=join_hints(problem.hint, option)) if option else problem
 
 
 def _run(parsed: ParsedLine) -> int:
@@ -323,14 +323,14 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
     """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
     no least one is given and a row failed."""
     if scores:
-        told = score_over(
+        comparison = score_over(
             table,
             *scores,
             against=parsed.text("--against"),
             seed=count(parsed, "--seed", None),
             yes="--yes" in parsed,
         )
-        _tell(str(told))
+        _tell(str(comparison))
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
@@ -413,7 +413,7 @@ def _check(parsed: ParsedLine) -> int:
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    registry, notes = knowing(files, default()) if len(files) > 1 else (default(), {})
+    registry, notes = registry_with(files, default()) if len(files) > 1 else (default(), {})
     checked = [
         _checked(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
     ]
@@ -440,40 +440,40 @@ def _checked(
         language = detect_language(source.text)
         defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
-        found = [
+        problems = [
             replace(each, severity="error") if strict and each.severity == "warning" else each
             for each in error.diagnostics
         ]
-        return file, tuple(map(_with_option, found)), None
+        return file, tuple(map(_with_option, problems)), None
     return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
-def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
-    errors = sum(one.severity == "error" for one in found)
+def _print_findings(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | None) -> None:
+    errors = sum(problem.severity == "error" for problem in problems)
     if errors:
-        _tell(wrapped(f"DefinitionError: {DefinitionError(*found)}"))
+        _tell(wrapped(f"DefinitionError: {DefinitionError(*problems)}"))
         _say(f"{file}: {counted(errors, 'error')}")
         return
-    for one in found:
-        _tell(wrapped(f"{one.severity}: {one}"))
-    _say(f"{file}: ok" + (f", {counted(len(found), 'problem')}" if found else ""))
+    for problem in problems:
+        _tell(wrapped(f"{problem.severity}: {problem}"))
+    _say(f"{file}: ok" + (f", {counted(len(problems), 'problem')}" if problems else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
         _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
 
 
-def _row(found: Diagnostic) -> dict[str, Any]:
+def _row(problem: Diagnostic) -> dict[str, Any]:
     """A finding for a program."""
-    span = found.span
+    span = problem.span
     line, column = span.place if span is not None else (1, 1)
     return {
         "file": span.source.name if span is not None else None,
         "line": line,
         "column": column,
-        "severity": found.severity,
-        "code": found.code,
-        "message": found.message,
-        "hint": found.hint,
+        "severity": problem.severity,
+        "code": problem.code,
+        "message": problem.message,
+        "hint": problem.hint,
     }
 
 
@@ -521,9 +521,9 @@ def _imported(word: Token) -> Mapping[str, Any]:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
             with for_the_person():
-                found = importlib.import_module(module)
-            if getattr(found, "__file__", "") is not None:
-                return vars(found)
+                imported = importlib.import_module(module)
+            if getattr(imported, "__file__", "") is not None:
+                return vars(imported)
             why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
         elif Path(module).is_file():
             return runpy.run_path(module)
@@ -536,12 +536,12 @@ def _imported(word: Token) -> Mapping[str, Any]:
             frames = traceback.extract_tb(trace_of(error))
             theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            said = describe_exception(error)
+            reason = describe_exception(error)
             if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
                 # No frame is in such a file.
                 place = f"{file}, line {attribute(error, 'lineno')}"
-                said = f"SyntaxError: {attribute(error, 'msg')}"
-            why = f"{place}: {said}"
+                reason = f"SyntaxError: {attribute(error, 'msg')}"
+            why = f"{place}: {reason}"
     raise line_error("file", why, word)
 
 

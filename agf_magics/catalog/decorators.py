@@ -326,7 +326,7 @@ def model_agent(
     - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a
       number of tokens), ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
     """
-    made = ModelAgent(
+    agent = ModelAgent(
         name=name,
         model=None if model is None else model_of(model),
         instructions=instructions,
@@ -337,5 +337,5 @@ def model_agent(
         steps=max_steps,
         settings=settings,
     )
-    registry_or_default(registry).agents.add(made)
-    return made
+    registry_or_default(registry).agents.add(agent)
+    return agent

@@ -129,9 +129,9 @@ class Flow:
         return f"<Flow {self.language} {self.name!r}>"
 
 
-def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
+def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
     """The input of a flow as values by their names. Raises StepError ``code``."""
-    values = {} if given.input is None else given.input
+    values = {} if flow_input.input is None else flow_input.input
     if type(values) is dict and all(type(name) is str for name in values):
         return values
     wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"

@@ -41,7 +41,7 @@ def given_names(step: Step) -> Mapping[str, str]:
             names = _without_prefix({call.id: output_of(call) for call in calls}, feeds)
         case Branches(branches=branches) if only_call(step) is None:
             # The branches of a policy are numbered.
-            if not all(_NUMBERED.fullmatch(one.id) for one in branches.values()):
+            if not all(_NUMBERED.fullmatch(named.id) for named in branches.values()):
                 names = {branch.id: name for name, branch in branches.items()}
     collect = getattr(step, "collect", None)
     if isinstance(collect, Compute):

@@ -190,15 +190,15 @@ class Reader(ABC):
         return self.problems.error_count - self._before
 
     def fields(
-        self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None
+        self, kind: Kind, node: Fields, span: Span | None, into: dict[str, Any] | None = None
     ) -> Json:
         """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing
         one at ``span``.
 
-        The values are added to ``given`` one by one, for readers that use the value of an earlier
+        The values are added to ``into`` one by one, for readers that use the value of an earlier
         key.
         """
-        found, written = {} if given is None else given, node.fields
+        values, written = {} if into is None else into, node.fields
         slips = self.unknown(kind, node)
         for name, key in kind.keys.items():
             value = written.get(name)
@@ -209,8 +209,8 @@ class Reader(ABC):
                 if not key.null or (key.explicit and is_nothing(value)):
                     self.empty(key, value, node.keys[name])
             else:
-                found[name] = key.takes.read(self, value, key)
-        return found
+                values[name] = key.takes.read(self, value, key)
+        return values
 
     def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
         """Report each key that ``kind`` does not have. The keys that were probably meant are not
@@ -225,12 +225,12 @@ class Reader(ABC):
                 node.keys[name].span,
                 self.unknown_hint(kind, name, node.fields[name]),
             )
-        meant = (own for name in unknown for own in self.slips.get(name, ()))
+        meant = (key for name in unknown for key in self.slips.get(name, ()))
         return frozenset((*misspelled_names(unknown, kind.keys), *meant))
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         """What to write instead of the unknown key ``name``, which has ``value``."""
-        slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
+        slip = next((meant for meant in self.slips.get(name, ()) if meant in kind.keys), None)
         if slip:
             return f"write {slip}:"
         key, colon, rest = name.partition(":")
@@ -421,14 +421,14 @@ def one_document(
     return nodes[0]
 
 
-def named(given: Mapping[str, Any], key: str, otherwise: Name) -> Name:
+def name_at(fields: Mapping[str, Any], key: str, otherwise: Name) -> Name:
     """The name that a mapping has at ``key``; ``otherwise``, if it has none."""
-    return given.get(key) or otherwise
+    return fields.get(key) or otherwise
 
 
-def said(given: Mapping[str, Any], key: str) -> str:
+def text_at(fields: Mapping[str, Any], key: str) -> str:
     """The text that a mapping says at ``key``; empty, if it says nothing."""
-    return named(given, key, Name("")).text
+    return name_at(fields, key, Name("")).text
 
 
 def is_nothing(node: Node) -> bool:

@@ -217,8 +217,8 @@ def _alike(
 ) -> Callable[..., Envelope]:
     """``launch`` with the name, the signature and the description of ``function``, and ``more``."""
 
-    def call(*given: Any, **named: Any) -> Envelope:
-        return launch(*given, **named, **fixed)
+    def call(*positional: Any, **named: Any) -> Envelope:
+        return launch(*positional, **named, **fixed)
 
     text = inspect.cleandoc(function.__doc__ or "") + more
     _describe(call, function.__name__, text, inspect.signature(function, eval_str=True))
@@ -249,36 +249,44 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         name.isidentifier() and not keyword.iskeyword(name) for name in fields
     )
 
-    def call(**given: Any) -> Envelope:
+    def call(**arguments: Any) -> Envelope:
         # Agent libraries pass the defaults too: None of an optional field means that it is left out.
-        passed = {name: one for name, one in given.items() if one is not None or fields.get(name)}
-        return mine.registered(flow.name, passed if named else given.get("input"))
+        passed = {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or fields.get(name)
+        }
+        return mine.registered(flow.name, passed if named else arguments.get("input"))
 
     properties: Mapping[str, Any] = {}
     if named:
         properties = accepts.get("properties", {})
-        taken = [
+        parameters = [
             _parameter(name, properties.get(name), accepts, fields[name])
             for name in sorted(fields, key=lambda name: not fields[name])
         ]
     else:
         kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
-        taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
+        parameters = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (
         flow.declared.description
         or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
     )
-    about = {
-        name: line(str(one["description"]), MOST_ABOUT)
-        for name, one in properties.items()
-        if isinstance(one, Mapping) and "description" in one
-    }
-    if about:
-        text += "\n\nArgs:\n" + "\n".join(f"    {name}: {one}" for name, one in about.items())
-    _describe(
-        call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope)
-    )
+    signature = inspect.Signature(parameters, return_annotation=Envelope)
+    _describe(call, f"{OFFERED}{flow.name}", text + _args_text(properties), signature)
     return call
+
+
+def _args_text(properties: Mapping[str, Any]) -> str:
+    """The part of a docstring that describes the arguments; empty if none has a description."""
+    about = {
+        name: line(str(schema["description"]), MOST_ABOUT)
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping) and "description" in schema
+    }
+    if not about:
+        return ""
+    return "\n\nArgs:\n" + "\n".join(f"    {name}: {text}" for name, text in about.items())
 
 
 def _parameter(

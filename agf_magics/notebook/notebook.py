@@ -192,10 +192,10 @@ class Notebook:
         name: Token | None,
         origin: str | None,
         given: Collection[str] = (),
-        known: Registry | None = None,
+        names_from: Registry | None = None,
     ) -> Defined:
         """``language``: None to recognize it by the text. ``given``: the input of the run that
-        follows. ``known``: see `register`."""
+        follows. ``names_from``: see `register`."""
         runs = "--run" in parsed
         defined = register(
             source,
@@ -206,7 +206,7 @@ class Notebook:
             origin=origin,
             latent=[word.text for word in parsed.words("--latent")],
             given=given,
-            known=known,
+            names_from=names_from,
         )
         problems = problems_before_run(defined, self.registry) if runs else defined.problems
         if "--quiet" in parsed:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from ..values.value import Value
+from ..values.value import Value, parts_of
 from .patterns import searcher
 from .schema import identity
 
@@ -67,7 +67,7 @@ budget: ContextVar[Allowance] = ContextVar("budget")
 def _parts(value: Value) -> int:
     parts = [value]
     for part in parts:  # grows
-        parts += part.values() if type(part) is dict else part if type(part) is list else ()
+        parts += parts_of(part)
     return len(parts)
 
 

@@ -62,9 +62,9 @@ class _Sampling:
         if isinstance(kind, list):
             kind = next((k for k in kind if k != "null"), "null")
         if kind is None:
-            kind = (
-                "object" if "properties" in schema else "array" if "items" in schema else "string"
-            )
+            kind = "array" if "items" in schema else "string"
+            if "properties" in schema:
+                kind = "object"
         of_kind: Mapping[str, Callable[[], Value]] = {
             "object": lambda: self.object(schema, within),
             "array": lambda: self.array(schema, within),

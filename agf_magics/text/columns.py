@@ -62,7 +62,10 @@ def readable(text: str) -> str:
 
 def cells(text: str) -> int:
     """How many columns of a terminal ``text`` takes: two for a wide character."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -28,6 +28,13 @@ def isolate(value: Value) -> Value:
     return copy_parts(value, DEEPEST, Room(value))
 
 
+def parts_of(value: Value) -> Iterable[Value]:
+    """The values in a dict or a list; none in any other value."""
+    if type(value) is dict:
+        return value.values()
+    return value if type(value) is list else ()
+
+
 class Room:
     """How many parts of a value are copied. After the first MANY all of them are counted: a count
     visits shared parts once, and a copy makes them in each place."""
@@ -160,12 +167,12 @@ def _all_json(parts: Iterable[Value], room: int, visited: dict[int, bool]) -> bo
         elif kind not in ATOMS:
             if kind is not list and not (kind is dict and TEXT.issuperset(map(type, part))):
                 return False
-            known = visited.get(id(part))
-            if known is None and room:
+            is_json_inside = visited.get(id(part))
+            if is_json_inside is None and room:
                 visited[id(part)] = False  # as long as it is open: nothing contains itself
                 inside = part if kind is list else part.values()
-                known = visited[id(part)] = _all_json(inside, room - 1, visited)
-            if not known:
+                is_json_inside = visited[id(part)] = _all_json(inside, room - 1, visited)
+            if not is_json_inside:
                 return False
     return True
 
@@ -212,7 +219,9 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
 
     Parts can be shared, so each pair of containers is compared once.
     """
-    left, right, visited = [a], [b], set[tuple[int, int]]()
+    left = [a]
+    right = [b]
+    visited = set[tuple[int, int]]()
     while left:
         first, second = left.pop(), right.pop()
         if first is second:

@@ -155,7 +155,7 @@ def _is_package(name: str, root: Path) -> bool:
 
 
 @contextmanager
-def opened(
+def open_below(
     root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
 ) -> Iterator[Found]:
     """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.

@@ -127,7 +127,9 @@ def main() -> None:
     sink.write(b"{}\n")  # it has started, which is not a part of the time of a query
     sink.flush()
     while line := source.readline():
-        asked, table, fault = json.loads(line), None, {}
+        asked = json.loads(line)
+        table = None
+        fault = {}
         frames = {name: ipc.open_stream(source).read_all() for name in asked["frames"]}
         try:
             _bound_memory(sum(frame.nbytes for frame in frames.values()))

@@ -86,8 +86,8 @@ class Queries:
 
 def _start() -> subprocess.Popen[bytes]:
     with installed_only():
-        found = [find_spec(name) for name in ("duckdb", "pyarrow")]
-    files = [spec.origin for spec in found if spec is not None and spec.origin]
+        specs = [find_spec(name) for name in ("duckdb", "pyarrow")]
+    files = [spec.origin for spec in specs if spec is not None and spec.origin]
     folders = [str(Path(file).parents[1]) for file in files]
     try:
         process = subprocess.Popen(

@@ -126,7 +126,9 @@ class Digest:
             return
         is_code = isinstance(value, CODE) or type(value).__module__ == "typing"
         if self.places is not None:
-            kind = "code" if is_code else "constant" if is_constant(value) else "object"
+            kind = "constant" if is_constant(value) else "object"
+            if is_code:
+                kind = "code"
             self.places.add(place, value, kind)
         if is_code or self.places is None:
             with self.part(place.name):

@@ -98,7 +98,9 @@ def address_fault(name: str, url: str) -> ModelFault | None:
         port = parts.port
         wrong = "" if parts.hostname else "names no server"
     except ValueError:
-        parts, port, wrong = None, None, "has a port that is no number from 1 to 65535"
+        parts = None
+        port = None
+        wrong = "has a port that is no number from 1 to 65535"
     if port == 0:
         wrong = "has a port that is no number from 1 to 65535"
     if parts is not None and parts.scheme not in ("http", "https"):

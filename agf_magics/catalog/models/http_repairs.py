@@ -116,8 +116,9 @@ class CallNumbers:
         number = self._now.get(sent, sent)
         is_first = number not in self._ids
         if not is_first and self._is_another(number, id, function):
-            known = next((n for n, known in self._ids.items() if id and known == id), None)
-            number, is_first = (max(self._ids) + 1, True) if known is None else (known, False)
+            with_id = next((n for n, other in self._ids.items() if id and other == id), None)
+            is_first = with_id is None
+            number = max(self._ids) + 1 if with_id is None else with_id
         self._now[sent] = number
         self._ids.setdefault(number, id if isinstance(id, str) else "")
         if function.get("arguments"):
@@ -141,10 +142,11 @@ def _repair_call(call: Json) -> bool:
     function = _mapping(call.get("function"))
     if call.get("type", "function") != "function":
         return False
-    name, given = function.get("name"), function.get("arguments")
+    name = function.get("name")
+    arguments = function.get("arguments") or ""
     repaired = {
         "name": name if isinstance(name, str) else "",
-        "arguments": given if isinstance(given, str) else json.dumps(given) if given else "",
+        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
     }
     if repaired == function:
         return False

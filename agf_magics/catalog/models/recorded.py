@@ -44,11 +44,11 @@ def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
     return FunctionModel(reply, stream_function=stream, model_name=name)
 
 
-def said_in(given: Any) -> Said:
+def conversation_of(request: Any) -> Said:
     """The conversation of a recorded request."""
     said: Said = []
-    _add(said, "system", str(given.get("instructions", "")))
-    for message in given["messages"]:
+    _add(said, "system", str(request.get("instructions", "")))
+    for message in request["messages"]:
         calls: Value = [[call["tool"], call["arguments"]] for call in message.get("calls", ())]
         name = message.get("tool")
         _add(said, message["role"] if name is None else f"tool {name}", message["text"], calls)

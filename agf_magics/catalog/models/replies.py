@@ -20,7 +20,7 @@ from pydantic_ai.models import Model as Made
 
 from ...flow.sessions.session import read_json
 from ...values.value import Value
-from .errors import filtered, server_failed, unended
+from .errors import breaks_off, filter_fault, server_failed
 from .http_answers import Heard
 from .messages import Reply, Request, Tokens, ToolCall
 from .model_fault import ModelFault
@@ -114,7 +114,7 @@ class Response:
 
 def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
-    said = _told_apart(response.said, request)
+    said = _with_distinct_ids(response.said, request)
     usage = _usage(said)
     calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
     reasoning, text = response.spoken
@@ -122,9 +122,9 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
         fault.used = usage
         raise fault
     reply: Reply = {"text": _unwrapped_text(text, request.schema), "calls": calls, "usage": usage}
-    given = next((call for call in calls if call["tool"] == ""), None)
-    if given is not None and "fault" not in given:
-        reply["answer"] = _unwrapped(given["arguments"], request.schema)
+    answer_call = next((call for call in calls if call["tool"] == ""), None)
+    if answer_call is not None and "fault" not in answer_call:
+        reply["answer"] = _unwrapped(answer_call["arguments"], request.schema)
     if said.finish_reason == "length":
         reply["cut"] = True
     if response.streamed and not _has_reason(response):
@@ -141,7 +141,7 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     return reply
 
 
-def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
+def _with_distinct_ids(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
     """``said`` with an id for each call that no other call of its session has (decision D191).
     Results are bound to calls by their ids, and some servers give none, or count anew in each
     reply."""
@@ -154,13 +154,13 @@ def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
     parts: list[Any] = []
     for part in said.parts:
         if isinstance(part, ai.ToolCallPart):
-            known, number = part.tool_call_id or "call", 2
-            own = known if part.tool_call_id else "call-1"
-            while own in seen:
-                own, number = f"{known}-{number}", number + 1
-            seen.add(own)
-            if own != part.tool_call_id:
-                part = replace(part, tool_call_id=own)
+            reply_id, number = part.tool_call_id or "call", 2
+            call_id = reply_id if part.tool_call_id else "call-1"
+            while call_id in seen:
+                call_id, number = f"{reply_id}-{number}", number + 1
+            seen.add(call_id)
+            if call_id != part.tool_call_id:
+                part = replace(part, tool_call_id=call_id)
         parts.append(part)
     return replace(said, parts=parts)
 
@@ -172,7 +172,7 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     details = response.details
     if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
         told = details.get("refusal") or details.get("block_reason_message") or text.strip()
-        return filtered(
+        return filter_fault(
             response.name, str(told or why or details.get("block_reason") or "no reason")
         )
     if said.finish_reason == "error" or why.lower() in ("error", "failed"):
@@ -181,7 +181,7 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     if not _has_reason(response) and not (
         response.heard.is_done or (is_silent and not response.streamed)
     ):
-        return unended(response.name)
+        return breaks_off(response.name)
     return None
 
 
@@ -201,8 +201,8 @@ def _written_call(text: str, request: Request, names: ToolNames) -> str | None:
                 name = (
                     call.get("name") if call.keys() <= _ARGUMENTS | {"name", "id", "type"} else None
                 )
-    known = names.tool_of(name) if isinstance(name, str) else None
-    return known if known in offered else None
+    called = names.tool_of(name) if isinstance(name, str) else None
+    return called if called in offered else None
 
 
 def _has_reason(response: Response) -> bool:
@@ -240,8 +240,12 @@ def _tokens(count: int) -> int:
 
 def _plain(part: Any) -> bool:
     """Whether a text or a call without provider data."""
-    known = isinstance(part, ai.TextPart | ai.ToolCallPart)
-    return known and not getattr(part, "provider_details", None) and not getattr(part, "id", None)
+    is_text_or_call = isinstance(part, ai.TextPart | ai.ToolCallPart)
+    return (
+        is_text_or_call
+        and not getattr(part, "provider_details", None)
+        and not getattr(part, "id", None)
+    )
 
 
 def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:

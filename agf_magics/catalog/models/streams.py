@@ -127,4 +127,7 @@ def _said(pieces: list[Piece]) -> list[Delta]:
 
 
 def as_text(args: Any) -> str:
-    return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False) if args else ""
+    """The arguments of a call as JSON text: most libraries give a text, some an object."""
+    if isinstance(args, str):
+        return args
+    return json.dumps(args, ensure_ascii=False) if args else ""

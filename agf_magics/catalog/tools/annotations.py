@@ -164,12 +164,12 @@ class _Plain(GenerateJsonSchema):
     """Whether code of a user wrote a part of it, which may be anything."""
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
-        made = super().generate(schema, mode)
-        if not is_json(made):
+        json_schema = super().generate(schema, mode)
+        if not is_json(json_schema):
             raise TypeError("its JSON Schema has values that are not JSON")
-        if self.is_written and (wrong := schema_violations(made)):
+        if self.is_written and (wrong := schema_violations(json_schema)):
             raise TypeError(f"its JSON Schema is none: {describe_all(wrong)}")
-        return made
+        return json_schema
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         hooks = schema.get("metadata", {})
@@ -260,10 +260,10 @@ def _modern(annotation: Any) -> Any:
 
 def _typed_dict(name: str, fields: dict[str, Any], config: ConfigDict | None = None) -> Any:
     make: Any = typing_extensions.TypedDict
-    made = make(name, fields)
+    typed_dict = make(name, fields)
     if config:
-        made.__pydantic_config__ = config
-    return made
+        typed_dict.__pydantic_config__ = config
+    return typed_dict
 
 
 def _strict(node: Any) -> Any:

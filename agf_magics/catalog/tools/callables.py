@@ -45,12 +45,12 @@ def name_of(
     if not callable(function):
         hint = _NO_FUNCTION.get(what, "write the name as name=…")
         raise TypeError(f"@{what} needs a function, not {function!r}; {hint}")
-    own = getattr(function, "__name__", None)
+    own_name = getattr(function, "__name__", None)
     if name is None:
-        if isinstance(function, functools.partial) or own == "<lambda>":
-            kind = "a lambda" if own == "<lambda>" else "a partial"
+        if isinstance(function, functools.partial) or own_name == "<lambda>":
+            kind = "a lambda" if own_name == "<lambda>" else "a partial"
             raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
-        name = own or type(function).__name__
+        name = own_name or type(function).__name__
     checked_name(name, what, "name")
     _refuse_shape(function, what, name)
     if group is None:
@@ -100,8 +100,8 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
         return getattr(sys.modules.get(inner.__module__), "__dict__", {})
     if not hasattr(inner, "__globals__"):
         inner = inspect.unwrap(type(inner).__call__)
-    found = getattr(inner, "__globals__", {})
-    return found if isinstance(found, dict) else {}
+    globals_of_inner = getattr(inner, "__globals__", {})
+    return globals_of_inner if isinstance(globals_of_inner, dict) else {}
 
 
 def callable_by_name(
@@ -116,9 +116,9 @@ def callable_by_name(
     if not positional:
         return function
 
-    def by_name(**given: Any) -> Any:
-        first = [given.pop(p.name, p.default) for p in positional]
-        return function(*first, **given)
+    def by_name(**arguments: Any) -> Any:
+        first = [arguments.pop(p.name, p.default) for p in positional]
+        return function(*first, **arguments)
 
     return by_name
 

@@ -161,7 +161,9 @@ def _checked_question(text: Any, choices: Any) -> Question:
     why = ""
     if not isinstance(text, str) or not text.strip():
         why = f"the question must be a text, got {text!r:.100}"
-    elif not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices):
+    elif not isinstance(choices, list | tuple) or not all(
+        isinstance(choice, str) for choice in choices
+    ):
         why = f"choices must be a list of texts, got {choices!r:.100}"
     elif len(choices) > MOST_CHOICES:
         why = f"{len(choices):,} choices, and a question has at most {MOST_CHOICES}"

@@ -39,8 +39,8 @@ def permit_first(tool: Tool, permit: Permit | None) -> Permit:
     """The question before a call that a model has picked, of a tool whose server the person does not
     trust. ``permit``: that of the definition, whose question comes first."""
 
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str:
-        asked = permit.ask(frame, given, shown) if permit is not None else None
+    def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str:
+        asked = permit.ask(frame, arguments, shown) if permit is not None else None
         return asked or _first_question(tool, shown)
 
     return Permit(ask, permit.instead if permit is not None else None)
@@ -63,7 +63,9 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
     StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
     flow."""
-    run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
+    run = site.run
+    step = site.step
+    hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
     instead, arguments = step.permit.instead, as_arguments(given)
     # A run that masks everything would ask about nothing but masks: the person must see something.

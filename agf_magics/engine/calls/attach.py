@@ -10,8 +10,8 @@ from ...catalog.builtin.attachments import (
     MAX_FILES,
     MAX_TOTAL,
     Attachment,
+    attachment_error,
     read_attachment,
-    refused,
 )
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
@@ -41,7 +41,9 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
     for value, span in each:
         if len(attachments) == MAX_FILES:
             raise _placed(
-                refused(f"more than {MAX_FILES} attachments", "divide them among several steps"),
+                attachment_error(
+                    f"more than {MAX_FILES} attachments", "divide them among several steps"
+                ),
                 span,
             )
         if type(value) is str and not site.scope.grant.allows(READ):
@@ -60,7 +62,7 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
                 f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them "
                 f"among several steps"
             )
-            raise _placed(refused("the attachments are too large together", hint), span)
+            raise _placed(attachment_error("the attachments are too large together", hint), span)
         attachments.append(read)
     described = [attachment.describe() for attachment in attachments]
     for attachment, about in zip(attachments, described, strict=True):

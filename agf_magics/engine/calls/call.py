@@ -92,7 +92,9 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     """The arguments of a call that the step is allowed to make, checked; counts the call."""
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     # Before anything is built: what the step may not call must not even evaluate its arguments.
     if not scope.grant.allows(tool.name, step.permit is not None):
         raise StepError(_denied(tool.name, scope.grant, step.name.span))
@@ -137,8 +139,8 @@ async def call(
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
     if what in ("model", "agent") or site.step.pick is not None:
-        given = hide(arguments, getattr(callee, "secret", ()))
-        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
+        shown_arguments = hide(arguments, getattr(callee, "secret", ()))
+        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, shown_arguments))
     if site.run.options.recording is not None:
         recording = site.run.options.recording
         if must_be_recorded:
@@ -169,8 +171,8 @@ async def call(
     finally:
         journal.running.pop(started.key, None)
     alone = not site.scope.concurrent
-    done = journal.outcome(started, value, None, site.is_secret, alone)
-    return await journal.durable(done, value)
+    outcome = journal.outcome(started, value, None, site.is_secret, alone)
+    return await journal.durable(outcome, value)
 
 
 def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:
@@ -359,7 +361,9 @@ async def _make(
     arguments: dict[str, Value],
     grant: Grant,
 ) -> Value:
-    run, step, host = site.run, site.step, site.run.host
+    run = site.run
+    step = site.step
+    host = site.run.host
     place = choose_place(callee, site.scope.concurrent, host)
     seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
     terms: Terms | None = None
@@ -382,8 +386,8 @@ async def _make(
 
             async def make() -> Result:
                 # Each attempt has arguments of its own, which the function may change.
-                given = isolate(arguments)
-                return await host.make_call(place, callee.function, given, seconds, terms)
+                call_arguments = isolate(arguments)
+                return await host.make_call(place, callee.function, call_arguments, seconds, terms)
 
             result = await _throttled(site, callee.name, throttle, make)
     finally:

@@ -46,7 +46,9 @@ LONGEST_WAIT = 60.0
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     for meter in scope.meters:
         meter.model()
     config = step.asking.config

@@ -32,7 +32,9 @@ async def answer(
 
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
-    run, journal, recording = site.run, site.run.journal, site.run.options.recording
+    run = site.run
+    journal = site.run.journal
+    recording = site.run.options.recording
     # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:

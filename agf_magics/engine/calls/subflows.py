@@ -36,7 +36,9 @@ async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     """The order matters: what limits and approves the call comes before it begins, and what is
     checked of its result after it."""
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     arguments = step.args.build(
         site.frame, linked.flow.declared.accepts if step.exchange.with_schema else None

@@ -36,7 +36,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     Returns None where the journal has the output: a table of a million rows must not be held in
     memory. Without a journal, the output with the number of its row.
     """
-    run, step, journal = site.run, site.step, site.run.journal
+    run, step = site.run, site.step
+    journal = run.journal
     terms = step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)

@@ -36,7 +36,7 @@ def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnos
         if not isinstance(step, Branches | Each) or not step.failing.retries:
             continue
         parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
-        for call in (inner for one in parts for inner in calls(one)):
+        for call in (inner for part in parts for inner in calls(part)):
             tool = callees.get(call.id)
             if not isinstance(tool, Tool) or tool.reuse or (tool.throttle and tool.throttle.retry):
                 continue

@@ -86,7 +86,9 @@ class _Linker:
         self.problems.extend(not_connected(flow.declared.servers, self.registry))
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
-        steps, open_inside, inside = 0, 0, (*around, key_of(flow))
+        steps = 0
+        open_inside = 0
+        inside = (*around, key_of(flow))
         # One walk for everything that needs each step: a definition may have 100,000.
         for step in every(flow.body):
             steps += 1

@@ -65,7 +65,9 @@ class Elements:
         self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
     ) -> None:
         """``length``: what ``len`` has returned. ``most``: use only so many elements."""
-        self.site, self.source, self.length = site, source, length
+        self.site = site
+        self.source = source
+        self.length = length
         self.count = min(most, length)
         self.list = source if type(source) is list else None
         """A list has no code: its elements are values already, and it cannot change."""

@@ -44,15 +44,15 @@ class WorkerFanOut(FanOutParts):
         self,
         site: CallSite[Each],
         inside: Scope,
-        one: OneCall,
+        one_call: OneCall,
         keep: Callable[[int, Value], None],
         items: Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
-        body, tool = one.step, one.tool
+        body, tool = one_call.step, one_call.tool
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
-        self.is_secret = one.is_secret
+        self.is_secret = one_call.is_secret
         self.body = body
         self.tool = tool
         self.inside = inside
@@ -214,9 +214,11 @@ class WorkerFanOut(FanOutParts):
         except BaseException as error:
             return None, error, False
 
-    def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
+    def _finish(
+        self, i: int, attempt: int, site: CallSite[Any], arguments: Any, value: Value
+    ) -> None:
         try:
-            value, _ = store_value(site, finish(site, given, value))
+            value, _ = store_value(site, finish(site, arguments, value))
         except BaseException as error:
             self._fail(i, attempt, site, error)
             return

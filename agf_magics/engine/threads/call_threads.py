@@ -46,13 +46,13 @@ class ThreadCall:
     def __init__(
         self,
         function: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context | None = None,
     ) -> None:
         """``context``: that of the function; None: a copy of the caller's."""
         self.function = function
-        self.given = given
+        self.given = arguments
         self.loop = loop
         self.ended: asyncio.Future[None] | None = None
         """Wakes the task that waits, if there is one; it never carries the result."""

@@ -139,7 +139,7 @@ def _driven(
         while True:
             end_in_child(forks, (True, None))  # a child must not use the loop of its parent
             try:
-                sent = yield waits
+                answer = yield waits
             except GeneratorExit:
                 context.run(coroutine.close)
                 raise
@@ -154,7 +154,7 @@ def _driven(
             except BaseException as error:
                 waits = context.run(coroutine.throw, error)
             else:
-                waits = context.run(coroutine.send, sent)
+                waits = context.run(coroutine.send, answer)
     except StopIteration as end:
         return end.value
     finally:

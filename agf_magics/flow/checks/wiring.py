@@ -325,8 +325,8 @@ def every_write(reads: Iterable[Read]) -> Iterator[Write]:
     longest: dict[int, Prefix] = {}
     for read in reads:
         if isinstance(read.writes, Prefix):
-            known = longest.get(id(read.writes.whole))
-            if known is None or len(known) < len(read.writes):
+            longest_writes = longest.get(id(read.writes.whole))
+            if longest_writes is None or len(longest_writes) < len(read.writes):
                 longest[id(read.writes.whole)] = read.writes
         else:
             yield from read.writes

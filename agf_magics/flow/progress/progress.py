@@ -105,11 +105,11 @@ class Progress:
     @cached_property
     def sessions(self) -> Mapping[Key, Row]:
         """The rows of the sessions of models, each by the key of the row around it."""
-        found: dict[Key, Row] = {}
+        rows: dict[Key, Row] = {}
         for row in self.rows.values():
             if getattr(row.step, "session", False) is True:
-                found.setdefault(row.key[:-1], row)
-        return found
+                rows.setdefault(row.key[:-1], row)
+        return rows
 
     @property
     def seconds(self) -> float | None:

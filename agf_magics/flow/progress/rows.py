@@ -270,7 +270,9 @@ class Row:
         if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
-            return "ok" if self.finished else "failed" if self.failed else "cancelled"
+            if self.finished:
+                return "ok"
+            return "failed" if self.failed else "cancelled"
         # Workers have not yet reported any of its elements.
         if self.around is not None and self.around.on_workers:
             return "running"

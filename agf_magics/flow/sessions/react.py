@@ -190,11 +190,11 @@ class _State:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
         return conversation.answer
 
-    def question(self, frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
+    def question(self, frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
         permits, tool = self.session.permits, frame[self.call]["tool"]
         every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
         permit = permits.get(tool) or permits.get(every)
-        return permit.ask(frame, given, shown) if permit is not None else None
+        return permit.ask(frame, arguments, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]

@@ -71,16 +71,16 @@ class Edges:
 
     def edge(self, node: Fields) -> None:
         before = self.reader.error_count
-        given = self.reader.fields(EDGE, node, node.span)
+        fields = self.reader.fields(EDGE, node, node.span)
         if self.reader.error_count > before:
             return
-        source = self.name(given["from"], self.sources, "from")
-        named = [self.name(each, self.goals, "to") for each in given["to"]]
+        source = self.name(fields["from"], self.sources, "from")
+        named = [self.name(each, self.goals, "to") for each in fields["to"]]
         targets = [place for place in named if place is not None]
         if source is None or not targets:
             return
-        written: Scalar | None = given.get("condition")
-        if given.get("type") == "conditional":
+        written: Scalar | None = fields.get("condition")
+        if fields.get("type") == "conditional":
             if written is not None:
                 hint = "keep one of them: type: conditional follows a router, condition: compares"
                 message = "an edge cannot have both a condition and a type"
@@ -91,8 +91,8 @@ class Edges:
         else:
             self.conditional(source, targets, written)
 
-    def name(self, node: Scalar, known: Collection[str], key: str) -> Scalar | None:
-        if node.text in (START, END) and node.text not in known:
+    def name(self, node: Scalar, names: Collection[str], key: str) -> Scalar | None:
+        if node.text in (START, END) and node.text not in names:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
             self.reader.error(
                 "graph.unknown-node",
@@ -101,8 +101,8 @@ class Edges:
                 f"a graph begins at {START} and ends at {END}",
             )
             return None
-        if node.text not in known:
-            hint = suggest(node.text, known, "nodes")
+        if node.text not in names:
+            hint = suggest(node.text, names, "nodes")
             self.reader.error(
                 "graph.unknown-node", f"there is no node {node.text!r}", node.span, hint
             )

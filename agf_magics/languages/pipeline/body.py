@@ -123,7 +123,7 @@ class Reader(documents.Reader):
         self.id = id
         self.span = span
         self.scope = scope
-        self.given: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         """The values of its keys so far."""
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
@@ -144,9 +144,9 @@ class Reader(documents.Reader):
         key, body = chosen
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
-        reader.fields(kind, body, key.span, reader.given)
+        reader.fields(kind, body, key.span, reader.values)
         if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
-            reader.given[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
+            reader.values[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
         if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
             message, span = "over and items exclude each other", body.keys["items"].span
@@ -298,16 +298,16 @@ class Reader(documents.Reader):
             elif (
                 is_text(inner)
                 and not self.grammar.is_broken
-                and (found := lookalikes.lookalike(inner.text, self.scope))
+                and (lookalike := lookalikes.lookalike(inner.text, self.scope))
             ):
                 relation = "is" if inner is node else "has"
                 message = (
-                    f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
+                    f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {lookalike.reason}"
                 )
-                hint = lookalikes.pass_on(found.expression, self.scope) or _tag_hint(
-                    inner, node, key, found.expression
+                hint = lookalikes.pass_on(lookalike.expression, self.scope) or _tag_hint(
+                    inner, node, key, lookalike.expression
                 )
-                store = "" if inner is node and key.name == found.store else found.store
+                store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
         return Constant(node.span, plain(node))
 

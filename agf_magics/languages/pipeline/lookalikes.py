@@ -91,8 +91,8 @@ def pass_on(expression: str, scope: Scope) -> str | None:
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
     return any(
-        (name := _WORD.match(found[1].strip())) and (scope.has(name[0]) or scope.had(name[0]))
-        for found in _ANY_BRACES.finditer(text)
+        (name := _WORD.match(match[1].strip())) and (scope.has(name[0]) or scope.had(name[0]))
+        for match in _ANY_BRACES.finditer(text)
     )
 
 

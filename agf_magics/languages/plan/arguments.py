@@ -71,7 +71,7 @@ class Arguments(NamedArguments):
         super().__init__(
             tuple(
                 (Name(same_name(name), span), Filled(name, cast("Span", span), template))
-                for name, span, template in call.given
+                for name, span, template in call.arguments
             )
         )
         object.__setattr__(self, "call", call)  # its class is frozen
@@ -79,16 +79,18 @@ class Arguments(NamedArguments):
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         log = frame["log"]
         instance = frame["instance"]
-        given = super().build(frame)
+        arguments = super().build(frame)
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
-            if name in takes and name not in given:
-                given[name] = self._asked(name, log, instance)
-        return given
+            if name in takes and name not in arguments:
+                arguments[name] = self._asked(name, log, instance)
+        return arguments
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""
-        text = next((template for given, _, template in self.call.given if given == name), None)
+        text = next(
+            (template for argument, _, template in self.call.arguments if argument == name), None
+        )
         if str(text).partition(".")[0] in KINDS:
             return f"write ${text}: this is the text {text!r}"
         for kind in frame["log"].kinds if isinstance(text, str) else ():

@@ -114,14 +114,14 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
         message = f"a document must be a mapping, got {shown(node)}"
         problems.error("policy.document-shape", message, node.span, _BEGIN)
         return None
-    known = schema()["properties"]
+    properties = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
         return node
     if "id" in node.fields:
         key = node.keys["id"]._replace(value=_POLICY, text=_POLICY)
         return Fields({_POLICY: node}, {_POLICY: key}, node.span)
     first = next(iter(node.keys.values()), None)
-    near = first and suggest(first.text, (*known, "id", "config"))
+    near = first and suggest(first.text, (*properties, "id", "config"))
     hint = near or "write execution_policy:, or id: and config: for a policy alone"
     problems.error(
         "policy.document-kind",
@@ -193,13 +193,13 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
 
 
 def _missing(
-    owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]
+    owner: str, name: str, node: Fields, key: Span | None, properties: Mapping[str, Any]
 ) -> Diagnostic:
-    unknown = [other for other in node.fields if other not in known]
+    unknown = [other for other in node.fields if other not in properties]
     slip = next(
         (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
     )
-    rule = known.get(name, {})
+    rule = properties.get(name, {})
     about = rule.get("description") or referred(schema(), rule).get("description")
     value = node.text_at(slip)
     if name in CONDITIONS and COMPARISON.fullmatch(value):
@@ -217,10 +217,10 @@ def _selection(node: Fields) -> str | None:
     ways = [name for name in ("agent", "strategy", "custom_transform") if name in node.fields]
     if len(ways) == 1:
         return None
-    found = f"has {' and '.join(ways)}" if ways else "has none of them"
+    reason = f"has {' and '.join(ways)}" if ways else "has none of them"
     return (
         f"output_from must have exactly one of agent, strategy and custom_transform; this one "
-        f"{found}"
+        f"{reason}"
     )
 
 
@@ -250,8 +250,8 @@ def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Dia
 
 def _check_version(root: Fields, problems: Diagnostics) -> None:
     version = root.scalar("schema_version")
-    found = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
-    if version and found and found[1] != MAJOR:
+    match = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
+    if version and match and match[1] != MAJOR:
         message = f"version {version.text} of the format is not supported"
         hint = f'write "{MAJOR}.0.0": the format has version {MAJOR}.x'
         problems.error("policy.schema-version", message, version.span, hint)

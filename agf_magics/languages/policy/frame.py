@@ -120,12 +120,12 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> PolicyTarget:
 
     def store(frame: Frame, outcome: Outcome) -> Frame:
         alias = alias_of(frame)
-        own = (
+        by_alias = (
             {}
             if alias is None
             else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
         )
-        return {**frame, **own, OUTPUT: outcome.value}
+        return {**frame, **by_alias, OUTPUT: outcome.value}
 
     return PolicyTarget(store, (Ref((OUTPUT,)),))
 

@@ -162,8 +162,8 @@ COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
 
 def condition_hint(key: str, text: str) -> str:
     """The condition that an expression means."""
-    found = COMPARISON.fullmatch(text)
-    path, sign, value = found.groups() if found else ("PATH", ">=", "VALUE")
+    match = COMPARISON.fullmatch(text)
+    path, sign, value = match.groups() if match else ("PATH", ">=", "VALUE")
     matcher = f"{{{COMPARED[sign]}: {value}}}" if sign in COMPARED else value
     return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"
 

@@ -125,7 +125,7 @@ def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
     for group in (group for group in groups if isinstance(group, Fields)):
         for value in group.inner("args_match").fields.values():
             inner = value.fields.values() if isinstance(value, Fields) else (value,)
-            yield from (one for one in inner if isinstance(one, Scalar))
+            yield from (node for node in inner if isinstance(node, Scalar))
 
 
 def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ...]:
@@ -144,12 +144,12 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
         )
     if not isinstance(lines, Fields):
         return ()
-    found = []
+    matchers = []
     for name, value in lines.fields.items():
         matcher = _matcher(lines.keys[name], value, keys, problems)
         if matcher is not None:
-            found.append(matcher)
-    return tuple(found)
+            matchers.append(matcher)
+    return tuple(matchers)
 
 
 def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:
@@ -197,12 +197,12 @@ def _sign(word: str) -> str:
 def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
     """Search a regular expression anywhere in a text (AMB-19, decision D5)."""
     try:
-        found = searcher(node.text)
+        search = searcher(node.text)
     except BadPattern as error:
         span = node.locate(error.start, error.end) if error.start < error.end else node.span
         problems.error("policy.bad-pattern", f"the pattern cannot be used: {error}", span, SYNTAX)
         return never
-    return lambda value: type(value) is str and found(value)
+    return lambda value: type(value) is str and search(value)
 
 
 def _shown(node: Node) -> str:

@@ -74,7 +74,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
         ),
         tools=()
         if choice == "none"
-        else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
+        else (*space.tools.values(), *(Offer(listed.alias) for listed in agents.values())),
         read=answer.read,
         steps=policy.number("max_steps", STEPS),
         over=lambda limit: Diagnostic(
@@ -130,20 +130,20 @@ def prompt(template: Scalar | None, otherwise: Span) -> Computed:
             (Ref((PARENT, "input"), span),),
         )
 
-    def field(found: re.Match[str], value: Value) -> str:
-        path = found[1].rstrip()
+    def field(match: re.Match[str], value: Value) -> str:
+        path = match[1].rstrip()
         for name in path.split("."):
             if type(value) is not dict or name not in value:
                 hint = suggest(name, value, "its fields") if type(value) is dict else None
-                span = template.locate(found.start(1), found.start(1) + len(path))
+                span = template.locate(match.start(1), match.start(1) + len(path))
                 message = f"the input has no field {path!r} for this prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
         return format_for_model(value)
 
     def filled(frame: Frame) -> str:
-        given = frame[PARENT]["input"]
-        return _PLACEHOLDER.sub(lambda found: field(found, given), template.text)
+        input = frame[PARENT]["input"]
+        return _PLACEHOLDER.sub(lambda match: field(match, input), template.text)
 
     return Computed(template.span, filled, (Ref((PARENT, "input"), template.span),))
 

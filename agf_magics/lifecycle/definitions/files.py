@@ -88,7 +88,7 @@ def is_meant_as_definition(path: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
-        return any(meant <= keys for known in OURS.values() for meant in known.keys)
+        return any(meant <= keys for language in OURS.values() for meant in language.keys)
     return False
 
 

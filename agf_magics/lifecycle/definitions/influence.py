@@ -193,7 +193,9 @@ class _Flow:
         return (self.scope, what, step.id, *more)
 
     def _add_read(self, read: Read, is_fed: bool) -> None:
-        graph, step, path = self.graph, read.step, read.ref.path
+        graph = self.graph
+        step = read.step
+        path = read.ref.path
         readers = list(self._filled(step, read.ref))
         if read.store:
             self._read_store(read.key, readers)

@@ -129,11 +129,11 @@ class _Evaluations:
         if len(self.kept) >= self.most:
             self.note = f"the first {self.most:,} are shown"
             return
-        given = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
+        values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
         numbers = tuple(part for part in site.at if isinstance(part, int))
         case = _picked(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
-        self.kept.append(Evaluation(numbers, given, self._mask(value), error, case))
+        self.kept.append(Evaluation(numbers, values, self._mask(value), error, case))
 
 
 def _read(frame: Frame, path: tuple[str, ...]) -> Value:

@@ -161,8 +161,10 @@ class _MomentMaker:
         self.moments: list[Moment] = []
         self._journal, self._started = journal, started
         steps = list(every(flow.body))
-        given = {id: name for step in steps for id, name in given_names(step).items()}
-        self._labels = {step.id: line(name_of(step, given.get(step.id, "")), 80) for step in steps}
+        part_names = {id: name for step in steps for id, name in given_names(step).items()}
+        self._labels = {
+            step.id: line(name_of(step, part_names.get(step.id, "")), 80) for step in steps
+        }
         self._ended: dict[str, None] = {}
         """The steps of the outermost flow that ended since the last moment."""
 
@@ -276,7 +278,7 @@ def _answered_by_models(order: Manifest, asked: Collection[str]) -> set[str]:
     return {step.name.text for step in steps if step.kind == "agent" and step.id in asked}
 
 
-def _any(**given: Value) -> Value:
+def _any(**arguments: Value) -> Value:
     refuse_call()
 
 

@@ -185,9 +185,9 @@ class RecordedCalls:
                     self._failed.pop(record.at, None)
                     self._by_path[record.at, record.name] = record
                     self._by_name[record.name] = record
-                    given = record.given.text
-                    if given is not None and len(given) <= MOST_TEXT:
-                        self._by_arguments[record.name, given] = record
+                    arguments = record.given.text
+                    if arguments is not None and len(arguments) <= MOST_TEXT:
+                        self._by_arguments[record.name, arguments] = record
 
     def result(self, call: StartedCall) -> Record | None:
         """Of a call with the same arguments, else at the same place, else of the same function. It

@@ -150,7 +150,7 @@ def find_stale(
     connect_journal(state, forecast)
     error = run_offline(
         state.linked,
-        state.given,
+        state.flow_input,
         forecast,
         emit=state.emit,
         limits=state.limits,
@@ -166,7 +166,7 @@ def find_stale(
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
     (store, num), bounded = past._in_journal, Bounded()
-    read, identities = reader_of_results(store, state_of(now).given.input)
+    read, identities = reader_of_results(store, state_of(now).flow_input.input)
     read_again: ReadValue = partial(
         unpickled, trust=False, files=store.files, identities=identities, learns=False
     )

@@ -178,7 +178,7 @@ async def _main(state: RunState, place: host.Host) -> engine.Done:
     with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
             state.linked,
-            state.given,
+            state.flow_input,
             options,
             host=place,
             emit=state.emit,
@@ -244,13 +244,13 @@ def _limit(state: RunState) -> job.Limit | None:
 
 def _hold_context(state: RunState) -> None:
     """Lock the run's named context while it runs."""
-    if (context := state.given.context) is not None:
+    if (context := state.flow_input.context) is not None:
         context.hold(state.run_id)
 
 
 def _release_context(state: RunState) -> None:
     """Unlock it, without secrets in its log."""
-    if (context := state.given.context) is not None:
+    if (context := state.flow_input.context) is not None:
         if context.holder == state.run_id:
             context.log = state.log_to_keep()
         context.release(state.run_id)

@@ -105,7 +105,7 @@ def rerun_from(
         with store.reading() as connection:
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        reading = reader_of_results(store, state_of(again).given.input)
+        reading = reader_of_results(store, state_of(again).flow_input.input)
         again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again

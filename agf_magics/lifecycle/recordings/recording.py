@@ -156,8 +156,8 @@ def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None
-        for said in stored["said"]:
-            said[3] = None
+        for problem in stored["said"]:
+            problem[3] = None
         return {"error": stored}
     if is_masked:
         return {"value": MASK, "masked": True}
@@ -255,12 +255,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _head(path: Path, line: Line) -> Line:
-    text, found = encode(line), line.get("agf")
-    if type(found) is not int:
+    text, format = encode(line), line.get("agf")
+    if type(format) is not int:
         raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
-    if found != RECORDING_FORMAT:
+    if format != RECORDING_FORMAT:
         hint = "install the version of agf-magics that wrote it, or record it again"
-        message = f"it has the format {found}, and this version reads {RECORDING_FORMAT}"
+        message = f"it has the format {format}, and this version reads {RECORDING_FORMAT}"
         raise _wrong(path, 1, text, message, 0, hint)
     return line
 

@@ -25,9 +25,9 @@ def answer_question(
     until = time.monotonic() + SOON
     while not (waiting := _waiting(progress)) and progress.asked and time.monotonic() < until:
         time.sleep(0.01)  # it is asked on the loop of the run
-    meant = [one for one in waiting if step in (None, one.question.where)]
+    meant = [pending for pending in waiting if step in (None, pending.question.where)]
     if len(meant) != 1:
-        places = [one.question.where for one in waiting]
+        places = [pending.question.where for pending in waiting]
         raise _unclear(run_id, name, progress, places, step)
     meant[0].take(fitting_answer(meant[0].question, answer))
 
@@ -35,14 +35,14 @@ def answer_question(
 def _waiting(progress: Progress) -> list[PendingQuestion]:
     """The questions that wait for an answer now: of several at once all but one come later."""
     asked = list(progress.asked.values())
-    return [one for question in asked if (one := PendingQuestion.of(question)) is not None]
+    return [pending for question in asked if (pending := PendingQuestion.of(question)) is not None]
 
 
 def fitting_answer(question: Question, answer: Value) -> Value:
     """The answer as the engine takes it. Raises DefinitionError if it does not fit."""
     try:
-        given = given_answer(question, answer)
-        return checked_approval(question, given, None) if question.approval else given
+        parsed = given_answer(question, answer)
+        return checked_approval(question, parsed, None) if question.approval else parsed
     except WrongAnswer as wrong:
         raise DefinitionError(*wrong.diagnostics) from None
 

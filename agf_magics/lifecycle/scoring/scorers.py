@@ -67,7 +67,7 @@ def score_over(
         message = f"the table has no column {against!r}"
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
     right = table.column(against) if against is not None else [None] * len(rows)
-    known = [
+    scored_rows = [
         ScoredRow(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
@@ -86,7 +86,7 @@ def score_over(
             column = ".".join(filter(None, (name, key)))
             column = f"score.{column}" if column in taken else column
             values = [(mapping.get(key), why) for mapping, why in parts]
-            kept, summary = summarize(column, known, values, seed)
+            kept, summary = summarize(column, scored_rows, values, seed)
             table.add_column(column, kept)
             summaries[column] = summary
     table.scores.update(summaries)

@@ -58,18 +58,20 @@ class TableComparison:
     ) -> None:
         """``key``: the column by which rows are matched; None: their numbers. ``seed``: that of the
         intervals; None: a new one. Raises DefinitionError if no rows can be matched."""
-        self.first, self.other, self.key = first, other, key
+        self.first = first
+        self.other = other
+        self.key = key
         self.seed = secrets.randbits(31) if seed is None else seed
         self._pairs = list(_matched(first, other, key))
         self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
         self.not_compared: list[ChangedRow] = []
         """The rows that may differ: what the journal has of their outputs does not say it."""
-        for _, _, one, two in self._pairs:
-            is_same = one.has_same_outcome(two)
+        for _, _, mine, theirs in self._pairs:
+            is_same = mine.has_same_outcome(theirs)
             if is_same is not True:
                 rows = self.changed if is_same is False else self.not_compared
-                rows.append(ChangedRow(_key(one, key), one, two))
+                rows.append(ChangedRow(_key(mine, key), mine, theirs))
 
     @property
     def runs(self) -> tuple[str, str]:
@@ -92,10 +94,10 @@ class TableComparison:
     def _paired(self, name: str) -> list[list[float]]:
         """The differences of a score, by the rows that have the same key."""
         groups: dict[str, list[float]] = {}
-        for i, j, one, _ in self._pairs:
+        for i, j, row, _ in self._pairs:
             before, after = self.first.added[name].get(i), self.other.added[name].get(j)
             if isinstance(before, int | float) and isinstance(after, int | float):
-                groups.setdefault(_name_of(_key(one, self.key)), []).append(after - before)
+                groups.setdefault(_name_of(_key(row, self.key)), []).append(after - before)
         return list(groups.values())
 
     @property
@@ -226,14 +228,14 @@ def _matched(
     pairs = [
         (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
     ]
-    pairs_differ = (one.has_same_input(two) is False for _, _, two, one in pairs)
+    pairs_differ = (mine.has_same_input(theirs) is False for _, _, theirs, mine in pairs)
     differing = sum(pairs_differ) if key is None else 0
     if not pairs or differing * 2 > len(pairs):
         message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
         hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
         raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
-    for i, j, two, one in pairs:
-        yield i, j, one, two
+    for i, j, theirs, mine in pairs:
+        yield i, j, mine, theirs
 
 
 def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:

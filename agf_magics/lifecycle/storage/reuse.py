@@ -42,7 +42,7 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
                 heads = [_named(store, run, earlier)]
         if run.journal is not None and heads:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).given.input))
+            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).flow_input.input))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:

@@ -40,7 +40,7 @@ def connect_journal(state: RunState, journal: Journal) -> None:
     journal.summary = lambda: snapshot_rows(state.progress, state.secrets)
     journal.used = lambda: _used(state.progress.usage)
     journal.rows.secret = state.secrets
-    journal.rows.identities.know(state.given.input)
+    journal.rows.identities.know(state.flow_input.input)
     state.find_secrets()
 
 

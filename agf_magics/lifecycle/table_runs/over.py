@@ -155,7 +155,7 @@ def _check_columns(
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
     problems.extend(_mapped_to_nothing(renamed, names))
-    given = {*names, *renamed, *common}
+    names_of_values = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
     certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
@@ -166,7 +166,7 @@ def _check_columns(
     else:
         problems.extend(_mapped_in_vain(flow, renamed, read))
     optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
-    missing = _missing(read, given, optional, names)
+    missing = _missing(read, names_of_values, optional, names)
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
@@ -193,7 +193,7 @@ def _mapped_to_nothing(renamed: Mapping[str, str], columns: Sequence[str]) -> It
 
 def _missing(
     read: Mapping[str, Span | None],
-    given: Collection[str],
+    available: Collection[str],
     optional: Collection[str],
     columns: Sequence[str],
 ) -> dict[str, Span | None]:
@@ -202,7 +202,7 @@ def _missing(
     return {
         name: span
         for name, span in read.items()
-        if name not in given and (name not in optional or suggest(name, columns) is not None)
+        if name not in available and (name not in optional or suggest(name, columns) is not None)
     }
 
 
@@ -213,8 +213,10 @@ def _separated(names: Sequence[str]) -> str | None:
     """The hint for the only column of a file whose names stand between other signs than commas."""
     if len(names) != 1:
         return None
-    found = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
-    return found and f"{found} separate its names: write commas, or open the file with pandas"
+    sign_word = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
+    return (
+        sign_word and f"{sign_word} separate its names: write commas, or open the file with pandas"
+    )
 
 
 def _mapped_in_vain(

@@ -23,7 +23,7 @@ from ...values.sequences import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
 from ...values.tables.data_frames import table_of_columns, write_parquet
 from ...values.times import is_missing, iso_text
-from ...values.value import Value, type_name
+from ...values.value import Value, parts_of, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
 _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
@@ -104,8 +104,7 @@ def _kind(value: Value) -> str:
     """What cannot be held: the first opaque part of a value, or what else is odd in it."""
     if not is_utf8(value):
         return "a text with half of a surrogate pair"
-    parts = value if type(value) is list else value.values() if type(value) is dict else ()
-    kinds = [_kind(part) for part in parts if not _has_json(part)]
+    kinds = [_kind(part) for part in parts_of(value) if not _has_json(part)]
     return kinds[0] if kinds else type_name(value)
 
 

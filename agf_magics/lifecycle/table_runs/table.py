@@ -425,7 +425,9 @@ class RowTable:
             used = {**outcome["used"]} if outcome else {}
             if used.get("cost") is not None:
                 used["cost"] = float(used["cost"])
-            status = "ok" if outcome else "failed" if error is not None else NOT_RUN
+            status = "failed" if error is not None else NOT_RUN
+            if outcome:
+                status = "ok"
             rows.append(
                 TableRow(
                     self.terms.number_of(place),

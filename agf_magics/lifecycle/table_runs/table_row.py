@@ -74,10 +74,10 @@ class TableRow:
     @property
     def input(self) -> Mapping[str, Value]:
         """The row as it was given. Raises DefinitionError ``over.not-stored``."""
-        given = self._input
-        if isinstance(given, LostInput):
-            raise not_stored([(self.number, "its input")], given.why)
-        return given
+        input = self._input
+        if isinstance(input, LostInput):
+            raise not_stored([(self.number, "its input")], input.why)
+        return input
 
     @property
     def output(self) -> Value:
@@ -94,12 +94,12 @@ class TableRow:
 
     def given_cells(self, shown: bool) -> Cells:
         """Its input by the names of the columns; ``shown``: previews are enough."""
-        given = self.find_input(True) if shown else self._input
-        if not isinstance(given, LostInput):
-            return dict(given)
+        input = self.find_input(True) if shown else self._input
+        if not isinstance(input, LostInput):
+            return dict(input)
         if shown:
-            return dict(given.shown)
-        return {name: Unstored(value, given.why) for name, value in given.shown.items()}
+            return dict(input.shown)
+        return {name: Unstored(value, input.why) for name, value in input.shown.items()}
 
     def returned_cells(self, shown: bool) -> Cells:
         """Its output by the names of the columns: those of a mapping, else ``output``."""

@@ -36,18 +36,20 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
     >>> letters("'it''s'", "'", "it's")
     [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
     """
-    places, blanks, at = list[Place](), list[Place](), 0
+    places = list[Place]()
+    blanks = list[Place]()
+    at = 0
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
             continue
         if not letter:  # the end of a line that continues
             continue
-        found = expected.find(letter, at)
-        if found < 0 or expected[at:found].strip(_BLANK):
+        index = expected.find(letter, at)
+        if index < 0 or expected[at:index].strip(_BLANK):
             return None
-        places += [*_placed(found - at, blanks, start), (start, end)]
-        blanks, at = [], found + 1
+        places += [*_placed(index - at, blanks, start), (start, end)]
+        blanks, at = [], index + 1
     places += _placed(len(expected) - at, blanks, len(raw))
     if expected[at:].strip(_BLANK):
         return None

@@ -270,25 +270,25 @@ class _Reading:
 
     def _end(self, event: Any) -> None:
         end = event.end_mark.index + self.base
-        done = self.open.pop()
+        container = self.open.pop()
         parent = self.open[-1]
-        whole = _new_span((self.source, done.start, end))
-        if done.tag is not None or done.anchor is not None:
-            where = "a mapping" if done.items is None else "a list"
-            whole = self._properties(done.tag, whole, where)[1]
+        whole = _new_span((self.source, container.start, end))
+        if container.tag is not None or container.anchor is not None:
+            where = "a mapping" if container.items is None else "a list"
+            whole = self._properties(container.tag, whole, where)[1]
         node = (
-            _new_fields((done.fields, done.keys, whole))
-            if done.items is None
-            else Items(tuple(done.items), whole)
+            _new_fields((container.fields, container.keys, whole))
+            if container.items is None
+            else Items(tuple(container.items), whole)
         )
-        if done.deepest > parent.deepest:
-            parent.deepest = done.deepest
-        if done.anchor is not None:
-            self.anchors[done.anchor] = _Anchor(
+        if container.deepest > parent.deepest:
+            parent.deepest = container.deepest
+        if container.anchor is not None:
+            self.anchors[container.anchor] = _Anchor(
                 node,
-                done.room - self.room + 1,
-                self.aliases - done.aliases,
-                done.deepest - len(self.open) + 1,
+                container.room - self.room + 1,
+                self.aliases - container.aliases,
+                container.deepest - len(self.open) + 1,
             )
         self._add(parent, node)
 

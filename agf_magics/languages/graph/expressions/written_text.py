@@ -73,7 +73,9 @@ def _written(value: Value, name: str) -> Value:
 def check_length(value: Value) -> bool:
     """Raises ValueError for a value that is too long as text: a small one with shared parts may be.
     Returns whether it has a part that is not written as Python does."""
-    queue, room, has_odd = [value], LONGEST_WRITTEN, False
+    queue = [value]
+    room = LONGEST_WRITTEN
+    has_odd = False
     # A part weighs 8 at most, besides the characters of texts.
     if not can_write(value, 8 * LONGEST_WRITTEN):
         room, queue = -1, []

@@ -106,17 +106,17 @@ class Finding(NamedTuple):
 def unknown_function(name: str, functions: Mapping[str, Function]) -> tuple[str, str]:
     """The message and the hint for ``name(``, which none of ``functions`` has."""
     base, dot, method = (part.strip() for part in name.rpartition("."))
-    known = f"functions are {', '.join(functions)}"
+    choices = f"functions are {', '.join(functions)}"
     if dot:
         message = f"values have no methods: there is no {name!r}"
-        return message, method_hint(base, method) or f"{USE_A_TOOL}; {known}"
+        return message, method_hint(base, method) or f"{USE_A_TOOL}; {choices}"
     message = f"there is no function {name!r}"
     if name in ELSEWHERE:
         return message, ELSEWHERE[name]
     near = suggest(name, functions)
     return (
         message,
-        f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: "
+        f"{near or ''} {choices}; a tool is a step of its own: tool: {{name: {name}, args: "
         f"{{…}}}}".strip(),
     )
 
@@ -267,7 +267,9 @@ def _contained(tokens: Sequence[Token], first: int, last: int, source: str) -> s
 def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) -> int:
     """The offset where the operand beside the token ends: at a word of `_ENDS`, or at the bracket
     around it."""
-    depth, opening, closing = 0, "([{", ")]}"
+    depth = 0
+    opening = "([{"
+    closing = ")]}"
     if step < 0:
         opening, closing = closing, opening
     index += step
@@ -303,7 +305,9 @@ def _choice(source: str) -> str:
     for first, second in ((" then ", " else "), (" if ", " else "), ("?", ":")):
         before, _, rest = text.partition(first)
         between, _, after = rest.partition(second)
-        value, condition, other = before.strip(), between.strip(), after.strip()
+        value = before.strip()
+        condition = between.strip()
+        other = after.strip()
         if first != " if ":  # the condition comes first
             condition, value = value.removeprefix("if "), condition
         if condition and value and other:

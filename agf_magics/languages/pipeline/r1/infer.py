@@ -59,12 +59,12 @@ class Inference:
         self,
         locate: Callable[[int, int], Span],
         look: Look,
-        found: list[Diagnostic],
+        problems: list[Diagnostic],
         repeated: bool,
     ) -> None:
         self.locate = locate
         self.look = look
-        self.found = found
+        self.found = problems
         self.repeated = repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
@@ -185,9 +185,9 @@ class Inference:
     ) -> Shape | None:
         works = [kind for kind in KINDS[node.op] if kind in kinds_of(left) & kinds_of(right)]
         if not works:
-            given = f"{left or 'something'} and {right or 'something'}"
+            operands = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS.get(node.op, "two numbers")
-            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+            self.error(f"{node.op!r} needs {needs}, not {operands}", node.at, 1, certain)
         if len(works) != 1:
             return None
         if works == ["list"]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from ....text.diagnostics import DefinitionError, Diagnostic
 from ....text.length import DEEPEST, can_write
 from ....text.source import Source
-from ....values.value import Room, Value, copy_parts, is_json
+from ....values.value import Room, Value, copy_parts, is_json, parts_of
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")
@@ -59,8 +59,7 @@ def lost_in(value: Value) -> Lost | None:
     """The first value in it that was lost when the log was saved as text."""
     if isinstance(value, Lost):
         return value
-    parts = value.values() if type(value) is dict else value if type(value) is list else ()
-    return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
+    return next((lost for part in parts_of(value) if (lost := lost_in(part)) is not None), None)
 
 
 def _isolated(message: Any) -> Any:

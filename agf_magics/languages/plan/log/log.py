@@ -131,8 +131,8 @@ class Log(Sequence[Mapping[str, Value]]):
         """
         if reference.instance is not None:
             if reference.instance == EVERY:
-                found = [self._read(reference, each) for each in self.instances]
-                return [value for value in found if value is not MISSING] or MISSING
+                values = [self._read(reference, each) for each in self.instances]
+                return [value for value in values if value is not MISSING] or MISSING
             instance = reference.instance or instance
         return self._read(reference, instance)
 

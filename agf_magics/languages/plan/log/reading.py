@@ -100,17 +100,18 @@ class Reading:
         self.evaluate = self._read
 
     def _read(self, frame: Any) -> Value:
-        given = frame if type(frame) is dict else {"messages": frame}
-        instance = given.get("instance")
+        fields = frame if type(frame) is dict else {"messages": frame}
+        instance = fields.get("instance")
         if instance is not None and not isinstance(instance, str):
             raise StepError(
                 Diagnostic(
                     "plan.messages", f"an instance must be a text, not {type_name(instance)}"
                 )
             )
-        return found(self.expression, as_log(given.get("messages")), instance)
+        return found(self.expression, as_log(fields.get("messages")), instance)
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((one.kind, *one.path), one.span, False) for one in references(self.expression)
+            Ref((reference.kind, *reference.path), reference.span, False)
+            for reference in references(self.expression)
         )

@@ -312,11 +312,11 @@ class _Parser(Scanner):
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:
-            found: str = json.loads(quoted, strict=False)
+            text: str = json.loads(quoted, strict=False)
         except ValueError:
             hint = r"JSON has \" \\ \n \t \u00e9"
             self.wrong("invalid escape in this text", hint, (start, start + len(quoted)))
-        return found
+        return text
 
     def reference(self) -> Reference:
         start = self.at

@@ -79,16 +79,20 @@ def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) ->
     """A message that the tool returned, with the call's own instance."""
     kind, method = message.get("kind"), message.get("_outputMethod", call.output.method)
     if kind is None:
-        kinds = {one.kind for one in call.output.destinations}
+        kinds = {destination.kind for destination in call.output.destinations}
         kind = kinds.pop() if len(kinds) == 1 else "data"
     if method is not None and method not in METHODS:
         hint = suggest(str(method), METHODS, "methods")
         text = f"{call.tool.text!r} returned a message with the unknown method {method!r}"
         raise StepError(Diagnostic("plan.unknown-method", text, call.tool.span, hint))
-    made = _message(call, instance, str(kind), message["data"], method)
+    own_fields = _message(call, instance, str(kind), message["data"], method)
     return {
-        **{key: value for key, value in message.items() if key not in (*made, "_instance", "kind")},
-        **made,
+        **{
+            key: value
+            for key, value in message.items()
+            if key not in (*own_fields, "_instance", "kind")
+        },
+        **own_fields,
     }
 
 

@@ -201,12 +201,12 @@ class PlanScheduler:
         try:
             output = fill(self.plan.output, frame["log"], None)
         except StepError as error:
-            found = error.diagnostic
-            message = f"the plan has no output: {found.message}"
+            problem = error.diagnostic
+            message = f"the plan has no output: {problem.message}"
             return {
                 **frame,
                 "notes": (
-                    Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),
+                    Diagnostic("plan.no-output", message, problem.span, problem.hint, "warning"),
                 ),
             }
         return {**_extended(frame, [plain_message("output", output)]), "output": output}
