@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .compat.browser import IN_BROWSER
-from .compat.collection import uncollected
+from .compat.collection import pause_collection
 from .pictures.widget_hook import Widgets
 
-with uncollected():
+with pause_collection():
     from .catalog import (
         Registry,
         Retry,
@@ -190,7 +190,7 @@ def draw(
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext agf_magics``"""
-    with uncollected():
+    with pause_collection():
         from .notebook import load
 
         load(shell)

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
-from ..flow.sessions.session import format_for_model, format_prompt, read_json, unfenced
+from ..flow.sessions.session import format_for_model, format_prompt, read_json, strip_fence
 from ..schemas.schema import Schema, conform
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import RAISED
 from ..text.suggestions import suggest
 from ..values.value import Value, isolate
 from .tools.arguments import Arguments, errors_of
-from .tools.callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .tools.callables import Where, callable_by_name, check_limits, description_of, is_async
 
 USER = "user"
 """The person in the notebook: an identity with all tools (decision A12), which no agent can
@@ -153,14 +153,11 @@ class Agent:
             return self.takes.validate(arguments_by_name)
         except RAISED as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
-        if (
-            alone != "prompt"
-            and (delivered := self._delivered(failure, arguments_by_name)) is not None
-        ):
+        if alone != "prompt" and (delivered := self._relax(failure, arguments_by_name)) is not None:
             return delivered
         self._refuse(failure, arguments_by_name, fields, alone)
 
-    def _delivered(
+    def _relax(
         self, failure: BaseException, arguments: dict[str, Value]
     ) -> dict[str, Value] | None:
         """The arguments where a policy's rules allow what the annotations refuse: null for an
@@ -263,7 +260,7 @@ def make_agent(
             f"{USER!r} is the person in the notebook, who may use all tools: choose another name, "
             f"agent(…, name=…)"
         )
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     if not isinstance(default, bool):
         raise TypeError(f"default must be True or False, got {default!r}")
     arguments = Arguments(function, f"agent {name!r}", unchecked=OURS)
@@ -285,7 +282,7 @@ def make_agent(
 def parse_json_reply(text: str) -> Value:
     """The JSON in a reply, with or without a code fence. Raises StepError
     ``agent.reply-not-json``."""
-    read, why = read_json(unfenced(text))
+    read, why = read_json(strip_fence(text))
     if not why:
         return read
     raise StepError(

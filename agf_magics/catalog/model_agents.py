@@ -12,7 +12,7 @@ from ..text.diagnostics import DefinitionError
 from ..values.value import Value
 from .agents import USER
 from .models.model import Model
-from .tools.callables import checked_name
+from .tools.callables import check_name
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 """The settings of a model that a definition of an agent may have."""
@@ -42,7 +42,7 @@ class ModelAgent:
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
         ``gives``."""
-        checked_name(self.name, "model_agent", "name")
+        check_name(self.name, "model_agent", "name")
         if self.name == USER:
             raise ValueError(
                 f"{USER!r} is the person in the notebook, who may use all tools: choose another "

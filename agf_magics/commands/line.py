@@ -114,12 +114,10 @@ class Command:
         rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
         width = max(len(left) for left, _ in rows) + 4
-        usage = _wrapped(self.usage, "", " " * (len(self.name) + 1))
-        table = "\n".join(
-            _wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows
-        )
+        usage = _wrap(self.usage, "", " " * (len(self.name) + 1))
+        table = "\n".join(_wrap(text, f"  {left}".ljust(width), " " * width) for left, text in rows)
         example = textwrap.indent(self.example, "    ")
-        return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
+        return f"{_wrap(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +156,7 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
 
 
 def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
-    """The same for a line that is already split, such as the line of a shell (see `typed`)."""
+    """The same for a line that is already split, such as the line of a shell (see `as_typed`)."""
     tokens: dict[str, list[Token]] = {}
     words = _before_dashes(command, words, tokens)
     if any(
@@ -176,7 +174,7 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
     return ParsedLine(source, {name: tuple(values) for name, values in tokens.items()})
 
 
-def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
+def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
     """The line of a shell as a person may have typed it, and its words, which the shell has split.
 
     >>> source, words = typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
@@ -309,7 +307,7 @@ def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     if spaced is not None:
         message = f"no blank may separate {spaced[1]!r} from its value"
         raise line_error("set", message, word, f"write --set {spaced[1]}={spaced[2]}")
-    end = _closed_at([word.text.partition("=")[2], *following])
+    end = _parts_until_closed([word.text.partition("=")[2], *following])
     if end:
         whole = " ".join([word.text, *following[:end]])
         message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
@@ -320,7 +318,7 @@ _SPACED = re.compile(r"([^\s='\"]+)(?: = ?|= )([^\s=-]\S*)")
 """``a = 1``, ``a =1``, ``a= 1``."""
 
 
-def _closed_at(parts: Sequence[str]) -> int:
+def _parts_until_closed(parts: Sequence[str]) -> int:
     """How many further parts a list or an object that starts in the first one takes; 0 if none."""
     depth = 0
     for number, part in enumerate(parts):
@@ -387,7 +385,7 @@ def _missing(
     )
 
 
-def _wrapped(text: str, first: str, others: str) -> str:
+def _wrap(text: str, first: str, others: str) -> str:
     return textwrap.fill(
         text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
-from ..lifecycle.past.retried_rows import chosen_rows
+from ..lifecycle.past.retried_rows import choose_rows
 from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
@@ -299,7 +299,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def reused(parsed: ParsedLine) -> bool | str:
+def reuse_of(parsed: ParsedLine) -> bool | str:
     """The run whose results are reused; True for the last one."""
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
@@ -323,10 +323,10 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
         if (number := count(parsed, f"--{name}", None, least)) is not None
     }
     table = _table(word, names) if word is not None else None
-    renamed = dict(_renamed(mapping) for mapping in parsed.words("--map"))
+    renamed = dict(_read_mapping(mapping) for mapping in parsed.words("--map"))
     return with_place_of(
         retried or word,
-        lambda: chosen_rows(
+        lambda: choose_rows(
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
@@ -368,7 +368,7 @@ def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _renamed(word: Token) -> tuple[str, str]:
+def _read_mapping(word: Token) -> tuple[str, str]:
     name, equals, column = word.text.partition("=")
     if not equals or not name or not column:
         name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]

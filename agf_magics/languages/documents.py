@@ -236,7 +236,7 @@ class Reader(ABC):
         key, colon, rest = name.partition(":")
         if colon and key in kind.keys:
             return f"write {key}: {rest}"
-        return advised(self.advice, name, value.text) or suggest(
+        return advice_on(self.advice, name, value.text) or suggest(
             name, kind.keys, f"the keys of {kind.name}"
         )
 
@@ -257,7 +257,7 @@ class Reader(ABC):
             self.refuse_tag(node, key)
             return
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
-        hint = hint or reshaped(key.name, node, key.takes.schema.get("type")) or key.example
+        hint = hint or reshape_hint(key.name, node, key.takes.schema.get("type")) or key.example
         self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint)
 
     @abstractmethod
@@ -354,7 +354,7 @@ def as_name(text: Scalar) -> Scalar:
     return text if text.text.isascii() else text._replace(text=same_name(text.text))
 
 
-def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:
+def advice_on(advice: Mapping[str, str], name: str, value: str = "") -> str:
     """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing. The
     author's ``value`` takes the place of NUMBER or VALUE in it where it can stand there."""
     word = name.strip("_").lower().replace("-", "_")
@@ -372,18 +372,18 @@ _NAMING: Final = frozenset({"name", "id", "alias", "key"})
 """Keys that name an entry, in a language that lists what another one maps."""
 
 
-def reshaped(name: str, node: Node, wanted: object) -> str | None:
+def reshape_hint(name: str, node: Node, wanted: object) -> str | None:
     """The hint for a list of named entries at the key ``name``, where JSON Schema wants the type
     object, and for a mapping of entries where it wants an array."""
     if wanted == "array" and isinstance(node, Fields):
         entries = [flow_text(entry) for entry in node.fields.values() if isinstance(entry, Fields)]
         return f"write {name}: [{', '.join(entries or [flow_text(node)])}]"
     items = getattr(node, "items", ())
-    pairs = [pair for item in items if isinstance(item, Fields) for pair in _named(item)]
+    pairs = [pair for item in items if isinstance(item, Fields) for pair in _entry_words(item)]
     return f"write {name}: {{{', '.join(pairs)}}}" if pairs and wanted == "object" else None
 
 
-def _named(entry: Fields) -> Iterator[str]:
+def _entry_words(entry: Fields) -> Iterator[str]:
     """``name: value`` of an entry with a name; of one without, each key with its value."""
     rest = dict(entry.fields)
     for naming in sorted(_NAMING & rest.keys())[:1]:

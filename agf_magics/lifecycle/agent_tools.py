@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..catalog import USER, Registry, default
-from ..engine.host.hold_interrupts import held_interrupts
+from ..engine.host.hold_interrupts import hold_interrupts
 from ..engine.run_options import RunOptions
 from ..engine.threads.rights import refuse_inside
 from ..flow.flow import Flow
@@ -140,7 +140,7 @@ class _Launcher:
     def __init__(self, registry: Registry, grant: Grant) -> None:
         self.registry = registry
         self.grant = grant
-        self._started = set[str]()
+        self._start_envelope = set[str]()
         """The ids of the runs that were started here."""
 
     def registered(self, name: str, input: Value = None, *, background: bool = False) -> Envelope:
@@ -166,7 +166,7 @@ class _Launcher:
         refuse_inside("run_result")
         if not isinstance(run_id, str):
             return _error("run_id is required: the id that the start returned")
-        if run_id not in self._started and not self._is_mine(run_id):
+        if run_id not in self._start_envelope and not self._is_mine(run_id):
             return _error(f"there is no run {run_id!r}")
         return run_result(run_id)
 
@@ -180,7 +180,7 @@ class _Launcher:
         return False
 
     def _keep(self, run: Run) -> Run:
-        self._started.add(run.run_id)
+        self._start_envelope.add(run.run_id)
         return run
 
     def _launch(
@@ -192,8 +192,8 @@ class _Launcher:
             flow = find()
             name = repr(flow.name)
             if background:
-                return _started(self._keep(start_run(flow, input, options)))
-            with held_interrupts() as held:
+                return _start_envelope(self._keep(start_run(flow, input, options)))
+            with hold_interrupts() as held:
                 return _state(wait_for(self._keep(start_run(flow, input, options)), held))
         except DefinitionError as error:
             return _error(f"{name} cannot run: {error}")
@@ -303,7 +303,7 @@ def _parameter(
 def _state(run: Run | PastRun) -> Envelope:
     """The state of a run, and its results once it has ended."""
     if run.status in ("pending", "running"):
-        return _started(run)
+        return _start_envelope(run)
     if isinstance(run, Run):
         with suppress(StepError):
             run.result()  # raises a bug
@@ -319,7 +319,7 @@ def _state(run: Run | PastRun) -> Envelope:
     return {"status": status, "data": {"error": error, "run_id": run.run_id}}
 
 
-def _started(run: Run | PastRun) -> Envelope:
+def _start_envelope(run: Run | PastRun) -> Envelope:
     return {"status": "started", "data": {"run_id": run.run_id}}
 
 

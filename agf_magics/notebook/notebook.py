@@ -23,7 +23,7 @@ from ..commands.values import (
     limits_of,
     new_name,
     recording_of,
-    reused,
+    reuse_of,
     rows_of,
     scores_of,
     warn_about_names,
@@ -230,7 +230,7 @@ class Notebook:
             registry=self.registry,
             limits=limits_of(parsed, settings.current.settings.limits),
             dry=is_dry,
-            reuse=reused(parsed),
+            reuse=reuse_of(parsed),
             on=workers_of(parsed.word("--on"), self.names, is_dry),
             recording=recording_of(parsed.word("--replay")),
         )
@@ -261,9 +261,9 @@ class Notebook:
         cell that registered the flow."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
-            from ..lifecycle.scoring.scorers import named_scorers
+            from ..lifecycle.scoring.scorers import name_scorers
 
-            named_scorers(request.scores, self.registry)  # before the run is paid for
+            name_scorers(request.scores, self.registry)  # before the run is paid for
         if request.save is not None:
             from ..lifecycle.table_runs.table import TABLE, check_target
 

@@ -13,7 +13,7 @@ from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row
 from ..flow.progress.turns import Turn, Turns
-from ..flow.step_names import called, only_call
+from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Invoke
 from .amounts import counted, duration, money
 from .plain import line, plain
@@ -113,7 +113,7 @@ def does(row: Row) -> str:
     """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
     if turns_of(row) is not None and not row.is_request:
         return "tools"
-    label = (called(row.step) if isinstance(row.step, Invoke) else "") or row.label
+    label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
 

@@ -37,7 +37,7 @@ _WRAPPER = textwrap.TextWrapper(
 _EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
 
 
-def wrapped(paragraph: str) -> str:
+def wrap(paragraph: str) -> str:
     """``paragraph`` with its long lines broken at blanks. No word is split; the lines of an excerpt
     remain whole."""
     return "\n".join(

@@ -90,7 +90,7 @@ class LargeValues:
         if type(value) is not dict:
             return isolate(value)
         room = Room(value)
-        return {name: self._copied(part, room, True) for name, part in value.items()}
+        return {name: self._copy_value(part, room, True) for name, part in value.items()}
 
     def learn(self, value: Value, text: str) -> None:
         """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
@@ -123,7 +123,7 @@ class LargeValues:
         copied = self._fresh.get(id(value))
         return copied[1] if copied is not None else None
 
-    def _copied(self, value: Value, room: Room, looks_inside: bool) -> Value:
+    def _copy_value(self, value: Value, room: Room, looks_inside: bool) -> Value:
         if type(value) not in CONTAINERS:
             return value
         known_value = self._known.get(id(value))
@@ -131,7 +131,7 @@ class LargeValues:
             self._known.move_to_end(id(value))
             copy = known_value.copy()
         elif looks_inside and type(value) is dict and len(value) <= WIDE:
-            return {name: self._copied(part, room, False) for name, part in value.items()}
+            return {name: self._copy_value(part, room, False) for name, part in value.items()}
         else:
             before = room.taken
             copy = copy_parts(value, DEEPEST, room)

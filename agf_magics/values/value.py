@@ -102,10 +102,10 @@ def settle(value: Value) -> Value:
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
-    return _settled(value, DEEPEST, Room(value, is_settled=False))
+    return _settle(value, DEEPEST, Room(value, is_settled=False))
 
 
-def _settled(value: Value, levels: int, room: Room) -> Value:
+def _settle(value: Value, levels: int, room: Room) -> Value:
     kind = type(value)
     if kind in ATOMS:
         return value
@@ -115,12 +115,12 @@ def _settled(value: Value, levels: int, room: Room) -> Value:
             raise too_deep()
         if isinstance(value, dict):
             if kind is dict and TEXT.issuperset(map(type, value)):
-                return _with_parts(value, _settled, levels, room)
+                return _with_parts(value, _settle, levels, room)
             # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {str.__str__(k): _settled(v, levels - 1, room) for k, v in value.items()}
-        parts = _list_of(value, _settled, levels, room)
+            return {str.__str__(k): _settle(v, levels - 1, room) for k, v in value.items()}
+        parts = _list_of(value, _settle, levels, room)
         names = getattr(kind, "_fields", None)  # a named tuple's
         return (
             dict(zip(names, parts, strict=True))

@@ -65,13 +65,13 @@ def read_attachment(value: Value) -> Attachment:
     everything else.
     """
     if type(value) is bytes:
-        return _checked_attachment("", value)
+        return _check_attachment("", value)
     if type(value) is not str:
         raise attachment_error(
             f"an attachment is a path or bytes, not {type_name(value)}",
             "give the path of a file as text",
         )
-    return _checked_attachment(value, _read(value))
+    return _check_attachment(value, _read(value))
 
 
 def attachment_error(message: str, hint: str | None = None) -> StepError:
@@ -95,7 +95,7 @@ def _read(path: str) -> bytes:
         raise attachment_error(f"{path!r} cannot be read: {error.strerror}") from None
 
 
-def _checked_attachment(name: str, data: bytes) -> Attachment:
+def _check_attachment(name: str, data: bytes) -> Attachment:
     shown = repr(name) if name else "the value"
     if len(data) > MAX_BYTES:
         raise attachment_error(

@@ -54,7 +54,7 @@ def register(connection: Any, frames: Mapping[str, Any]) -> None:
             continue
         connection.register(f"agf frame {number}", table)
         columns = ", ".join(
-            f"{_quoted(column)}{enum}" + (f" AS {_quoted(column)}" if enum else "")
+            f"{_quote(column)}{enum}" + (f" AS {_quote(column)}" if enum else "")
             for column, enum in zip(table.column_names, enums, strict=True)
         )
         relation = connection.sql(f'SELECT {columns} FROM "agf frame {number}"')
@@ -73,7 +73,7 @@ def _enum(table: Any, place: int) -> str:
     return "::ENUM(" + ", ".join("'" + word.replace("'", "''") + "'" for word in words) + ")"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

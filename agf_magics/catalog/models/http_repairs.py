@@ -70,12 +70,12 @@ def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
     wrong = [_repair_usage(holder) for holder in _holders(reply)]
     if is_whole and "choices" in reply:
         wrong.append(_repair_completion(reply))
-    for choice in map(_mapping, _listed(reply, "choices")):
+    for choice in map(_mapping, _list_at(reply, "choices")):
         wrong += [
-            _repair_call(_mapping(call)) for call in _listed(choice.get("message"), "tool_calls")
+            _repair_call(_mapping(call)) for call in _list_at(choice.get("message"), "tool_calls")
         ]
         wrong += [
-            calls.repair(_mapping(call)) for call in _listed(choice.get("delta"), "tool_calls")
+            calls.repair(_mapping(call)) for call in _list_at(choice.get("delta"), "tool_calls")
         ]
     wrong += [_repair_name(item) for item in _items(reply)]
     return any(wrong)
@@ -175,9 +175,9 @@ def _repair_name(item: Json) -> bool:
 def _items(reply: Json) -> Iterator[Json]:
     """What may be a call, in a reply or in an event of a stream."""
     inner = _mapping(reply.get("response"))
-    listed = [*_listed(reply, "output"), *_listed(reply, "content"), *_listed(inner, "output")]
-    for candidate in _listed(reply, "candidates"):
-        listed += _listed(_mapping(candidate).get("content"), "parts")
+    listed = [*_list_at(reply, "output"), *_list_at(reply, "content"), *_list_at(inner, "output")]
+    for candidate in _list_at(reply, "candidates"):
+        listed += _list_at(_mapping(candidate).get("content"), "parts")
     for item in (*listed, reply.get("item"), reply.get("content_block")):
         if isinstance(item, dict):
             yield item
@@ -238,6 +238,6 @@ def _mapping(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: object, key: str) -> list[Any]:
+def _list_at(value: object, key: str) -> list[Any]:
     listed = _mapping(value).get(key)
     return listed if isinstance(listed, list) else []

@@ -250,7 +250,7 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         return chosen
     if isinstance(chosen, str):
         provider = chosen.partition(":")[0] if ":" in chosen else "openai"
-        return _named(chosen, base_url if provider in ("openai", "openai-chat") else "")
+        return _shared_model(chosen, base_url if provider in ("openai", "openai-chat") else "")
     if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
         kind = type(chosen).__name__
         raise TypeError(
@@ -266,7 +266,7 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
 
 
 @functools.lru_cache(maxsize=64)
-def _named(name: str, base_url: str) -> Model:
+def _shared_model(name: str, base_url: str) -> Model:
     """One for all sessions, which share its connections."""
     return Model(name, base_url)
 

@@ -121,17 +121,21 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     if fault := _not_an_answer(response, text, bool(calls)):
         fault.used = usage
         raise fault
-    reply: Reply = {"text": _unwrapped_text(text, request.schema), "calls": calls, "usage": usage}
+    reply: Reply = {"text": _unwrap_text(text, request.schema), "calls": calls, "usage": usage}
     answer_call = next((call for call in calls if call["tool"] == ""), None)
     if answer_call is not None and "fault" not in answer_call:
-        reply["answer"] = _unwrapped(answer_call["arguments"], request.schema)
+        reply["answer"] = _unwrap(answer_call["arguments"], request.schema)
     if said.finish_reason == "length":
         reply["cut"] = True
     if response.streamed and not _has_reason(response):
         reply["unended"] = True
     if not calls and not text.strip():
         reply["empty"] = _what_is_there(response)
-    elif not calls and request.schema is None and (tool := _written_call(text, request, names)):
+    elif (
+        not calls
+        and request.schema is None
+        and (tool := _tool_written_as_text(text, request, names))
+    ):
         reply["written_call"] = tool
     if reasoning:
         reply["thinking"] = reasoning
@@ -185,7 +189,7 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     return None
 
 
-def _written_call(text: str, request: Request, names: ToolNames) -> str | None:
+def _tool_written_as_text(text: str, request: Request, names: ToolNames) -> str | None:
     """The offered tool, if the whole text is a call of it in JSON or between tags."""
     offered = {tool.name for tool in request.tools}
     if not offered:
@@ -260,7 +264,7 @@ def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
     return call
 
 
-def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
+def _unwrap_text(text: str, schema: Mapping[str, Any] | None) -> str:
     """A structured answer that is text, without the object that wraps it."""
     if schema is None or schema.get("type") == "object" or WRAPPED not in text:
         return text
@@ -271,6 +275,6 @@ def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
     return text
 
 
-def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
+def _unwrap(answer: Value, schema: Mapping[str, Any] | None) -> Value:
     wrapped = schema is not None and schema.get("type") != "object"
     return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer

@@ -143,7 +143,9 @@ class Arguments:
             hints.append(f"it takes {self.takes}")
         plain = arguments.keys() - self.secret
         hints += [
-            _unquoted(arguments[name], e["type"]) for e in errors if (name := e["loc"][0]) in plain
+            _quote_hint(arguments[name], e["type"])
+            for e in errors
+            if (name := e["loc"][0]) in plain
         ]
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
         from .argument_errors import faults
@@ -171,7 +173,7 @@ class Arguments:
         return self._model
 
 
-def _unquoted(value: Value, wanted: str) -> str | None:
+def _quote_hint(value: Value, wanted: str) -> str | None:
     """The hint for a value that YAML reads as another one than its author meant; ``wanted``: the
     kind of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()

@@ -51,11 +51,11 @@ def name_of(
             kind = "a lambda" if own_name == "<lambda>" else "a partial"
             raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
         name = own_name or type(function).__name__
-    checked_name(name, what, "name")
+    check_name(name, what, "name")
     _refuse_shape(function, what, name)
     if group is None:
         return same_name(name)
-    checked_name(group, what, "group")
+    check_name(group, what, "group")
     return same_name(f"{group}__{name}")
 
 
@@ -161,7 +161,7 @@ def _option(name: str, hint: Any, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def checked_limits(where: object, timeout: Any) -> None:
+def check_limits(where: object, timeout: Any) -> None:
     """Raise TypeError or ValueError for a wrong place or time."""
     if where is not None and where not in PLACES:
         raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
@@ -173,7 +173,7 @@ def checked_limits(where: object, timeout: Any) -> None:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
 
 
-def checked_names(names: object, option: str) -> tuple[str, ...]:
+def as_names(names: object, option: str) -> tuple[str, ...]:
     """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
         return (same_name(names),)
@@ -184,7 +184,7 @@ def checked_names(names: object, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(same_name, names)))
 
 
-def checked_name(name: object, what: str, word: str) -> None:
+def check_name(name: object, what: str, word: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the {word} of {what} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):

@@ -11,7 +11,7 @@ from ...text.raised import RAISED
 from ...text.suggestions import suggest
 from ...values.value import Value
 from .arguments import Arguments
-from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .callables import Where, callable_by_name, check_limits, description_of, is_async
 from .schema_arguments import SchemaArguments
 from .throttle import Throttle, is_number
 
@@ -137,7 +137,7 @@ def make_tool(
     resources: Mapping[str, float] | None = None,
     throttle: Throttle | None = None,
 ) -> Tool:
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     if resources is not None and not are_resources(resources):
         raise TypeError(
             f"resources must be a mapping of names to numbers above 0, got {resources!r}"

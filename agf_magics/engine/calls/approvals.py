@@ -59,7 +59,9 @@ def _first_question(tool: Tool, shown: Value) -> str:
     return f"the model calls {tool.name}({arguments}): make the call?"
 
 
-async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = None) -> Approved:
+async def ask_permission(
+    site: CallSite[Invoke], given: Value, tool: Tool | None = None
+) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
     StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
     flow."""
@@ -83,18 +85,18 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     where = format_path(site.at)
     question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
     refused: StepError | None = None
-    recorded = _recorded_answer(site, question, arguments, tool)
+    recorded = _find_recorded_answer(site, question, arguments, tool)
     for _ in range(ATTEMPTS):
         try:
             is_recorded = bool(recorded)
             reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
         # A person who has left after an answer that cannot be used: that answer is the reason.
         except Unanswered:
-            raise refused or _denied(step, "there is no user to approve it", text) from None
+            raise refused or _denial(step, "there is no user to approve it", text) from None
         if reply is True:
             return Approved(is_recorded=is_recorded)
         if instead is None or not isinstance(reply, dict):
-            raise _denied(step, "it was denied", text)
+            raise _denial(step, "it was denied", text)
         assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
             approved = _replace_call(instead, site.frame, arguments, reply, tool, hides)
@@ -106,7 +108,7 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     raise refused
 
 
-def _recorded_answer(
+def _find_recorded_answer(
     site: CallSite[Invoke], question: Question, arguments: Mapping[str, Value], tool: Tool | None
 ) -> list[Value]:
     """The answer that the recording has, if what it approves is recorded too: somebody else's file
@@ -166,7 +168,7 @@ def _replace_call(
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
-def _denied(step: Invoke, why: str, question: str) -> Denied:
+def _denial(step: Invoke, why: str, question: str) -> Denied:
     message = f"{step.name.text!r} was not called: {why}"
     return Denied(Diagnostic("step.denied", message, step.place, f"the question was: {question}"))
 

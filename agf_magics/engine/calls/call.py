@@ -47,9 +47,9 @@ from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
-from .approvals import permitted
+from .approvals import ask_permission
 from .dry_run import result
-from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
+from .failures import RESULT, failure, failure_from_record, unknown_outcome, unusable, with_place
 from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
@@ -77,7 +77,7 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         return result(step, tool, site.scope.linked)
     is_recorded = False
     if step.permit is not None:
-        reply = await permitted(site, arguments, tool)
+        reply = await ask_permission(site, arguments, tool)
         is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
@@ -97,7 +97,7 @@ def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     scope = site.scope
     # Before anything is built: what the step may not call must not even evaluate its arguments.
     if not scope.grant.allows(tool.name, step.permit is not None):
-        raise StepError(_denied(tool.name, scope.grant, step.name.span))
+        raise StepError(_denial(tool.name, scope.grant, step.name.span))
     arguments = build_arguments(
         site,
         tool,
@@ -196,7 +196,7 @@ async def _replay(
         site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
-        raise failed_before(outcome.error, site.step)
+        raise failure_from_record(outcome.error, site.step)
     try:
         value = await _make(site, callee, what, arguments, grant)
     except Unanswered:  # nobody knows its outcome
@@ -251,7 +251,7 @@ class AsInput:
         return self.args.reads()
 
 
-def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     if tool in LAUNCHES:
         return Diagnostic(
             "flow.launch",
@@ -389,7 +389,7 @@ async def _make(
                 call_arguments = isolate(arguments)
                 return await host.make_call(place, callee.function, call_arguments, seconds, terms)
 
-            result = await _throttled(site, callee.name, throttle, make)
+            result = await _repeat_throttled(site, callee.name, throttle, make)
     finally:
         granted.reset(outer)
         if prints is not None:
@@ -399,7 +399,7 @@ async def _make(
     return value_of(site, result, callee, what)
 
 
-async def _throttled(
+async def _repeat_throttled(
     site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
 ) -> Result:
     """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
@@ -464,12 +464,12 @@ async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]
     except StepError as failed:
         error = failed
     except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
+        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped_error(site.step)))
         raise
     site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
 
 
-def stopped(step: Invoke) -> StepError:
+def stopped_error(step: Invoke) -> StepError:
     """A fire-and-forget call was cancelled."""
     message = f"{step.name.text or step.word!r} was cancelled before its end"
     return StepError(Diagnostic("run.cancelled", message, step.place))

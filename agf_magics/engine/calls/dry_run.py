@@ -40,7 +40,7 @@ def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     their reader takes, else texts."""
     for read in linked.flow.declared.taken:
         if read.step == step.id:
-            value = _with([name for name, _ in read.fields], value, _wanted(read, linked))
+            value = _with([name for name, _ in read.fields], value, _placeholder(read, linked))
     return value
 
 
@@ -54,7 +54,7 @@ def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
     return {**held, names[0]: _with(names[1:], inner, wanted)}
 
 
-def _wanted(read: ResultRead, linked: Linked) -> Value:
+def _placeholder(read: ResultRead, linked: Linked) -> Value:
     reader, name = read.into if read.into is not None else ("", "")
     accepts = accepts_of(linked.callees.get(reader)) or {}
     field = accepts.get("properties", {}).get(name)

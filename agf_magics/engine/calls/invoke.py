@@ -38,7 +38,7 @@ from ..linking.linked import (
 from ..linking.sessions import reader_of
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
-from .approvals import approve_first, permit_first, permitted
+from .approvals import approve_first, ask_permission, permit_first
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
@@ -125,7 +125,7 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
     if site.run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, arguments["input"])
+        await ask_permission(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema

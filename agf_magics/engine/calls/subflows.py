@@ -20,7 +20,7 @@ from ..linking.linked import Linked, named_tools
 from ..run import meters_of, within_caps
 from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
-from .approvals import permitted
+from .approvals import ask_permission
 from .attach import attach_files
 from .call import check_result, run_fired
 from .table_rows import call_row
@@ -55,7 +55,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     for meter in scope.meters:  # of the flows around it: each may limit how deep calls go
         meter.open(scope.calls + 1)
     if step.permit is not None:
-        reply = await permitted(site, arguments)
+        reply = await ask_permission(site, arguments)
         if reply.result is not None:
             return reply.result[0]
         if reply.arguments:  # of a call with named ones

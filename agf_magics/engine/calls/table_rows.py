@@ -69,7 +69,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             raise
     else:
         if keep is None:
-            used = {"seconds": time.time() - began, **_used(budget)}
+            used = {"seconds": time.time() - began, **_usage(budget)}
             return {"row": site.index[-1], "output": value, "used": used}
         keep(value, secret=site.is_secret)
         return None
@@ -102,13 +102,13 @@ def _keep(
     secret: bool = False,
 ) -> None:
     """Write the outcome of a row, and what its models have used: with it, but not part of it."""
-    if used := _used(budget):
+    if used := _usage(budget):
         cost = used["cost"]
         journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
     journal.keep_row(row, value, error, secret)
 
 
-def _used(budget: Budget) -> dict[str, Any]:
+def _usage(budget: Budget) -> dict[str, Any]:
     """The tokens and the cost of the models of a row; empty: it asked none."""
     if not (budget.tokens or budget.cost or budget.unpriced):
         return {}

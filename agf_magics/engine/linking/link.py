@@ -25,7 +25,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
-from .fan_out_checks import repeated_effects, unlimited
+from .fan_out_checks import warn_repeated_effects, warn_unlimited
 from .field_checks import (
     check_arguments,
     check_passed,
@@ -126,8 +126,8 @@ class _Linker:
         self.problems.extend(unknown_reads(flow, callees))
         self.problems.extend(unknown_gifts(flow, callees))
         self.problems.extend(foreign_names(flow, callees))
-        self.problems.extend(unlimited(flow, callees))
-        self.problems.extend(repeated_effects(flow, callees))
+        self.problems.extend(warn_unlimited(flow, callees))
+        self.problems.extend(warn_repeated_effects(flow, callees))
         tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
         self.registry = outer
         return Linked(flow, callees, schemas, tools, brought, uses, asked)

@@ -153,11 +153,11 @@ async def _collect(
         )
     if step.gather is not None:
         return step.gather(results), frame
-    kept = _kept(results)
+    kept = _survivors(results)
     return (list(kept.values()) if results.names is None else kept), frame
 
 
-def _kept(results: FanOutResult) -> dict[Any, Value]:
+def _survivors(results: FanOutResult) -> dict[Any, Value]:
     """The values by their branch or the number of their element, without those that were
     dropped."""
     names = range(len(results.values)) if results.names is None else results.names
@@ -200,5 +200,5 @@ def _several(results: FanOutResult) -> StepError:
         whole.where = first.where
         whole.__cause__ = first.__cause__
         first = whole
-    first.partial = _kept(results)
+    first.partial = _survivors(results)
     return first

@@ -34,7 +34,7 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     value: Value = None
     rounds, at = 0, (*site.at, 0)
     ready = _after(run, step, at, START, frame)
-    while ready := _allowed(run, step, at, ready, visits):
+    while ready := _nodes_to_run(run, step, at, ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))
@@ -75,7 +75,9 @@ async def _round(
     return list(zip(names, map(Outcome, values), strict=True))
 
 
-def _allowed(run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits) -> list[str]:
+def _nodes_to_run(
+    run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits
+) -> list[str]:
     """The nodes to run next, each once. A node over its limit is replaced by the target of its
     exit."""
     allowed: dict[str, None] = {}

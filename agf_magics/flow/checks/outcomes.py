@@ -83,13 +83,13 @@ class Outcomes:
         if any(write.again for write in read.writes):  # it depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):
-            fields = {str(write.part): self._written(write) for write in read.writes}
+            fields = {str(write.part): self._shape_written(write) for write in read.writes}
             return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
         if len(read.writes) == 1:
-            return descend(self._written(read.writes[0]), rest)
+            return descend(self._shape_written(read.writes[0]), rest)
         return None, None
 
-    def _written(self, write: Write) -> Shape | None:
+    def _shape_written(self, write: Write) -> Shape | None:
         step = write.step
         match write.role:
             case "outcome":

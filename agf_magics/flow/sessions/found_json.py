@@ -38,7 +38,7 @@ def find_json(text: str) -> Value:
     """
     if (json_value := _read(text)) is not None:
         return json_value[0]
-    for block in _fenced(text):
+    for block in _code_blocks(text):
         if (json_value := _read(block)) is not None and _is_answer(json_value[0], text):
             return json_value[0]
     start = 0
@@ -65,7 +65,7 @@ def _is_answer(value: Value, text: str) -> bool:
     return type(value) in (dict, list) or text.strip().startswith("```")
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _code_blocks(text: str) -> Iterator[str]:
     """The texts of the code blocks: from a fence to the next one without a word behind it."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):

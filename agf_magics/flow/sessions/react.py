@@ -68,7 +68,7 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         name=session.model,
         args=Computed(span, state.request, session.prompt.reads(), names=()),
         tools=session.offered,
-        lookup=Lookup(registered=_registered(session)),
+        lookup=Lookup(registered=_registered_names(session)),
         asking=Asking(config=config),
         target=Stored(state.replied),
     )
@@ -111,7 +111,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
             Computed(span, lambda frame: frame[state.call]["tool"]),
             session.offered,
         ),
-        lookup=Lookup(registered=_registered(session)),
+        lookup=Lookup(registered=_registered_names(session)),
         args=Computed(span, state.arguments, names=()),
         # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
@@ -132,7 +132,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
     )
 
 
-def _registered(session: Session) -> Mapping[str, str]:
+def _registered_names(session: Session) -> Mapping[str, str]:
     return {offer.name.text: offer.registered for offer in session.tools or () if offer.registered}
 
 

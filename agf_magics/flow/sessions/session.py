@@ -54,7 +54,7 @@ _SILENT_HINT = (
 Verdict = Literal["tools", "again", "answer"]
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """A reply without the code fence around all of it, if there is one.
 
     >>> unfenced("```json\\n[1]\\n```"), unfenced("[1]")

@@ -112,9 +112,7 @@ class Keys:
                 reducer = self.reducers.get(name)
                 if type(value) is SubgraphState:
                     value = (
-                        value.value
-                        if reducer is None
-                        else _added_part(state.get(name), value.value)
+                        value.value if reducer is None else _new_part(state.get(name), value.value)
                     )
                 if reducer is not None:
                     self.put(next_state, name, value)
@@ -141,7 +139,7 @@ class Keys:
     def added(self, reducer: str, name: str, before: Value, value: Value) -> Value:
         """The old and the new value, combined."""
         try:
-            return _reduced(reducer, before, value)
+            return _reduce(reducer, before, value)
         except (TypeError, ValueError) as error:
             hint = "write only the new part: a list for a list, a number for a number"
             message = f"cannot add to {name!r}, which has a reducer: {error}"
@@ -199,14 +197,14 @@ def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[
             yield node, chosen.value if type(chosen) is SubgraphState else chosen
 
 
-def _reduced(reducer: str, before: Value, value: Value) -> Value:
+def _reduce(reducer: str, before: Value, value: Value) -> Value:
     if type(before) is list and type(value) is not list:
         raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)
     return sorted(added, key=_index) if reducer == "sorted_add" else added
 
 
-def _added_part(before: Value, value: Value) -> Value:
+def _new_part(before: Value, value: Value) -> Value:
     """The new part of a value that continues the old one; else the whole value."""
     if (
         isinstance(before, list | str)

@@ -182,7 +182,7 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         message = (
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
-        hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
+        hint = f"write: {key.name}: {lookalikes.with_tag(f'[{parts}]')}"
         doubtful = all(meant.store for meant in alike if meant)
         store = next(meant.store for meant in alike if meant) if doubtful else ""
         reader.literal_path(message, node.span, hint, store)

@@ -166,7 +166,7 @@ def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
     return fields
 
 
-def _required(reader: _Reader, node: Node, key: Key) -> Any:
+def _read_required(reader: _Reader, node: Node, key: Key) -> Any:
     if isinstance(node, Items):
         reader.wrong_type(node, key, "write in each required field: required: true")
         return None
@@ -215,7 +215,7 @@ VALUES: Final = Takes(
     "a list of one or more values", "[low, high]", {"type": "array", "minItems": 1}, _values
 )
 ELEMENT: Final = Takes("the type of the elements", "{type: string}", _S_ELEMENT, read_node)
-REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _required)
+REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _read_required)
 REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
 
 SCHEMA: Final = kind(

@@ -56,7 +56,11 @@ def build_step(reader: Reader, word: str, body: Fields) -> Step:
     title: Name = fields.get("title") or Name("")
     at = StepFields(reader.id, word, reader.span, _target(fields, reader.scope), title.text)
     step, failing = BUILD[word](at, fields, body), fields.get("on_error")
-    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
+    return (
+        _with_failure_policy(step, failing)
+        if isinstance(step, Invoke) and failing is not None
+        else step
+    )
 
 
 def _only_value(ran: FanOutResult) -> Value:
@@ -65,7 +69,7 @@ def _only_value(ran: FanOutResult) -> Value:
     return None if value is DROPPED else value
 
 
-def _attempted(step: Invoke, failing: FailurePolicy) -> Step:
+def _with_failure_policy(step: Invoke, failing: FailurePolicy) -> Step:
     """A call with a policy for its failures: the only branch of a step that has them."""
     inner = replace(step, id=f"{step.id}.call", target=None, title="")
     return Branches(

@@ -69,7 +69,7 @@ class _Hole(NamedTuple):
         except StepError as error:
             hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
             raise StepError(replace(error.diagnostic, hint=hint)) from None
-        return _shown(value, self.path)
+        return _value_words(value, self.path)
 
 
 class _Inside(NamedTuple):
@@ -133,7 +133,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
     )
 
 
-def _shown(value: Any, path: R1) -> str:
+def _value_words(value: Any, path: R1) -> str:
     try:
         return text_form(value, repr(path.text))
     except ValueError as problem:

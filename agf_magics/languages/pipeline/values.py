@@ -199,7 +199,9 @@ def infer(
             inside(read.expr)
             return list_of(TEXT)
         case Attached():
-            return list_of(either([_attached(inside(expr), expr, problems) for expr in read.exprs]))
+            return list_of(
+                either([_attachment_shape(inside(expr), expr, problems) for expr in read.exprs])
+            )
         case Named():
             return look(read.path)[0]
         case NamedArguments():
@@ -208,7 +210,7 @@ def infer(
     return None
 
 
-def _attached(shape: Shape | None, expr: Expr, problems: list[Diagnostic]) -> Shape | None:
+def _attachment_shape(shape: Shape | None, expr: Expr, problems: list[Diagnostic]) -> Shape | None:
     """The shape of an attachment; a number, an object, null or true is certainly none."""
     if kinds_of(shape).isdisjoint(("text", "list")):
         hint = "give the path of a file as text"

@@ -17,11 +17,11 @@ from ...text.length import ATOMS
 from ...text.names import same_name
 from ...text.source import Span
 from ...values.value import Value
-from ..documents import advised
+from ..documents import advice_on
 from .calls import Call, Template, reads
 from .log.log import Log
-from .log.lookup import found
-from .log.messages import read_content, rendered
+from .log.lookup import look_up
+from .log.messages import read_content, render
 from .log.reference import DAGGER, KINDS, Reference
 from .reader import Reader
 
@@ -36,7 +36,7 @@ def fill(template: Template, log: Log, instance: str | None) -> Value:
         return {key: fill(inner, log, instance) for key, inner in template.items()}
     if kind is list:
         return [fill(inner, log, instance) for inner in template]
-    return found(template, log, instance)
+    return look_up(template, log, instance)
 
 
 ASKED = ("_call", "_tool", "_context")
@@ -83,7 +83,7 @@ class Arguments(NamedArguments):
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
             if name in takes and name not in arguments:
-                arguments[name] = self._asked(name, log, instance)
+                arguments[name] = self._background_value(name, log, instance)
         return arguments
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
@@ -102,9 +102,9 @@ class Arguments(NamedArguments):
     def unknown_hint(self, name: str) -> str:
         """What to write for an argument that the tool does not take and that is a key of calls in
         another language."""
-        return advised(Reader.advice, name).replace(DAGGER, "$")
+        return advice_on(Reader.advice, name).replace(DAGGER, "$")
 
-    def _asked(self, name: str, log: Log, instance: str | None) -> Value:
+    def _background_value(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.authored_for(instance)
         if name == "_tool":
@@ -120,5 +120,5 @@ def context_of(
     for message in messages if kinds else ():
         content = read_content(message)
         if content is not None and content.kind in kinds and content.instance in (None, instance):
-            visible.append(rendered(message, ("_instance",)))
+            visible.append(render(message, ("_instance",)))
     return visible

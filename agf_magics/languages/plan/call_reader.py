@@ -196,7 +196,7 @@ FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
-def written_text(document: Fields) -> frozenset[str]:
+def written_kinds(document: Fields) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

@@ -12,7 +12,7 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...values.value import Value
 from ..documents import is_nothing, text_at
-from .call_reader import FUNCTION, CallReader, written_text
+from .call_reader import FUNCTION, CallReader, written_kinds
 from .calls import Call, Template
 from .log.messages import kind_of, plain_message
 from .log.reference import KINDS
@@ -65,7 +65,7 @@ class DocumentReader(Reader):
         self.kinds = (
             KINDS
             | {kind for message in messages if (kind := kind_of(message))}
-            | written_text(node)
+            | written_kinds(node)
         )
         for message in messages:  # a tool message declares tools; the last one of a name counts
             if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
@@ -90,7 +90,7 @@ class DocumentReader(Reader):
             mode=fields.get("mode", "eager"),
             ordered=fields.get("ordered", False),
             confirm=self.confirm(fields.get("confirm"), calls, listed),
-            listed_to_confirm=_listed(fields.get("confirm")),
+            listed_to_confirm=_tools_to_confirm(fields.get("confirm")),
             suspects=(*self.suspects[:in_calls], *in_output),
         )
 
@@ -132,5 +132,5 @@ class DocumentReader(Reader):
         return None
 
 
-def _listed(confirm: object) -> frozenset[str]:
+def _tools_to_confirm(confirm: object) -> frozenset[str]:
     return frozenset(confirm) if isinstance(confirm, Mapping) else frozenset()

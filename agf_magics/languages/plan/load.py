@@ -182,7 +182,9 @@ def _step(call: Call, asks: bool) -> Step:
         args=Arguments(call),
         exchange=Exchange(with_schema=True, extra_arguments=() if call.delegate else ASKED),
         awaited=bool(call.output.alternatives),
-        permit=Permit(_permit(call), CallReplacement("_output", _taken(call))) if asks else None,
+        permit=Permit(_permit(call), CallReplacement("_output", _record_answer(call)))
+        if asks
+        else None,
     )
 
 
@@ -194,7 +196,7 @@ def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Va
     return ask
 
 
-def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
+def _record_answer(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
     """Records what a person gave instead of the call, for the messages that it writes."""
 
     def take(frame: Frame, answer: Mapping[str, Value]) -> None:

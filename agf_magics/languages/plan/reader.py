@@ -112,9 +112,9 @@ class Reader(documents.Reader):
 
     def authored(self, node: Node) -> Value:
         """A value as its author wrote it, with † for $."""
-        return read_scalars(node, self._authored)
+        return read_scalars(node, self._as_authored)
 
-    def _authored(self, node: Scalar) -> Value:
+    def _as_authored(self, node: Scalar) -> Value:
         if type(node.value) is str and "$" in node.text and self.begins(node.text) == "reference":
             with suppress(DefinitionError):  # `template` reports it
                 return canonical(node)

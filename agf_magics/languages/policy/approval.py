@@ -41,12 +41,12 @@ def approval(
             and when.evaluate(frame if keys == "condition" else dict(arguments)) is None
         ):
             return None
-        asked = f"{who} with {_shown(shown)}"
+        asked = f"{who} with {_value_words(shown)}"
         if not text:
             return f"may {asked} run?"
         told = shown if isinstance(shown, dict) else {"input": shown}
         # What the call leaves out is not secret.
-        return f"{_filled(text, frame, {**arguments, **told})} ({asked})"
+        return f"{_fill(text, frame, {**arguments, **told})} ({asked})"
 
     return Permit(ask), when
 
@@ -59,7 +59,7 @@ def _placeholder(path: str) -> str | None:
     )
 
 
-def _filled(template: str, frame: Frame, arguments: Value) -> str:
+def _fill(template: str, frame: Frame, arguments: Value) -> str:
     """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
     person sees other placeholders unchanged."""
 
@@ -73,5 +73,5 @@ def _filled(template: str, frame: Frame, arguments: Value) -> str:
     return _PLACEHOLDER.sub(fill, template)
 
 
-def _shown(value: Value) -> str:
+def _value_words(value: Value) -> str:
     return value_line(value, LONGEST)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ...flow.protocols import Frame, Ref
 from ...schemas.json_schema import Violation, judge
-from ...schemas.violations import describe_all, kinds, referred
+from ...schemas.violations import describe_all, kinds, resolve_reference
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.suggestions import misspelled_names
@@ -144,7 +144,7 @@ class Delivery:
 
     def _read(self, wanted: Mapping[str, Any] | None) -> _Plan:
         root = wanted or ANYTHING
-        rules = referred(root, root)
+        rules = resolve_reference(root, root)
         rules = rules if isinstance(rules, Mapping) else ANYTHING
         required: Sequence[str] = rules.get("required", ())
         properties: Mapping[str, Any] = rules.get("properties", ANYTHING)

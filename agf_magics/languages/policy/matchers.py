@@ -163,7 +163,9 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         return None
     if isinstance(node, Scalar):
         wanted = node.value
-        return Matcher(key, lambda value: same(value, wanted), f"{name.text} = {_shown(node)}")
+        return Matcher(
+            key, lambda value: same(value, wanted), f"{name.text} = {_value_words(node)}"
+        )
     if not isinstance(node, Fields):
         return None
     if not node.fields:
@@ -173,7 +175,7 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         )
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
-    parts = [f"{_sign(word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
+    parts = [f"{_sign(word)} {_value_words(wanted)}" for word, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
     return Matcher(
         key,
@@ -205,11 +207,11 @@ def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
     return lambda value: type(value) is str and search(value)
 
 
-def _shown(node: Node) -> str:
+def _value_words(node: Node) -> str:
     if isinstance(node, Items):
         return (
             "["
-            + ", ".join(_shown(item) for item in node.items[:5])
+            + ", ".join(_value_words(item) for item in node.items[:5])
             + ("…]" if len(node.items) > 5 else "]")
         )
     if not isinstance(node, Scalar):

@@ -22,7 +22,7 @@ from ...flow.sessions.session import (
     Session,
     format_for_model,
     format_prompt,
-    unfenced,
+    strip_fence,
 )
 from ...flow.step import Step
 from ...text.diagnostics import Diagnostic, StepError
@@ -169,7 +169,7 @@ class Answer:
         """Raises StepError if it does not conform; the model is then asked again."""
         value = answer
         if isinstance(answer, str) and not self._takes(answer):
-            value = self._parsed(answer)
+            value = self._parse_arguments(answer)
         self.interface.check(value)
         return value
 
@@ -181,9 +181,9 @@ class Answer:
             return False
         return bool(self.schema)
 
-    def _parsed(self, text: str) -> Value:
+    def _parse_arguments(self, text: str) -> Value:
         try:
-            value = isolate(json.loads(unfenced(text)))
+            value = isolate(json.loads(strip_fence(text)))
         except (ValueError, RecursionError, TooDeep):
             value = None
         if not self.schema:

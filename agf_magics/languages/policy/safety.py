@@ -39,7 +39,7 @@ def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
     return OwnLimits(**limits, span=root.keys["constraints"].span) if limits else None
 
 
-def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
+def unmet_requirements(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
     """Requirements of the definition that this runtime cannot meet."""
     problems_found: list[Diagnostic] = []
     required = root.inner("memory").scalar("required")

@@ -13,7 +13,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from .checking import Defined, check_definition
 from .definition_source import file_name, source_of
-from .flow_names import checked_name, name_text, refuse_two_names, without_name
+from .flow_names import check_flow_name, name_text, refuse_two_names, without_name
 from .linking import with_name
 
 
@@ -44,7 +44,7 @@ def load(
     """
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    name = checked_name(name)
+    name = check_flow_name(name)
     defined = check_definition(
         text,
         language,
@@ -117,7 +117,7 @@ def register(
     registry = default(registry)
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    name = checked_name(name if on_line is None else on_line.text)
+    name = check_flow_name(name if on_line is None else on_line.text)
     defined = check_definition(
         text,
         language,

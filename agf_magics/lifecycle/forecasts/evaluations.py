@@ -131,7 +131,7 @@ class _Evaluations:
             return
         values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
         numbers = tuple(part for part in site.at if isinstance(part, int))
-        case = _picked(site.step, site.frame) if isinstance(site.step, Choose) else ""
+        case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
         self.kept.append(Evaluation(numbers, values, self._mask(value), error, case))
 
@@ -145,7 +145,7 @@ def _read(frame: Frame, path: tuple[str, ...]) -> Value:
     return value
 
 
-def _picked(step: Choose, frame: Frame) -> str:
+def _case_of(step: Choose, frame: Frame) -> str:
     try:
         labels = step.labels(step.pick.evaluate(frame))
     except Exception:  # it failed, as its error says

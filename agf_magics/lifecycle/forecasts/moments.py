@@ -22,7 +22,7 @@ from ...flow.progress import events as ev
 from ...flow.progress.rows import key_of
 from ...flow.protocols import FlowInput, Frame
 from ...flow.step import Step
-from ...flow.step_names import given_names, name_of
+from ...flow.step_names import name_of, part_names
 from ...flow.step_path import format_path
 from ...flow.steps import calls, every
 from ...journal.database.errors import as_definition_errors
@@ -161,9 +161,9 @@ class _MomentMaker:
         self.moments: list[Moment] = []
         self._journal, self._started = journal, started
         steps = list(every(flow.body))
-        part_names = {id: name for step in steps for id, name in given_names(step).items()}
+        names_of_parts = {id: name for step in steps for id, name in part_names(step).items()}
         self._labels = {
-            step.id: line(name_of(step, part_names.get(step.id, "")), 80) for step in steps
+            step.id: line(name_of(step, names_of_parts.get(step.id, "")), 80) for step in steps
         }
         self._ended: dict[str, None] = {}
         """The steps of the outermost flow that ended since the last moment."""

@@ -94,7 +94,9 @@ class Forecast(OfflineJournal):
             return result
         self.made[key] += 1
         has_other = call.digest is not None and self._results.count(call.digest) > 0
-        miss = self._recorded.why(callee, call, self._edited(callee), self._why_none, has_other)
+        miss = self._recorded.why(
+            callee, call, self._name_edited_parts(callee), self._why_none, has_other
+        )
         self.misses.setdefault(key, miss)
         self.shows_edit |= miss.shows_edit
         record = self._recorded.result(call)
@@ -105,7 +107,7 @@ class Forecast(OfflineJournal):
             raise error_from(record.error, ())
         return ReusedResult(value_of(record), None)
 
-    def _edited(self, callee: object) -> str:
+    def _name_edited_parts(self, callee: object) -> str:
         """What was edited if a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model or its schema was edited"

@@ -37,7 +37,7 @@ from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
-from ..storage.stored_results import unpickled
+from ..storage.stored_results import unpickle
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
 
@@ -168,7 +168,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
     (store, num), bounded = past._in_journal, Bounded()
     read, identities = reader_of_results(store, state_of(now).flow_input.input)
     read_again: ReadValue = partial(
-        unpickled, trust=False, files=store.files, identities=identities, learns=False
+        unpickle, trust=False, files=store.files, identities=identities, learns=False
     )
     if not unpickles:
         read = read_again = _json_only
@@ -198,7 +198,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
 def _json_only(record: Record, run_id: str) -> Record:
     if record.result.form in PICKLED:
         raise NeedsUnpickling
-    return unpickled(record, run_id, trust=False, files=None)
+    return unpickle(record, run_id, trust=False, files=None)
 
 
 def _table(

@@ -104,7 +104,10 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
         if not (read.sure and read.unwritten) or not isinstance(read.step, Invoke):
             continue
         callee = linked.callees.get(read.step.id)
-        needs, properties = _required(callee), (accepts_of(callee) or {}).get("properties", {})
+        needs, properties = (
+            _required_fields(callee),
+            (accepts_of(callee) or {}).get("properties", {}),
+        )
         if read.key == flow.dialect.stores:  # all of it
             if read.step.args.names is not None and not read.ref.into:
                 continue  # as the value of one argument, which is there
@@ -125,12 +128,12 @@ def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[D
             who = f"{read.step.kind} {read.step.name.text!r}"
             hint = suggest(name, input) or _give(name, None)
             if unwritten is None and (input or not is_first):
-                hint = _mapped(read.step, name, flow, input) or hint
+                hint = _mapping_hint(read.step, name, flow, input) or hint
             message = f"{who} needs {name!r}, which the input lacks"
             yield Diagnostic("run.missing-input", message, span, hint)
 
 
-def _mapped(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value]) -> str | None:
+def _mapping_hint(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value]) -> str | None:
     """The hint of a language that can take the field from another place."""
     if not isinstance(step.args, HintedArgs) or step.args.names is not None:
         return None
@@ -148,7 +151,7 @@ def _unwritten(flow: Flow) -> Mapping[str, Span | None] | None:
     return None
 
 
-def _required(callee: object) -> set[str]:
+def _required_fields(callee: object) -> set[str]:
     """The fields that a callee needs."""
     needs = set((accepts_of(callee) or {}).get("required", ()))
     if isinstance(callee, Linked):

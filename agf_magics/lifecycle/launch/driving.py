@@ -199,7 +199,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             state.calls, state.sessions = done.calls, done.sessions
         case asyncio.CancelledError() as stop:
             state.end_early("cancelled", getattr(stop, "left_running", "left running"))
-            state.error = _cancelled(run, stop)
+            state.error = _cancellation(run, stop)
             if state.is_interrupted or state.cancel_reason is None:
                 live.interrupted.append((run, time.monotonic()))
         case AgfError() as error:
@@ -216,7 +216,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
         keep_journal(state.journal.store)
 
 
-def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
+def _cancellation(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
     """The error of a cancelled run: where it stopped, and why unless it was simply cancelled."""
     stopped = [row.id for row in run.progress.rows.values() if row.state in ("cancelled", "left")]
     where = f" in {stopped[-1]}" if stopped else ""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.linking.gate import gate
@@ -142,7 +142,7 @@ def run(
         reuse=reuse,
         on=on,
     )
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         ended = wait_for(start_run(flow, input, options, over), held)
     return ended.result() if raises else ended
 

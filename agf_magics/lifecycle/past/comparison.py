@@ -95,12 +95,12 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        return untypeset(parts_html(self._titled(Trace._repr_html_, diff_html)))
+        return untypeset(parts_html(self._parts_with_titles(Trace._repr_html_, diff_html)))
 
     def __repr__(self) -> str:
-        return parts_text(self._titled(Trace.__repr__, diff_text))
+        return parts_text(self._parts_with_titles(Trace.__repr__, diff_text))
 
-    def _titled(
+    def _parts_with_titles(
         self, table: Callable[[Trace], str], text: Callable[[str], str]
     ) -> Iterator[tuple[str, str]]:
         """The parts with their titles; a part without rows is empty."""

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ...catalog import Registry, default
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -32,7 +32,7 @@ from ...limits.limits import Limits
 from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.influence import reached
+from ..definitions.influence import reachable_from
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
 from ..runs.run import Run, state_of
@@ -80,7 +80,7 @@ def rerun(
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         ended = wait_for(rerun_from(run_id, step, input, options), held)
     return ended.result() if raises else ended
 
@@ -160,9 +160,9 @@ def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
                     after.append((*calls, collect.id))
                 case Dag(feeds=feeds):
                     edges = [(source, dest) for source, dest, _ in feeds]
-                    after += [(*calls, dest) for dest in reached(inner.id, edges)]
+                    after += [(*calls, dest) for dest in reachable_from(inner.id, edges)]
                 case Walk(nodes=nodes, edges=edges):
                     name = next(name for name, node in nodes.items() if node is inner)
-                    names = reached(name, [(edge.source, edge.target) for edge in edges])
+                    names = reachable_from(name, [(edge.source, edge.target) for edge in edges])
                     visits += [(*calls, nodes[name].id) for name in names if name in nodes]
     return after, visits

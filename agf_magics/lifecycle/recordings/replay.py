@@ -43,7 +43,7 @@ from .recording import (
     header,
     outcome_line,
     read_calls,
-    redacted,
+    redact_line,
     write_lines,
 )
 
@@ -219,8 +219,8 @@ class Replay:
         """Add the calls that were made to the file. Raises DefinitionError."""
         if not self.made:
             return
-        lines = [redacted(each, self._redact) for each in self.made]
-        head = [redacted(self._head, self._redact)]
+        lines = [redact_line(each, self._redact) for each in self.made]
+        head = [redact_line(self._head, self._redact)]
         if self.path.exists():
             text = read_file(self.path).decode("utf-8")
             head = list(map(json.loads, text.splitlines()))
@@ -232,7 +232,7 @@ class Replay:
     def _key_of(self, asked: AskedCall) -> str:
         arguments = json.loads(asked.given)
         words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
-        arguments = redacted(words, self._redact).get("given")
+        arguments = redact_line(words, self._redact).get("given")
         return self._key(asked.kind, asked.name, arguments, asked.what == "question")
 
     def _key(self, kind: str, name: str, arguments: Value, asks: bool) -> str:

@@ -94,7 +94,7 @@ class RunState:
         """The cell that started it and shows its result: ``In[6]``."""
         self.secrets = Secrets()
         tools = [callee for callee, _ in linked.every_callee if isinstance(callee, Tool)]
-        self.secrets.surround(bound_secrets(tools))
+        self.secrets.surround(secrets_in_partials(tools))
         for value in options.secrets:
             self.secrets.learn(value)
         self._has_secrets = any(tool.secret for tool in tools)
@@ -210,7 +210,7 @@ def _about_context(flow_input: FlowInput) -> str:
     return f"reads {count:,} earlier message{'s' * (count != 1)} of the context {context.name!r}"
 
 
-def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
+def secrets_in_partials(tools: Iterable[Tool]) -> Iterator[str]:
     """The texts that a `functools.partial` gives to these tools for parameters whose names say that
     they are secrets (decision D42)."""
     for tool in tools:

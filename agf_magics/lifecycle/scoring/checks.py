@@ -25,7 +25,7 @@ from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.scores import Scores
 from ..table_runs.table import FIGURES, RowTable, check_target
-from .scorers import Score, named_scorers, score_over
+from .scorers import Score, name_scorers, score_over
 
 OK = "ok"
 """The name of the share of rows that did not fail, which every check has."""
@@ -224,7 +224,7 @@ def check_over(
     wanted = {OK: 1.0} if at_least is None else at_least
     _refuse_no_numbers(wanted)
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
-    named_scorers(scores, default(registry))
+    name_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, wanted).refuse()

@@ -62,7 +62,7 @@ class TableComparison:
         self.other = other
         self.key = key
         self.seed = secrets.randbits(31) if seed is None else seed
-        self._pairs = list(_matched(first, other, key))
+        self._pairs = list(_match_rows(first, other, key))
         self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
         self.not_compared: list[ChangedRow] = []
@@ -87,11 +87,13 @@ class TableComparison:
     def scores(self) -> Mapping[str, Interval]:
         """By each score of both: the mean of the paired differences, the other minus the first."""
         differences = {
-            name: self._paired(name) for name in self.first.scores if name in self.other.scores
+            name: self._score_differences(name)
+            for name in self.first.scores
+            if name in self.other.scores
         }
         return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
 
-    def _paired(self, name: str) -> list[list[float]]:
+    def _score_differences(self, name: str) -> list[list[float]]:
         """The differences of a score, by the rows that have the same key."""
         groups: dict[str, list[float]] = {}
         for i, j, row, _ in self._pairs:
@@ -147,7 +149,7 @@ class TableComparison:
         """The tools and agents whose functions differ, or that only one run has. An object that the
         calls of a run changed is not compared."""
         before, after = (past.order.functions for past in self._past)
-        changed = frozenset[bytes]().union(*map(_changed, self._past))
+        changed = frozenset[bytes]().union(*map(_keys_of_changed_objects, self._past))
         alone = before.keys() ^ after.keys()
         both = before.keys() & after.keys()
         edited = {name for name in both if edited_parts(before[name], after[name], changed)[0]}
@@ -206,7 +208,7 @@ class TableComparison:
         return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))
 
 
-def _changed(past: PastRun) -> frozenset[bytes]:
+def _keys_of_changed_objects(past: PastRun) -> frozenset[bytes]:
     """The keys of the objects that the calls of a run changed."""
     if past._in_journal is None:
         return NOTHING_CHANGED
@@ -215,7 +217,7 @@ def _changed(past: PastRun) -> frozenset[bytes]:
         return changed_objects(connection, num)
 
 
-def _matched(
+def _match_rows(
     first: RowTable, other: RowTable, key: str | None
 ) -> Iterator[tuple[int, int, TableRow, TableRow]]:
     """The rows of both that belong together, with their places."""

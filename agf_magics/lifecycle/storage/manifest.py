@@ -112,7 +112,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
         "functions": _functions(journal, state.linked),
-        "input": _packed(public, state.run_id, "input"),
+        "input": _pack(public, state.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
         "context_name": context_name,
@@ -130,7 +130,7 @@ def _context(state: RunState, journal: Journal) -> tuple[str, str]:
     context = state.flow_input.context
     if context is None:
         return "", ""
-    texts = [encode(_packed(message, "", "message")) for message in state.log_to_keep() or ()]
+    texts = [encode(_pack(message, "", "message")) for message in state.log_to_keep() or ()]
     journal.part = keep_parts(journal.store, texts)
     return context.name, journal.part.hex()
 
@@ -168,10 +168,10 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
             )
             for flow in stored["flows"]
         )
-        input, why = _unpacked(stored["input"], run_id, "input", trust)
+        input, why = _unpack(stored["input"], run_id, "input", trust)
         if reduce(part_digest, row.parts, b"").hex() != stored["context"]:
             raise DecodeError("the messages of its context are not in the journal")
-        messages = [_unpacked(json.loads(part), "", "message", trust) for part in row.parts]
+        messages = [_unpack(json.loads(part), "", "message", trust) for part in row.parts]
         tools = stored["tools"]
         return Manifest(
             flows=flows,
@@ -298,7 +298,7 @@ def _source(source: Source) -> list[Any]:
     return [source.name, source.text, source.first_line]
 
 
-def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
+def _pack(value: Value, run_id: str, what: str) -> dict[str, Any]:
     packed = encode_value(value, current.settings.journal_value)
     if packed.form == "json":
         return {"json": value}
@@ -310,7 +310,7 @@ def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
     return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
 
 
-def _unpacked(
+def _unpack(
     stored: Mapping[str, Any], run_id: str, what: str, trust: bool | None
 ) -> tuple[Value, str]:
     if "json" in stored:

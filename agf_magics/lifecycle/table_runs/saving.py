@@ -81,7 +81,7 @@ def _refuse(places: Places, form: str, otherwise: str) -> None:
     raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
 
-def _checked(
+def _refuse_cells(
     table: CellsOfRun, form: str, otherwise: str, is_held: Callable[[Value], bool]
 ) -> None:
     """Refuse all cells that ``is_held`` refuses, before a line is written."""
@@ -130,7 +130,7 @@ def _json(value: Value) -> str:
 
 
 def _write_jsonl(table: CellsOfRun, path: Path) -> str:
-    _checked(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
+    _refuse_cells(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
     # A lone surrogate becomes what JSON writes for it.
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
@@ -138,7 +138,7 @@ def _write_jsonl(table: CellsOfRun, path: Path) -> str:
 
 
 def _write_csv(table: CellsOfRun, path: Path) -> str:
-    _checked(
+    _refuse_cells(
         table, "a CSV file", "a .parquet file and to_pandas() hold more",
         lambda value: is_utf8(value) and _has_json(value),
     )  # fmt: skip

@@ -147,7 +147,7 @@ def summarize(
     for row, (value, why) in zip(rows, outcomes, strict=True):
         kind_of_value = _kind(value)
         if kind_of_value not in (kind, "none"):
-            message = f"the score is {_shown(value)}"
+            message = f"the score is {_value_words(value)}"
             message += f", and those of other rows are {kind}s" if kind_of_value != "other" else ""
             hint = "return a number or a boolean for each row, or a text (a label) for each"
             value, why = None, Diagnostic("score.mixed", message, hint=hint)
@@ -189,7 +189,7 @@ def _is_finite(value: Value) -> bool:
         return False
 
 
-def _shown(value: Value) -> str:
+def _value_words(value: Value) -> str:
     if isinstance(value, int | float) and not _is_finite(value):
         return "NaN" if value != value else "infinite, or larger than a float can be"
     return type_name(value)

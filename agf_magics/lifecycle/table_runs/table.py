@@ -165,13 +165,13 @@ class RowTable:
         """The rows at these places (required) as mappings, read page by page. A value that the
         journal does not hold is an error ``over.not-stored`` where it is read."""
         for place, row in zip(places, self.rows(places), strict=True):
-            yield as_mapping(row.number, self._named(place, row))
+            yield as_mapping(row.number, self._cells_of_row(place, row))
 
     def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
         """The rows at these places (required) for a display: values that are no JSON, or that are
         not stored, as previews."""
         for place, row in zip(places, self.rows(places), strict=True):
-            yield self._named(place, row, shown=True)
+            yield self._cells_of_row(place, row, shown=True)
 
     def input_of(self, row: TableRow) -> dict[str, Value]:
         """What the flow read for a row: its cells, what all rows have in common, and the columns
@@ -286,7 +286,7 @@ class RowTable:
     def named_cells(self) -> Iterator[tuple[int, Cells]]:
         """The number and the cells of each row, in order."""
         for place, row in enumerate(self.rows()):
-            yield row.number, self._named(place, row)
+            yield row.number, self._cells_of_row(place, row)
 
     def all_columns(self) -> list[str]:
         """The names of all columns, also those that only late rows have."""
@@ -305,7 +305,7 @@ class RowTable:
         """The columns and the cells of all rows. Raises DefinitionError for values that the journal
         does not hold, with all their places."""
         rows = list(self.rows())
-        cells = [self._named(place, row) for place, row in enumerate(rows)]
+        cells = [self._cells_of_row(place, row) for place, row in enumerate(rows)]
         lost = [
             (row.number, name, value.why)
             for row, named in zip(rows, cells, strict=True)
@@ -326,7 +326,7 @@ class RowTable:
 
     # --- rows ---
 
-    def _named(self, place: int, row: TableRow, shown: bool = False) -> Cells:
+    def _cells_of_row(self, place: int, row: TableRow, shown: bool = False) -> Cells:
         error = row.error
         about = (
             row.status,
@@ -443,11 +443,11 @@ class RowTable:
 
     # --- display ---
 
-    def _shown(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    def _displayed(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """What is displayed: a line about the table, its columns, and the cells of its first
         rows."""
         rows = list(self.rows(range(min(len(self), SHOWN))))
-        named = [self._named(place, row, shown=True) for place, row in enumerate(rows)]
+        named = [self._cells_of_row(place, row, shown=True) for place, row in enumerate(rows)]
         about = {*map(self.column_of, ABOUT)}
         columns = tuple(
             name
@@ -463,11 +463,11 @@ class RowTable:
         return f"{counted(len(self), 'row')}: {counts}{more}", columns, cells
 
     def _repr_html_(self) -> str:
-        about, columns, cells = self._shown()
+        about, columns, cells = self._displayed()
         return untypeset(table_html(columns, cells, about))
 
     def __repr__(self) -> str:
-        about, columns, cells = self._shown()
+        about, columns, cells = self._displayed()
         return "\n".join([about, *table_text(columns, cells)])
 
 

@@ -162,18 +162,18 @@ class TableRow:
 
     @cached_property
     def _stored(self) -> Stored:
-        return _encoded(self.held) if self.record is None else self.record.result
+        return _encode(self.held) if self.record is None else self.record.result
 
     @cached_property
     def _given_text(self) -> str | None:
         """Its input as JSON; None: a part of it is no JSON, and not compared."""
         if self.record is not None and self.record.given.whole == 1:
             return self.record.given.text
-        packed = _encoded(dict(self.input)) if self.is_whole else None
+        packed = _encode(dict(self.input)) if self.is_whole else None
         return packed.data if packed is not None and isinstance(packed.data, str) else None
 
 
-def _encoded(value: Value) -> EncodedValue:
+def _encode(value: Value) -> EncodedValue:
     return encode_value(value, current.settings.journal_value)
 
 

@@ -240,7 +240,9 @@ def _operator(stop: ParserStop) -> Diagnostic | None:
     begin = before.rfind(before[-1], 0, -1)
     rest = re.compile(r"[^,\[\]{}\n]*").match(stop.text, stop.at)
     whole = stop.text[begin : rest.end() if rest else None].rstrip()
-    hint = "quote the whole value" + (f": {_quoted(whole)}" if not {"'", '"'} <= set(whole) else "")
+    hint = "quote the whole value" + (
+        f": {_quote_text(whole)}" if not {"'", '"'} <= set(whole) else ""
+    )
     return stop.error_here("unexpected operator after the closing quote", hint)
 
 
@@ -254,9 +256,9 @@ def _flow(stop: ParserStop) -> Diagnostic:
     if stop.letter in ("]", "}"):
         hint = f"close the {opening!r} with {closing!r} first"
         return stop.error_here(f"{stop.letter!r} cannot close a {opening!r}", hint)
-    if stop.since in _unclosed(stop):
+    if stop.since in _open_brackets(stop):
         return _never_closed(stop, stop.since)
-    if unquoted := _operator(stop) or _unquoted(stop, stop.at):
+    if unquoted := _operator(stop) or _needs_quotes(stop, stop.at):
         return unquoted
     if stop.letter == ":":
         begin, line = stop.line(stop.at)
@@ -270,7 +272,7 @@ def _flow(stop: ParserStop) -> Diagnostic:
     )
 
 
-def _unclosed(stop: ParserStop) -> list[int]:
+def _open_brackets(stop: ParserStop) -> list[int]:
     """Where the brackets are that are never closed, outer ones first."""
     opened: list[int] = []
     for match in re.finditer(r"[\[\]{}]", stop.text):
@@ -288,7 +290,7 @@ def _never_closed(stop: ParserStop, at: int) -> Diagnostic:
     )
 
 
-def _unquoted(stop: ParserStop, stopped: int) -> Diagnostic | None:
+def _needs_quotes(stop: ParserStop, stopped: int) -> Diagnostic | None:
     """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a
     brace."""
     begin, line = stop.line(stopped)
@@ -298,7 +300,7 @@ def _unquoted(stop: ParserStop, stopped: int) -> Diagnostic | None:
             start = begin + match.start(group)
             if start <= stopped <= start + len(text) and not _in_quotes(line, start - begin):
                 message = f"a text that contains {bracket!r} needs quotes between {{ }} and [ ]"
-                hint = f"quote the text: {_quoted(text)}"
+                hint = f"quote the text: {_quote_text(text)}"
                 hint += (
                     "; an expression has no f-strings: join texts with +" if bracket == "{" else ""
                 )
@@ -310,7 +312,7 @@ def _in_quotes(line: str, at: int) -> bool:
     return line.count('"', 0, at) % 2 == 1 or line.count("'", 0, at) % 2 == 1
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
@@ -323,13 +325,13 @@ def _content(stop: ParserStop) -> Diagnostic:
             "delete it, or quote the text that it belongs to",
         )
         return stop.error_here(message, hint)
-    opened = _unclosed(stop)
+    opened = _open_brackets(stop)
     return _never_closed(stop, opened[-1]) if opened else stop.error_here("expected a value")
 
 
 def _quote(stop: ParserStop) -> Diagnostic:
     quote = stop.text[stop.since : stop.since + 1]
-    if unquoted := _unquoted(stop, stop.since):
+    if unquoted := _needs_quotes(stop, stop.since):
         return unquoted
     return stop.error(
         stop.since, stop.since + 1, "this quote is never closed", f"close it with {quote}"
@@ -355,7 +357,7 @@ def _escape(stop: ParserStop) -> Diagnostic:
 
 def _sigil(stop: ParserStop) -> Diagnostic:
     letter = stop.text[stop.since : stop.since + 1]
-    if unquoted := _unquoted(stop, stop.since):
+    if unquoted := _needs_quotes(stop, stop.since):
         return unquoted
     hint = "quote the text" + ("; list items begin with '- '" if letter == "*" else "")
     return stop.error(

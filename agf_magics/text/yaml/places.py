@@ -48,16 +48,16 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
         index = expected.find(letter, at)
         if index < 0 or expected[at:index].strip(_BLANK):
             return None
-        places += [*_placed(index - at, blanks, start), (start, end)]
+        places += [*_places_of_blanks(index - at, blanks, start), (start, end)]
         blanks, at = [], index + 1
-    places += _placed(len(expected) - at, blanks, len(raw))
+    places += _places_of_blanks(len(expected) - at, blanks, len(raw))
     if expected[at:].strip(_BLANK):
         return None
     last = places[-1][1] if places else int(style in PIECES)
     return [*places, (last, last)]
 
 
-def _placed(count: int, blanks: list[Place], end: int) -> list[Place]:
+def _places_of_blanks(count: int, blanks: list[Place], end: int) -> list[Place]:
     """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
     indentation of a line is before its own blanks."""
     begin = blanks[0][0] if blanks else end
@@ -86,13 +86,13 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     for match in PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
         letter = match[0]
         if style == '"' and letter[0] == "\\":
-            letter = _unescaped(match)
+            letter = _unescape(match)
         elif letter[0] == "\r":
             letter = "\n"
         yield letter[:1], match.start(), match.end()
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     short, high, low, four, eight, _, other = match.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)

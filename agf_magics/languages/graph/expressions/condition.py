@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ....text.source import Text
 from ....values.value import Value
 from ...scan import MISSING, Refusal, Scanner, parse_at, skip_blanks
-from .evaluated import Evaluated, parsed
+from .evaluated import Evaluated, parse_public
 from .lookup import find
 from .operators import compare
 from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
@@ -284,7 +284,7 @@ def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
     >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
     True
     """
-    read: Condition = parsed(parse_condition, expr)
+    read: Condition = parse_public(parse_condition, expr)
     return read.holds(state)
 
 

@@ -75,7 +75,7 @@ class Reader(documents.Reader):
         super().missing(kind, key, span)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if braces := _unquoted_braces(node):
+        if braces := _braces_as_mapping(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
         elif key.name == "schema" and isinstance(node, Fields):
             hint = (
@@ -191,7 +191,7 @@ class Reader(documents.Reader):
         """Any value; a text with its placeholders."""
         if not is_text(node):
             for part in every_node(node):
-                if _unquoted_braces(part):
+                if _braces_as_mapping(part):
                     message = "braces without quotes are a YAML mapping"
                     hint = "put quotes around them"
                 elif "{state." in part.text:
@@ -245,7 +245,7 @@ def _in_braces(text: str) -> str | None:
         return None
 
 
-def _unquoted_braces(node: Node) -> str | None:
+def _braces_as_mapping(node: Node) -> str | None:
     """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
     if not isinstance(node, Fields) or len(node.fields) != 1:
         return None

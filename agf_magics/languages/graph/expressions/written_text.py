@@ -31,7 +31,7 @@ def format_value(value: Value, name: str = "a value") -> str:
     if not can_write(value):
         raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
     try:
-        return str(_written(value, name) if has_odd else value)
+        return str(_with_texts(value, name) if has_odd else value)
     except RecursionError as error:
         raise ValueError("the value nests too deeply to be written into a text") from error
     except Exception as error:  # ``__str__`` of an object is user code
@@ -49,7 +49,7 @@ class _Text:
         return self.text
 
 
-def _written(value: Value, name: str) -> Value:
+def _with_texts(value: Value, name: str) -> Value:
     """``value`` with a `_Text` in the place of each part that is not written as Python does."""
     is_null = False
 

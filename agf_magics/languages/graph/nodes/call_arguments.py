@@ -162,7 +162,7 @@ def question_args(message: Expr, choices: Sequence[Name] | None) -> Computed:
     )
 
 
-def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
+def pass_keys(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
     if mapping is None:

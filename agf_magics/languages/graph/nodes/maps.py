@@ -28,7 +28,7 @@ from ..expressions.tokens import KEY_NAME
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..takes import OVER
 from .builder_contract import Built, FieldValues, NodeSite, Written
-from .on_error import repeated
+from .on_error import repeat_failures
 from .sessions import CALLED, keep
 from .step_fields import at
 
@@ -142,7 +142,7 @@ def build_map(build_node: BuildNode, reader: Reader, fields: FieldValues, site: 
     if inner is None:
         raise NotBuilt
     if fields.get("on_error") == "retry":
-        inner = repeated(fields, inner)
+        inner = repeat_failures(fields, inner)
     collect: Name = fields["collect"]
     failures: Name = fields.get("failures") or Name(f"{collect.text}_failures")
     gather = _gather(fields, site, inner, failures)
@@ -153,7 +153,7 @@ def build_map(build_node: BuildNode, reader: Reader, fields: FieldValues, site: 
         label=f"{name.text} in {over.span.text}",
         over=over,
         element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
-        body=_collected(inner, site.span),
+        body=_map_body(inner, site.span),
         gather=gather,
         limit=site.limits.get("max_concurrency"),
         failing=FailurePolicy("continue"),
@@ -180,7 +180,7 @@ def _gather(fields: FieldValues, site: NodeSite, inner: Built, failures: Name) -
     )
 
 
-def _collected(inner: Built, span: Span) -> Step:
+def _map_body(inner: Built, span: Span) -> Step:
     """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:

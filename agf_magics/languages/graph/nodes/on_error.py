@@ -15,7 +15,7 @@ from .builder_contract import Built, FieldValues, NodeSite
 def on_error(fields: FieldValues, site: NodeSite, built: Built) -> Built:
     how = fields.get("on_error")
     if how == "retry":
-        return repeated(fields, built)
+        return repeat_failures(fields, built)
     if how != "skip" or site.inside:  # a map collects the failures of its items itself
         return built
     key = built.keys[0].name if built.keys else None
@@ -23,7 +23,7 @@ def on_error(fields: FieldValues, site: NodeSite, built: Built) -> Built:
     return built._replace(step=replace(built.step, rescue=Failed), write=write)
 
 
-def repeated(fields: FieldValues, built: Built) -> Built:
+def repeat_failures(fields: FieldValues, built: Built) -> Built:
     """``on_error: retry``: the call is the only branch of a step that retries its branches."""
     step = built.step
     inner = replace(step, id=f"{step.id}.call")

@@ -202,7 +202,7 @@ def _around(reader: Reader, fields: FieldValues, site: NodeSite, request: Invoke
     else:
         message = "'fallback' is not used without on_error: fallback"
         reader.warn("graph.fallback", message, fallback.span, "add on_error: fallback")
-    return _parsed(site, step) if fields.get("parse_json") else step
+    return _parse_json_step(site, step) if fields.get("parse_json") else step
 
 
 def _with_fallback(site: NodeSite, step: Invoke, other: Asking) -> Step:
@@ -236,7 +236,7 @@ def _with_fallback(site: NodeSite, step: Invoke, other: Asking) -> Step:
     )
 
 
-def _parsed(site: NodeSite, step: Step) -> Step:
+def _parse_json_step(site: NodeSite, step: Step) -> Step:
     """``parse_json``: a step that reads the JSON in the answer."""
     value = Computed(site.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
     read = Compute(id=f"{site.id}.parse_json", word="parse_json", span=site.span, value=value)
@@ -376,7 +376,7 @@ def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
         reader.refuse("graph.missing-key", "an interrupt needs 'message'", site.span, hint)
     text = read_message(reader, fields["message"])
     if fields.get("idempotent"):
-        text = held_or(question, text)
+        text = key_or_message(question, text)
     step = Invoke(
         **common(site, fields, text.text),
         kind="question",
@@ -390,7 +390,7 @@ def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     return Built(step, write, keys)
 
 
-def held_or(key: str, message: Computed) -> Computed:
+def key_or_message(key: str, message: Computed) -> Computed:
     """The value of a key of the state if it has one, else ``message``."""
 
     def evaluate(frame: Frame) -> Value:

@@ -13,7 +13,7 @@ from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed, State
 from .builder_contract import Built, FieldValues, NodeSite, Written
-from .call_arguments import passed
+from .call_arguments import pass_keys
 from .on_error import on_error
 from .step_fields import common
 from .writes import write_as_subgraph, write_changed
@@ -34,7 +34,7 @@ def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built
         **common(site, fields, name.text),
         kind="flow",
         name=name,
-        args=passed(site.span, None if into == "auto" else into or ()),
+        args=pass_keys(site.span, None if into == "auto" else into or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
             with_schema=True,

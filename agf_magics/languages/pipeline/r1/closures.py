@@ -145,7 +145,7 @@ def _not(node: Not) -> Closure:
 def _minus(node: Minus) -> Closure:
     operand = closure(node.operand)
     at = node.at
-    operand_name = _named(node.operand)
+    operand_name = _operand_words(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
@@ -180,7 +180,9 @@ def _logic(node: Logic) -> Closure:
 def _arithmetic(node: Arithmetic) -> Closure:
     first, (second, *rest) = node.first, node.rest
     run = _operation(second.op, second.at, first, second.operand)
-    steps = [(_step(op, at, "", _named(operand)), closure(operand)) for at, op, operand in rest]
+    steps = [
+        (_step(op, at, "", _operand_words(operand)), closure(operand)) for at, op, operand in rest
+    ]
 
     def chain(env: Env) -> Value:
         value = run(env)
@@ -194,7 +196,7 @@ def _arithmetic(node: Arithmetic) -> Closure:
 def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
     says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
-    step = _step(op, at, _named(first), _named(second))
+    step = _step(op, at, _operand_words(first), _operand_words(second))
     compute = _COMPUTE[op]
     left = closure(first)
     bounded = op == "*"
@@ -262,7 +264,7 @@ _NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
 """What an operator takes, and the types of it besides numbers."""
 
 
-def _named(node: Node) -> str:
+def _operand_words(node: Node) -> str:
     """An operand in a message: its path, if it is one."""
     return repr(".".join(node.parts)) if type(node) is Path else ""
 

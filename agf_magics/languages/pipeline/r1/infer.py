@@ -156,7 +156,7 @@ class Inference:
                 if isinstance(value, str)
             ]
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
-            message = f"{_shown(left)} never equals {_shown(right)}"
+            message = f"{_shape_words(left)} never equals {_shape_words(right)}"
             place = self.locate(node.at, node.at + 2)
             self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
         return BOOL
@@ -253,7 +253,7 @@ def _comparable(shape: Shape) -> frozenset[str]:
     return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
 
 
-def _shown(shape: Shape) -> str:
+def _shape_words(shape: Shape) -> str:
     if shape.values is None or len(shape.values) > 5 or shape == BOOL:
         return str(shape)
     return " or ".join(

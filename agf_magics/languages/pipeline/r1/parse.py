@@ -422,7 +422,7 @@ class _Parser:
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
             raise Refusal("r1.syntax", message, at, at + len(text))
-        problem = hints.unexpected(self.tokens, self.index, self.source, wanted)
+        problem = hints.explain_unexpected(self.tokens, self.index, self.source, wanted)
         raise Refusal(problem.code, problem.message, problem.at, problem.end, problem.hint)
 
     def too_deep(self, at: int, width: int) -> NoReturn:

@@ -71,7 +71,7 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
     method = inner.get("_outputMethod", message.get("_outputMethod")) or "set"
     call = inner.get("_call", message.get("_call"))
     path = call.get("_outputPath") if isinstance(call, dict) else None
-    written = _written(kind, payload, path) if isinstance(path, str) else []
+    written = _destinations_in(kind, payload, path) if isinstance(path, str) else []
     if written:
         addressed = [Writing(where, str(method), value) for where, value in written]
         rest = payload
@@ -119,7 +119,7 @@ def _has(data: Value, path: tuple[str, ...]) -> bool:
     return bool(path)
 
 
-def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
+def render(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
     """A message as a model sees it."""
     return {key: value for key, value in message.items() if key not in hidden}
 
@@ -139,7 +139,7 @@ def inline(message: Mapping[str, Any]) -> dict[str, Value]:
     }
 
 
-def nested(path: tuple[str, ...], value: Value) -> Value:
+def nest(path: tuple[str, ...], value: Value) -> Value:
     """``value`` under ``path``: ``{"p1": {"p2": value}}``."""
     for segment in reversed(path):
         value = {segment: value}
@@ -174,7 +174,7 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
     return (kind, inner) if inner else None
 
 
-def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
+def _destinations_in(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
     """The destinations that the payload contains, of the first alternative of which it contains
     any."""
     for destinations in _alternatives(path):

@@ -102,7 +102,7 @@ class Either:
         return MISSING
 
     def __str__(self) -> str:
-        return _joined(self.operands, " || ")
+        return _join(self.operands, " || ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Both:
         return value
 
     def __str__(self) -> str:
-        return _joined(self.operands, " && ")
+        return _join(self.operands, " && ")
 
 
-def _joined(operands: tuple[Expression, ...], sign: str) -> str:
+def _join(operands: tuple[Expression, ...], sign: str) -> str:
     return sign.join(f"({operand})" if operand.operands else str(operand) for operand in operands)
 
 
