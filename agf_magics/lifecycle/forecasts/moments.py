@@ -35,6 +35,7 @@ from ...pictures.plain import line
 from ...text.diagnostics import AgfError, refused
 from ...values.value import Value
 from ..past.past_run import PastRun
+from ..runs.internals import linked_flow, place_in_journal
 from ..runs.run import Run
 from ..storage.lookup import find_run
 from ..storage.manifest import Manifest
@@ -210,17 +211,19 @@ class RunAgain:
 
     def __init__(self, run: Run | PastRun) -> None:
         refuse_inside("moments")
-        if run._in_journal is None:
+        place = place_in_journal(run)
+        if place is None:
             message = f"run {run.run_id!r} is not journaled: its states are not known"
             raise refused("journal.unknown-run", message)
-        (store, num), self._bounded = run._in_journal, Bounded()
+        store, num = place
+        self._bounded = Bounded()
         with as_definition_errors():
             self.past = PastRun(store, find_run(store, run.run_id))
             order = self.past.order
             self.journal = _RecordedOutcomes(
                 self.past.run_id, self._bounded.read(records(store, num))
             )
-        self.linked = run._linked if isinstance(run, Run) else _link(order, self.journal)
+        self.linked = linked_flow(run) if isinstance(run, Run) else _link(order, self.journal)
         self._input = run.input
         if isinstance(run, PastRun) and isinstance(run.input, dict):
             self._input = {**run.input, **dict.fromkeys(order.secret, MASK)}

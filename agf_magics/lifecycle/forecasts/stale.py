@@ -33,6 +33,7 @@ from ..launch.launch import link_run
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
+from ..runs.internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
@@ -165,7 +166,8 @@ def find_stale(
 
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
-    (store, num), bounded = past._in_journal, Bounded()
+    store, num = place_in_journal(past)
+    bounded = Bounded()
     read, identities = reader_of_results(store, state_of(now).flow_input.input)
     read_again: ReadValue = partial(
         unpickle, trust=False, files=store.files, identities=identities, learns=False
@@ -192,7 +194,7 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
         )
         results = Reuse("", last_runs, read, identities)
     most = current.settings.journal_value
-    return Forecast(most, past.run_id, now._linked, results, calls), bounded
+    return Forecast(most, past.run_id, linked_flow(now), results, calls), bounded
 
 
 def _json_only(record: Record, run_id: str) -> Record:
@@ -206,7 +208,7 @@ def _table(
 ) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
-    depend = dependents(now._linked, forecast.made)
+    depend = dependents(linked_flow(now), forecast.made)
     is_cut = error is not None and (bool(forecast.made) or past.status == "ok")
     rows, rows_of_run = [], dict[str, dict[str, Any]]()
     for row in now.progress.rows.values():

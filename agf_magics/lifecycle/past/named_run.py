@@ -7,6 +7,7 @@ from collections.abc import Collection
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import read_run
 from ...settings.folders import journal_file
+from ..runs.internals import place_in_journal
 from ..runs.live import live
 from ..runs.run import Run
 from ..storage.lookup import (
@@ -45,4 +46,4 @@ def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -
     run = find_named(run, flows)
     if run.status in ("running", "pending"):
         raise still_running(run.run_id)
-    return run if run._in_journal is not None else find_past_run(run.run_id)
+    return run if place_in_journal(run) is not None else find_past_run(run.run_id)

@@ -35,6 +35,7 @@ from ...values.value import Value
 from ..definitions.influence import reachable_from
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
+from ..runs.internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..storage.reuse import reader_of_results
 from .named_run import find_ended
@@ -100,8 +101,9 @@ def rerun_from(
     again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
     find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
     if again.journal is not None:
-        assert earlier._in_journal is not None, "`find_ended` has checked it"
-        store, num = earlier._in_journal
+        place = place_in_journal(earlier)
+        assert place is not None, "`find_ended` has checked it"
+        store, num = place
         with store.reading() as connection:
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
@@ -131,10 +133,11 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of what comes after it."""
-    after, visits = _after(run._linked, key)
-    assert run._in_journal is not None, "`find_ended` has checked it"
+    after, visits = _after(linked_flow(run), key)
+    place = place_in_journal(run)
+    assert place is not None, "`find_ended` has checked it"
     begun = False
-    for record in records(*run._in_journal):
+    for record in records(*place):
         at = key_of(record.at)
         begun = begun or is_within(at, key)
         left_out = (key, *after, *visits) if begun else (key, *after)

@@ -26,6 +26,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
 from ..past.comparison import parts_html, parts_text
 from ..past.past_run import PastRun, find_past_run
+from ..runs.internals import place_in_journal
 from ..runs.run import Run
 from ..table_runs.scores import Interval, interval
 from ..table_runs.table import RowTable
@@ -192,7 +193,7 @@ class TableComparison:
                     f"the journal does not hold enough of the outputs of {self.key or 'row'} {numbers}"
                 ),
             )
-        if self.first.run._in_journal is None or self.other.run._in_journal is None:
+        if place_in_journal(self.first.run) is None or place_in_journal(self.other.run) is None:
             return
         if self.tools:
             yield f"Tools that differ: {', '.join(self.tools)}", ""
@@ -210,9 +211,10 @@ class TableComparison:
 
 def _keys_of_changed_objects(past: PastRun) -> frozenset[bytes]:
     """The keys of the objects that the calls of a run changed."""
-    if past._in_journal is None:
+    place = place_in_journal(past)
+    if place is None:
         return NOTHING_CHANGED
-    store, num = past._in_journal
+    store, num = place
     with as_definition_errors(), store.reading() as connection:
         return changed_objects(connection, num)
 

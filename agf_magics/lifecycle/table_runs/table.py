@@ -33,6 +33,7 @@ from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
+from ..runs.internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .scores import Scores
@@ -176,7 +177,7 @@ class RowTable:
     def input_of(self, row: TableRow) -> dict[str, Value]:
         """What the flow read for a row: its cells, what all rows have in common, and the columns
         that are bound to another name."""
-        same = fields_of(fields_of(self.run._input_value).get(SAME))
+        same = fields_of(fields_of(input_of(self.run)).get(SAME))
         bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
         return {**same, **row.input, **bound}
 
@@ -192,7 +193,7 @@ class RowTable:
 
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
-        if (place := self.run._in_journal) is not None:
+        if (place := place_in_journal(self.run)) is not None:
             with as_definition_errors():
                 self.added.update(read_columns(*place))
 
@@ -233,7 +234,7 @@ class RowTable:
         return "run." + LABEL if LABEL in others else LABEL
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
-        if (place := self.run._in_journal) is not None:
+        if (place := place_in_journal(self.run)) is not None:
             write_column(*place, name, values, new)
 
     # --- all of it ---
@@ -355,7 +356,7 @@ class RowTable:
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record, number = outcome.record, self.terms.number_of(place)
-        journal = self.run._in_journal
+        journal = place_in_journal(self.run)
         repeat = place % self.terms.repeat
         find_input = partial(self._input, place, record)
         if record is None:
@@ -397,7 +398,7 @@ class RowTable:
     @cached_property
     def _given(self) -> Sequence[Value]:
         """The table that was given; empty if neither this process nor the journal has it."""
-        rows = fields_of(self.run._input_value).get(ROWS)
+        rows = fields_of(input_of(self.run)).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
 
     @property
@@ -408,7 +409,7 @@ class RowTable:
 
     @cached_property
     def _records(self) -> RowRecords | None:
-        place = self.run._in_journal
+        place = place_in_journal(self.run)
         if place is None:
             return None
         return RowRecords(*place, BODY, len(self), as_definition_errors)
@@ -473,7 +474,7 @@ class RowTable:
 
 def terms_of(run: RunOfRows) -> OverTerms:
     """What the definition of a run over a table says. Raises DefinitionError for another run."""
-    language, source = run._definition
+    language, source = definition_of(run)
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
         message = f"run {run.run_id!r} is not a run over a table"
