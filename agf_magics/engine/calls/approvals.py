@@ -59,31 +59,44 @@ def _first_question(tool: Tool, shown: Value) -> str:
     return f"the model calls {tool.name}({arguments}): make the call?"
 
 
+def _approval_question(site: CallSite[Invoke], text: str, shown: Value) -> Question:
+    """The question that the person sees, with the arguments that an answer may change."""
+    step = site.step
+    assert step.permit is not None, "only a call with a permit is asked about"
+    arguments = {
+        name: value
+        for name, value in as_arguments(shown).items()
+        if name not in step.exchange.extra_arguments
+    }
+    instead = step.permit.instead
+    return Question(
+        text,
+        approval=True,
+        where=format_path(site.at),
+        arguments=arguments,
+        result=instead.result if instead is not None else "",
+    )
+
+
 async def ask_permission(
     site: CallSite[Invoke], given: Value, tool: Tool | None = None
 ) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
     StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
     flow."""
-    run = site.run
     step = site.step
     hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
     instead, arguments = step.permit.instead, as_arguments(given)
-    # A run that masks everything would ask about nothing but masks: the person must see something.
     shown = hide(given, hides) if given is arguments else given
-    shown = shown if run.secrets.blind else run.secrets.shown(shown)
+    # A run that masks everything would ask about nothing but masks: the person must see something.
+    if not site.run.secrets.blind:
+        shown = site.run.secrets.shown(shown)
     defaults = tool.arguments.defaults if tool is not None else {}
     text = step.permit.ask(site.frame, {**defaults, **arguments}, shown)
     if text is None:
         return Approved()
-    offered = as_arguments(shown)
-    offered = {
-        name: value for name, value in offered.items() if name not in step.exchange.extra_arguments
-    }
-    replaces = instead.result if instead is not None else ""
-    where = format_path(site.at)
-    question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
+    question = _approval_question(site, text, shown)
     refused: StepError | None = None
     recorded = _find_recorded_answer(site, question, arguments, tool)
     for _ in range(ATTEMPTS):

@@ -21,7 +21,7 @@ from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
-from .moments import RunAgain
+from .recorded_evaluation import RecordedEvaluation
 
 MOST_EVALUATIONS = 10_000
 """Those that are kept of a step, the first ones."""
@@ -71,7 +71,7 @@ def find_all_evaluations(
         recorders.append(recorder)
         by_key.setdefault((*row.key[:-1], watched.id), []).append(recorder)
         shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
-    note = RunAgain(run).evaluate(emit=lambda event: None, shapes=shapes)
+    note = RecordedEvaluation(run).evaluate(emit=lambda event: None, shapes=shapes)
     failure = run.error.diagnostic.message if isinstance(run.error, AgfError) else ""
     if note == line(failure, 300):  # it came as far as the run: no value is missing
         note = ""

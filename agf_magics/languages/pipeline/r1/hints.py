@@ -190,6 +190,8 @@ def _unclosed_text(sign: str, before: str, source: str) -> tuple[str, str, str |
 def _explain_token(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
+    """The code, the message and the hint for a token that no expression has here; None: only what
+    was expected can be said."""
     _, text, at = tokens[index]
     before = tokens[index - 1][1]
     absent = f"there is no {text!r}"
@@ -215,13 +217,8 @@ def _explain_token(
             absent,
             _assignment_hint(text, source[:at].strip()) or _OPERATORS[text],
         )
-    if text == "[" and before not in FUNCTIONS:
-        return "r1.index", *_index(before, tokens[index + 1][1])
     if text == "[":
-        store = (
-            f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
-        )
-        return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
+        return _bracket(before, tokens[index + 1][1])
     if text == "->":
         return _arrow(tokens, index, source)
     if text == ".":
@@ -230,6 +227,14 @@ def _explain_token(
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
     return None
+
+
+def _bracket(before: str, after: str) -> tuple[str, str, str | None]:
+    """For a bracket after a name: there are no indexes, and a function is no list."""
+    if before not in FUNCTIONS:
+        return "r1.index", *_index(before, after)
+    store = f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
+    return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
 
 
 def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str]:
