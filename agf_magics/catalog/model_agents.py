@@ -35,7 +35,7 @@ class ModelAgent:
     """JSON Schema of its answer if the step has none; None: text."""
     steps: int = STEPS
     settings: Mapping[str, Value] = field(default_factory=dict)
-    read: Callable[[Value], Value] | None = None
+    read_answer: Callable[[Value], Value] | None = None
     """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
     decides."""
 

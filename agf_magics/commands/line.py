@@ -78,7 +78,7 @@ class Operand(NamedTuple):
     kind: Kind
     required: bool = True
     many: bool = False
-    rest: bool = False
+    is_rest: bool = False
     """It is the unparsed rest of the line: no quotes, no options."""
     after_dashes: bool = False
     """It is all words after ``--``, which are no options."""
@@ -125,13 +125,13 @@ class ParsedLine:
     """The words of each operand (by its metavar) and option (by its flag)."""
 
     source: Source
-    given: Mapping[str, tuple[Token, ...]]
+    tokens: Mapping[str, tuple[Token, ...]]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.given
+        return name in self.tokens
 
     def words(self, name: str) -> tuple[Token, ...]:
-        return self.given.get(name, ())
+        return self.tokens.get(name, ())
 
     def word(self, name: str) -> Token | None:
         return next(iter(self.words(name)), None)
@@ -150,7 +150,7 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     source = Source(f"{where} {command.name}".lstrip(), f"{command.name} {line}")
     start = len(command.name) + 1
     operand = command.operands[0] if command.operands else None
-    if operand and operand.rest and line.strip() not in ("-h", "--help"):
+    if operand and operand.is_rest and line.strip() not in ("-h", "--help"):
         return _whole(command, source, start)
     return read_words(command, source, split(source, start))
 

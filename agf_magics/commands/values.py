@@ -346,7 +346,7 @@ RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed
 
 def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
     """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
-    tokens = dict(parsed.given)
+    tokens = dict(parsed.tokens)
     for name in RUN_IDS & tokens.keys():
         (word,) = tokens[name]
         if word.text.startswith("$"):

@@ -39,7 +39,7 @@ class Dialect:
     stores: tuple[str, ...] = ()
     """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
     writes."""
-    kept: Callable[[Frame], Mapping[str, Value]] | None = None
+    stores_of: Callable[[Frame], Mapping[str, Value]] | None = None
     """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
     infer: Infer | None = None
     """Finds the shapes of its expressions; None: they are unknown."""
@@ -74,7 +74,7 @@ class Declarations(NamedTuple):
     """The JSON Schema of its output; `Flow.end` checks it."""
     schemas: Mapping[str, Schema] = {}
     """The schemas of its own document set."""
-    taken: tuple[ResultRead, ...] = ()
+    result_reads: tuple[ResultRead, ...] = ()
     """The fields that it reads of its calls' results."""
     own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
@@ -140,7 +140,7 @@ def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict
 
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
     """The stores in a frame of ``flow``, which may not have reached its end."""
-    kept = flow.dialect.kept
+    kept = flow.dialect.stores_of
     return kept(frame) if kept is not None else flow.end(frame).stores
 
 

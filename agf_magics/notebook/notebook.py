@@ -271,7 +271,7 @@ class Notebook:
             with_place_of(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         options = replace(
-            request.options, background=background, inline=inline, shown=(*shown, *unused)
+            request.options, background=background, inline=inline, shown_warnings=(*shown, *unused)
         )
         run, _ = self.start(
             lambda options: launch.start_run(flow, request.given, options, request.over),

@@ -204,7 +204,7 @@ def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
     """The taken edges of the walks of the outermost flow: for walk, source and target the round
     numbers. An edge from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
-    for at, source, target in list(progress.taken):
+    for at, source, target in list(progress.taken_edges):
         match at:
             case (str(walk), int(rounds)):
                 found.setdefault((walk, source, target), []).append(rounds + 1)

@@ -67,13 +67,13 @@ class Diagnostics:
     """The problems of one loading."""
 
     def __init__(self) -> None:
-        self._found: list[Diagnostic] = []
+        self._problems: list[Diagnostic] = []
         self.error_count = 0
         """The number of problems that are errors, for a reader that asks whether its part was read
         without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:
-        self._found.append(diagnostic)
+        self._problems.append(diagnostic)
         self.error_count += diagnostic.severity == "error"
 
     def error(
@@ -93,11 +93,11 @@ class Diagnostics:
     def without(self, code: str) -> Diagnostics:
         """The problems with any other code."""
         others = Diagnostics()
-        others.extend(problem for problem in self._found if problem.code != code)
+        others.extend(problem for problem in self._problems if problem.code != code)
         return others
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(sort_by_place(self._found))
+        return iter(sort_by_place(self._problems))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -107,7 +107,7 @@ class Diagnostics:
         """Raise a DefinitionError with all problems if one of them is an error; with ``strict``
         also for a warning."""
         refused = ("error", "warning") if strict else ("error",)
-        if any(d.severity in refused for d in self._found):
+        if any(d.severity in refused for d in self._problems):
             raise DefinitionError(*self)
 
 

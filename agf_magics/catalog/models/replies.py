@@ -83,7 +83,7 @@ _FILTERED = frozenset(
 class Response:
     """What the library has read of a reply, and how it came."""
 
-    said: ai.ModelResponse
+    response: ai.ModelResponse
     model: Made
     name: str
     """The name of the model, for messages."""
@@ -92,7 +92,7 @@ class Response:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        return self.said.provider_details or {}
+        return self.response.provider_details or {}
 
     @property
     def why(self) -> str:
@@ -109,12 +109,14 @@ class Response:
     @property
     def written(self) -> str:
         """The text as the library has read it."""
-        return "".join(part.content for part in self.said.parts if isinstance(part, ai.TextPart))
+        return "".join(
+            part.content for part in self.response.parts if isinstance(part, ai.TextPart)
+        )
 
 
 def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
-    said = _with_distinct_ids(response.said, request)
+    said = _with_distinct_ids(response.response, request)
     usage = _usage(said)
     calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
     reasoning, text = response.spoken
@@ -171,7 +173,7 @@ def _with_distinct_ids(said: ai.ModelResponse, request: Request) -> ai.ModelResp
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
     """Why the reply is no answer; None: it is one, or is asked for again."""
-    said = response.said
+    said = response.response
     why = response.why
     details = response.details
     if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
@@ -220,9 +222,9 @@ def _has_reason(response: Response) -> bool:
 
 def _what_is_there(response: Response) -> str:
     """What an empty reply has."""
-    if response.said.finish_reason == "length":
+    if response.response.finish_reason == "length":
         return "nothing: it reached its maximum number of tokens before its answer"
-    parts = response.said.parts
+    parts = response.response.parts
     has_reasoning = any(isinstance(part, ai.ThinkingPart) for part in parts)
     return "reasoning only" if has_reasoning or response.written.strip() else "nothing"
 

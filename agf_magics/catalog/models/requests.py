@@ -134,7 +134,7 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     keeps = not request.last or model.system in ("anthropic", "bedrock")
     tools = [
         ToolDefinition(
-            name=names.sent[name],
+            name=names.sent_names[name],
             parameters_json_schema=dict(accepts),
             description=description or None,
         )

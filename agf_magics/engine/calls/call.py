@@ -259,7 +259,7 @@ def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
             span,
             "nest with a call step",
         )
-    if tool in grant.barred or tool in grant.asked:
+    if tool in grant.barred or tool in grant.only_if_asking:
         message = (
             f"{tool!r} cannot be called here: a person must approve its calls, and nobody is asked"
         )

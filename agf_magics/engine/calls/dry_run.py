@@ -38,7 +38,7 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
 def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     """``value`` with the fields that the definition reads of this step's result: of the type that
     their reader takes, else texts."""
-    for read in linked.flow.declared.taken:
+    for read in linked.flow.declared.result_reads:
         if read.step == step.id:
             value = _with([name for name, _ in read.fields], value, _placeholder(read, linked))
     return value

@@ -96,7 +96,7 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
     named = named_tools(step, scope.linked, scope.grant)
-    grant = scope.grant.narrow(named, linked.uses, asked=linked.asked)
+    grant = scope.grant.narrow(named, linked.uses, asked=linked.tools_that_ask)
     # The agent's identity narrows the grant further (decision A12).
     if linked.agent is not None:
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)

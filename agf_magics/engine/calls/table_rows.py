@@ -50,7 +50,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
-        row = terms.given(site.frame)
+        row = terms.row_of(site.frame)
         started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
         keep = partial(_keep, journal, started, budget)
     began = time.time()

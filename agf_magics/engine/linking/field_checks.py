@@ -27,7 +27,7 @@ WRAPPERS = frozenset({"args", "arguments", "kwargs"})
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the results lack. ``callees``: by the id of the step."""
-    for read in flow.declared.taken:
+    for read in flow.declared.result_reads:
         callee = callees.get(read.step)
         gives = getattr(interface_of(callee), "gives", None)
         if lacks := lacking(gives, [name for name, _ in read.fields]):

@@ -70,7 +70,7 @@ class _Linker:
         self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
-        self.done: dict[str, Linked] = {}
+        self.linked_flows: dict[str, Linked] = {}
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.size: dict[str, tuple[int, int]] = {}
@@ -476,18 +476,18 @@ class _Linker:
             )
             return None
         # Python's stack would end first, in the middle of a run.
-        if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
+        if len(around) + (self.size[name][1] if name in self.linked_flows else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
             self.problems.error(
                 "flow.too-large", message, step.name.span, "call it from an outer flow"
             )
             return None
         # Once, wherever it is called from: its size and its problems do not depend on the caller.
-        if name not in self.done:
+        if name not in self.linked_flows:
             # Not in the session's registry: it does not give its tools to its callees.
-            self.done[name] = self.flow(flow, around, self.base)
+            self.linked_flows[name] = self.flow(flow, around, self.base)
         check_passed(step, flow, self.problems)
-        return self.done[name]
+        return self.linked_flows[name]
 
 
 def key_of(flow: Flow) -> str:

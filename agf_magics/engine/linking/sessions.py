@@ -80,12 +80,12 @@ def session_flow(
             schema=json_schema(wanted, schemas, all_required=True)
             if wanted is not None
             else asking.schema or agent.gives,
-            made=model,
+            model_object=model,
         ),
         tools=None
         if agent.tools is None
         else tuple(Offer(Name(tool, span)) for tool in agent.tools),
-        read=agent.read or _reader(agent, step, wanted, schemas),
+        read_answer=agent.read_answer or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
         over=lambda steps: _over(steps, agent, span, by_step=asking.steps is not None),
@@ -104,7 +104,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         body=Sequence(id="built", word="steps", span=span, steps=steps),
         start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
-        dialect=Dialect(kept=lambda frame: {}),
+        dialect=Dialect(stores_of=lambda frame: {}),
         origin=Origin(span, is_built=True),
     )
 

@@ -202,7 +202,7 @@ class WorkerFanOut(FanOutParts):
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             del self.open[element]
             if error is None:
-                self._finish(element.i, element.attempt, element.site, element.given, value)
+                self._finish(element.i, element.attempt, element.site, element.arguments, value)
             else:
                 self._fail(element.i, element.attempt, element.site, error)
 

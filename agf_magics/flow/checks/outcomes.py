@@ -22,7 +22,7 @@ class Outcomes:
 
     def __init__(self, flow: Flow, trace: Accesses) -> None:
         self.flow = flow
-        self.found: list[Diagnostic] = []
+        self.problems: list[Diagnostic] = []
         """Errors of the expressions, found on the way."""
         self._repeated = trace.repeated
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
@@ -62,7 +62,7 @@ class Outcomes:
             return shape, fault
 
         self._expressions[id(expr)] = shape = infer(
-            expr, look, self.found, step.id in self._repeated
+            expr, look, self.problems, step.id in self._repeated
         )
         return shape
 

@@ -186,7 +186,7 @@ def failing(facts: Facts) -> Iterator[Diagnostic]:
     for step in facts.steps:
         for part in expressions(step):
             facts.outcomes.expression(step, part)
-    yield from facts.outcomes.found
+    yield from facts.outcomes.problems
 
 
 def lists(facts: Facts) -> Iterator[Diagnostic]:

@@ -45,7 +45,7 @@ class Graph(NamedTuple):
     tools: Tools
     declares: bool
     """Whether the graph has ``state:``."""
-    named: tuple[Name, ...] = ()
+    named_keys: tuple[Name, ...] = ()
     """The keys that ``variables:`` and ``exports:`` name."""
 
     def place(self, name: str) -> Span | None:
@@ -86,7 +86,7 @@ def read_keys(reader: Reader, graph: Graph) -> None:
     for built in graph.nodes.values():
         for ref in reads_of_node(built.step):
             _read(reader, ref, {**names, **dict.fromkeys(built.binds)}, graph.declares)
-    named = (Ref((*ROOT, name.text), name.span) for name in graph.named)
+    named = (Ref((*ROOT, name.text), name.span) for name in graph.named_keys)
     for ref in (*named, *own_reads(graph.walk)):
         _read(reader, ref, names, graph.declares)
 
@@ -146,7 +146,7 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
     if any(ref.path == ROOT for ref in refs):
         return
     named = {ref.path[1] for ref in refs if ref.path[:1] == ROOT}
-    named.update(name.text for name in graph.named)
+    named.update(name.text for name in graph.named_keys)
     left = {name: span for name, span in graph.walk.unwritten.items() if name not in named}
     source = next((span.source for span in left.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
@@ -281,7 +281,7 @@ def routes_read(reader: Reader, graph: Graph) -> None:
             isinstance(edge.when, IsRoute) and edge.source in routers
         ):
             refs += edge.when.reads()
-    refs += [Ref((*ROOT, name.text), name.span) for name in graph.named]
+    refs += [Ref((*ROOT, name.text), name.span) for name in graph.named_keys]
     message = (
         f"{first!r} and {other!r} may choose in one round: {ROUTE} is the choice of the last one"
     )

@@ -182,7 +182,7 @@ class _Loader:
             self.reader.chain = tuple(nodes.fields)
         for node in map(nodes.inner, nodes.fields):
             named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
-        self.reader.known = named - {""}
+        self.reader.known_keys = named - {""}
 
     def section(self, kind: Kind, node: Fields | None) -> dict[str, Any]:
         return self.reader.fields(kind, node, node.span) if node is not None else {}

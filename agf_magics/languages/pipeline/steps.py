@@ -206,7 +206,7 @@ def _for_each(at: StepFields, fields: FieldValues, body: Fields) -> Step:
         body=fields["do"],
         join=Collected(),
         collect=collect,
-        failing=failing._replace(kept=reads_errors),
+        failing=failing._replace(keeps_failures=reads_errors),
         limit=fields.get("max_parallel"),
     )
 
@@ -226,7 +226,7 @@ def _parallel(at: StepFields, fields: FieldValues, body: Fields) -> Step:
         branches=branches,
         join=Collected(),
         collect=fields["collect"],
-        failing=failing._replace(kept=reads_errors),
+        failing=failing._replace(keeps_failures=reads_errors),
     )
 
 

@@ -46,7 +46,7 @@ class Template:
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
         return tuple(
-            ref if hole.known else ref._replace(certain=False, optional=True)
+            ref if hole.is_known else ref._replace(certain=False, optional=True)
             for hole in self.holes
             for ref in hole.path.reads()
         )
@@ -57,12 +57,12 @@ class _Hole(NamedTuple):
 
     path: R1
     written: str
-    known: bool
+    is_known: bool
     store: str
     """Its first name, which may be a store."""
 
     def fill(self, frame: Frame) -> str:
-        if not self.known and self.store not in frame["ctx"]:
+        if not self.is_known and self.store not in frame["ctx"]:
             return self.written
         try:
             value = self.path.evaluate(frame)

@@ -127,7 +127,7 @@ def _flow(
         start=_start(plan, messages),
         end=_end,
         dialect=PlanDialect(
-            kept=_stores,
+            stores_of=_stores,
             context=document.context,
             latent=latent,
             without_secrets=remove_secrets,

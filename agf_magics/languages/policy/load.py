@@ -70,12 +70,12 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         ),
         start=start(policy.takes),
         end=end(policy.gives),
-        dialect=Dialect(stores=(PARENT, "input"), kept=outputs),
+        dialect=Dialect(stores=(PARENT, "input"), stores_of=outputs),
         declared=Declarations(
             metadata.text_at("description"),
             accepts=policy.takes.schema,
             gives=policy.gives.schema,
-            taken=_result_reads(policy, steps),
+            result_reads=_result_reads(policy, steps),
             own_limits=limits,
             uses=None if is_bare(root) else policy.space.uses(),
             # The agents of another policy have their own documents, which say what they need.
@@ -112,7 +112,9 @@ def _policy_steps(policy: Policy) -> tuple[Step, ...]:
 def _result_reads(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, ...]:
     """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {call.name.text: call.id for step in steps for call in calls(step)}
-    return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
+    return tuple(
+        taken._replace(step=ids[alias]) for alias, taken in policy.result_reads if alias in ids
+    )
 
 
 def _interface(root: Fields, word: Any) -> Interface:

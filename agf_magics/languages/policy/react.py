@@ -75,7 +75,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
         tools=()
         if choice == "none"
         else (*space.tools.values(), *(Offer(listed.alias) for listed in agents.values())),
-        read=answer.read,
+        read_answer=answer.read,
         steps=policy.number("max_steps", STEPS),
         over=lambda limit: Diagnostic(
             "policy.max-steps",

@@ -48,7 +48,7 @@ class Policy:
     takes: Interface
     gives: Interface
     problems: Diagnostics
-    taken: list[tuple[str, ResultRead]] = field(default_factory=list)
+    result_reads: list[tuple[str, ResultRead]] = field(default_factory=list)
     """The fields that paths read of each alias's output."""
     refuses: list[Diagnostic] = field(default_factory=list)
     """Requirements of the definition that cannot be met: a run is refused."""
@@ -141,7 +141,7 @@ class Policy:
                 self.problems.extend(_lacking(self.takes.schema, path))
             elif path.direction == "output":
                 taken = ResultRead("", f"{path.source}.output", _fields(path), into)
-                self.taken.append((path.source, taken))
+                self.result_reads.append((path.source, taken))
         elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
             self.problems.add(replace(problem, hint=hint))

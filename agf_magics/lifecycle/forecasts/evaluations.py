@@ -34,7 +34,7 @@ class Evaluation(NamedTuple):
 
     numbers: tuple[int, ...]
     """The numbers of the elements around it."""
-    given: Mapping[str, Value]
+    values_read: Mapping[str, Value]
     """What it read, by its name: ``item``, ``acc``, ``ctx.total``."""
     value: Value = None
     error: BaseException | None = None
@@ -76,9 +76,10 @@ def find_all_evaluations(
     if note == line(failure, 300):  # it came as far as the run: no value is missing
         note = ""
     for recorder in recorders:
-        recorder.kept.sort(key=lambda evaluation: evaluation.numbers)
+        recorder.evaluations.sort(key=lambda evaluation: evaluation.numbers)
     return [
-        (recorder.kept, "; ".join(filter(None, (note, recorder.note)))) for recorder in recorders
+        (recorder.evaluations, "; ".join(filter(None, (note, recorder.note))))
+        for recorder in recorders
     ]
 
 
@@ -116,7 +117,7 @@ class _Evaluations:
 
     def __init__(self, reads: tuple[Ref, ...], secrets: Secrets, most: int) -> None:
         self.most = most
-        self.kept: list[Evaluation] = []
+        self.evaluations: list[Evaluation] = []
         self.note = ""
         self._mask = secrets.shown
         # `ctx.a` and `ctx.a.b` are one value, shown once.
@@ -126,14 +127,14 @@ class _Evaluations:
         ]
 
     def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
-        if len(self.kept) >= self.most:
+        if len(self.evaluations) >= self.most:
             self.note = f"the first {self.most:,} are shown"
             return
         values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
         numbers = tuple(part for part in site.at if isinstance(part, int))
         case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
-        self.kept.append(Evaluation(numbers, values, self._mask(value), error, case))
+        self.evaluations.append(Evaluation(numbers, values, self._mask(value), error, case))
 
 
 def _read(frame: Frame, path: tuple[str, ...]) -> Value:

@@ -49,7 +49,7 @@ class Forecast(OfflineJournal):
         self.linked = linked
         self._results = results
         self._recorded = recorded
-        self.made, self.taken = Counter[Key](), Counter[Key]()
+        self.made_again, self.reused_calls = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
         """Why the first call of a step is made again."""
         self.shows_edit = False
@@ -90,9 +90,9 @@ class Forecast(OfflineJournal):
         key = key_of(call.key.at)
         result = self._results.take(call.digest, call.given_objects)
         if result is not None:
-            self.taken[key] += 1
+            self.reused_calls[key] += 1
             return result
-        self.made[key] += 1
+        self.made_again[key] += 1
         has_other = call.digest is not None and self._results.count(call.digest) > 0
         miss = self._recorded.why(
             callee, call, self._name_edited_parts(callee), self._why_none, has_other
@@ -141,7 +141,7 @@ class Forecast(OfflineJournal):
             key = key_of(at)
             linked = flow_at(self.linked, key[:-1])
             if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
-                self.made[key] += 1
+                self.made_again[key] += 1
                 self.misses.setdefault(key, Miss("a person is asked again"))
 
 

@@ -208,14 +208,14 @@ def _table(
 ) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
-    depend = dependents(linked_flow(now), forecast.made)
-    is_cut = error is not None and (bool(forecast.made) or past.status == "ok")
+    depend = dependents(linked_flow(now), forecast.made_again)
+    is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
     rows, rows_of_run = [], dict[str, dict[str, Any]]()
     for row in now.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        change, calls = "new" if before is None else "", forecast.made[row.key]
-        rows.append(_table_row(row, state, why, change, calls, forecast.taken[row.key]))
+        change, calls = "new" if before is None else "", forecast.made_again[row.key]
+        rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():
@@ -252,9 +252,9 @@ def _table_row(
 
 def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
     key = row.key
-    if forecast.made[key]:
+    if forecast.made_again[key]:
         return "again", forecast.misses[key].why
-    is_flow = flow_at(forecast.linked, key) is not None and not forecast.taken[key]
+    is_flow = flow_at(forecast.linked, key) is not None and not forecast.reused_calls[key]
     if not isinstance(row.step, Invoke) or is_flow:
         return "", ""
     if key in depend:

@@ -337,9 +337,16 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
+    findings = (
+        *of_definition,
+        *options.input_warnings,
+        *unused_fields(found_flow, fields),
+        *problems,
+    )
     seen = {
-        (problem.code, problem.span) for problem in options.shown if problem.severity == "warning"
+        (problem.code, problem.span)
+        for problem in options.shown_warnings
+        if problem.severity == "warning"
     }
     warnings = (problem for problem in findings if (problem.code, problem.span) not in seen)
     if flow_input.context is not None and not copies:

@@ -121,7 +121,9 @@ def resume_run(
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
     mine = rights().grant
-    grant = granted.set(state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.asked))
+    grant = granted.set(
+        state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.only_if_asking)
+    )
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:

@@ -114,7 +114,7 @@ class Replay:
         for call in reversed(calls):
             key = self._key(call.step_kind, call.name, call.arguments, call.outcome == "answered")
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
-        self.made: list[Line] = []
+        self.made_lines: list[Line] = []
         """The lines of calls that were made, with ``missing="record"``."""
 
     @property
@@ -212,14 +212,14 @@ class Replay:
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.given)}
-        self.made.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
+        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.arguments)}
+        self.made_lines.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
 
     def write(self) -> None:
         """Add the calls that were made to the file. Raises DefinitionError."""
-        if not self.made:
+        if not self.made_lines:
             return
-        lines = [redact_line(each, self._redact) for each in self.made]
+        lines = [redact_line(each, self._redact) for each in self.made_lines]
         head = [redact_line(self._head, self._redact)]
         if self.path.exists():
             text = read_file(self.path).decode("utf-8")
@@ -230,7 +230,7 @@ class Replay:
         return self._only is None or what in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
-        arguments = json.loads(asked.given)
+        arguments = json.loads(asked.arguments)
         words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
         arguments = redact_line(words, self._redact).get("given")
         return self._key(asked.kind, asked.name, arguments, asked.what == "question")
@@ -241,7 +241,7 @@ class Replay:
         return f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
 
     def absent(self, asked: AskedCall) -> StepError:
-        asks, arguments = asked.what == "question", json.loads(asked.given)
+        asks, arguments = asked.what == "question", json.loads(asked.arguments)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, RecordedCall]] = []
         for key, held in reversed(self._calls.items()):

@@ -23,7 +23,9 @@ def answer_question(
     """Give ``answer`` to the open question of a run. Raises DefinitionError if there is none, if it is
     that of another step, or if the answer does not fit."""
     until = time.monotonic() + SOON
-    while not (waiting := _waiting(progress)) and progress.asked and time.monotonic() < until:
+    while (
+        not (waiting := _waiting(progress)) and progress.open_questions and time.monotonic() < until
+    ):
         time.sleep(0.01)  # it is asked on the loop of the run
     meant = [pending for pending in waiting if step in (None, pending.question.where)]
     if len(meant) != 1:
@@ -34,7 +36,7 @@ def answer_question(
 
 def _waiting(progress: Progress) -> list[PendingQuestion]:
     """The questions that wait for an answer now: of several at once all but one come later."""
-    asked = list(progress.asked.values())
+    asked = list(progress.open_questions.values())
     return [pending for question in asked if (pending := PendingQuestion.of(question)) is not None]
 
 
@@ -57,7 +59,7 @@ def _unclear(
             step is not None
         )
         return refused("run.no-question", message, f"step={places[0]!r} is one that asks")
-    if progress.asked:
+    if progress.open_questions:
         message = f"the question of {name!r} is put to a function or asked in a cell that waits"
         return refused("run.no-question", message, "answer it there")
     has_ended = progress.ended is not None

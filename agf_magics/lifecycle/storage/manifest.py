@@ -119,7 +119,7 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "limits": asdict(state.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
-        "barred": sorted(grant.barred | grant.asked),
+        "barred": sorted(grant.barred | grant.only_if_asking),
     }
     return encode(manifest)
 

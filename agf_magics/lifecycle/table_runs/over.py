@@ -108,7 +108,7 @@ def over_rows(
         # Of the whole run: those of a row are in its definition.
         limits=replace(limits, spawns=0, timeout=None),
         note=note,
-        found=warnings,
+        input_warnings=warnings,
         reuse=options.reuse or chosen.retried or False,
     )
     return definition(terms), {ROWS: _rows_as_input(rows), SAME: common}, options

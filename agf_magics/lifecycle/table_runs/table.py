@@ -436,7 +436,7 @@ class RowTable:
                     status,
                     partial(self._input, place, None),
                     error=error if isinstance(error, StepError) else None,
-                    held=outcome["output"] if outcome else None,
+                    held_output=outcome["output"] if outcome else None,
                     **used,
                 )
             )

@@ -60,7 +60,7 @@ class TableRow:
     """The row as it was given; with True its preview is enough."""
     record: Record | None = None
     """The journal's record of it."""
-    held: Value = None
+    held_output: Value = None
     """Its output, where there is no journal."""
     run_id: str = ""
     files: ValueFiles | None = None
@@ -137,7 +137,7 @@ class TableRow:
     def _output(self) -> Value:
         record = self.record
         if record is None:
-            return self.held
+            return self.held_output
         if self.status != "ok":
             return None
         if record.result.form == "again":
@@ -149,7 +149,7 @@ class TableRow:
 
     @property
     def _shown(self) -> Value:
-        return self.held if self.record is None else self.record.value_shown
+        return self.held_output if self.record is None else self.record.value_shown
 
     @property
     def _is_mapping(self) -> bool:
@@ -162,7 +162,7 @@ class TableRow:
 
     @cached_property
     def _stored(self) -> Stored:
-        return _encode(self.held) if self.record is None else self.record.result
+        return _encode(self.held_output) if self.record is None else self.record.result
 
     @cached_property
     def _given_text(self) -> str | None:

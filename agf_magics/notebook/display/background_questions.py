@@ -77,7 +77,11 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
 
 def _run_of(question: Question) -> Run | None:
     return next(
-        (run for run in live if any(one is question for one in list(run.progress.asked.values()))),
+        (
+            run
+            for run in live
+            if any(one is question for one in list(run.progress.open_questions.values()))
+        ),
         None,
     )
 

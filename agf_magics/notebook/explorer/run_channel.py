@@ -160,7 +160,7 @@ class Channel(Answers):
         # By its mark too: the page may still show the question before it at the same step.
         asked = [
             one
-            for one in list(self.run.progress.asked.values())
+            for one in list(self.run.progress.open_questions.values())
             if line(one.where, 100) == where and question_mark(one) == given.get("mark")
         ]
         pending = PendingQuestion.of(asked[0]) if asked else None

@@ -59,7 +59,7 @@ class Reader(documents.Reader):
         A5)."""
         self.warned: set[Span | None] = set()
         """The places of warnings that are given once, although several nodes have the value."""
-        self.known: set[str] = set()
+        self.known_keys: set[str] = set()
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
@@ -122,7 +122,7 @@ class Reader(documents.Reader):
             for atom in atoms(parsed.right):
                 if isinstance(atom, Bare):
                     name, place = atom.text, node.locate(atom.start, atom.end)
-                    is_key = name.split(".")[0] in self.known
+                    is_key = name.split(".")[0] in self.known_keys
                     hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
                     message = f"{shorten(name)!r} is text here, not a key"
                     self.warn("graph.unquoted-text", message, place, hint)
@@ -151,11 +151,11 @@ class Reader(documents.Reader):
             word, computed = _WORD.match(match[1]), _STATE_INSIDE.search(match[1])
             if prompt:
                 name = _COMPUTED.match(match[1])
-                if computed or (name and (name[1] == "state." or name[2] in self.known)):
+                if computed or (name and (name[1] == "state." or name[2] in self.known_keys)):
                     hint = "compute it into a key in a node before this one, then write {key} here"
                     message = f"{shorten(match[0])} stays text: nothing is computed here"
                     warn("graph.literal-braces", message, match, 0, hint)
-            elif computed or (word and word[0] in self.known):
+            elif computed or (word and word[0] in self.known_keys):
                 hint = AT_FIRST if computed else f"write {{state.{match[1]}}}"
                 if _CHOICE.search(match[1]):
                     hint = "an expression has no if: write two edges with condition: and else"
@@ -166,7 +166,7 @@ class Reader(documents.Reader):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
             starts = whole.startswith(match[0]) and not prompt
             expression = _in_braces(whole.lstrip("$")) if starts else None
-            if match[2] not in self.known and not (self.declared is None and expression):
+            if match[2] not in self.known_keys and not (self.declared is None and expression):
                 continue
             hint = f'write "{expression}"' if expression else f"write {{{match[1]}}}"
             warn(

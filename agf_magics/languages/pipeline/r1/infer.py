@@ -64,7 +64,7 @@ class Inference:
     ) -> None:
         self.locate = locate
         self.look = look
-        self.found = problems
+        self.problems = problems
         self.repeated = repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
@@ -77,7 +77,7 @@ class Inference:
         self, message: str, at: int, width: int, certain: bool, hint: str | None = None
     ) -> None:
         place = self.locate(at, at + width)
-        self.found.append(
+        self.problems.append(
             Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
         )
 
@@ -90,7 +90,7 @@ class Inference:
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
-            self.found.append(fault.told(self.locate(at, end), certain))
+            self.problems.append(fault.told(self.locate(at, end), certain))
 
     def literal(self, node: Lit, certain: bool) -> Shape | None:
         return shapes.literal(node.value)
@@ -158,7 +158,7 @@ class Inference:
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
             message = f"{_shape_words(left)} never equals {_shape_words(right)}"
             place = self.locate(node.at, node.at + 2)
-            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
+            self.problems.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
@@ -178,7 +178,7 @@ class Inference:
         if DATE.fullmatch(place.text):
             message = f"{place.text} is a subtraction: there are no dates here"
             hint = f"write: '{place.text}'"
-            self.found.append(Diagnostic("r1.date", message, place, hint, "warning"))
+            self.problems.append(Diagnostic("r1.date", message, place, hint, "warning"))
 
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool

@@ -49,7 +49,7 @@ def _element(value: Value, segment: str) -> Value:
 
 class _Replay:
     def __init__(self) -> None:
-        self.own: dict[int, Any] = {}
+        self.own_containers: dict[int, Any] = {}
         """The containers made here, by identity. Holding them keeps their identities unique."""
 
     def write(self, value: Value, writing: Writing, depth: int) -> Value:
@@ -124,10 +124,10 @@ class _Replay:
         return fields
 
     def own_copy(self, value: Any) -> Any:
-        return value if id(value) in self.own else self.owned(value.copy())
+        return value if id(value) in self.own_containers else self.owned(value.copy())
 
     def owned(self, container: Any) -> Any:
-        self.own[id(container)] = container
+        self.own_containers[id(container)] = container
         return container
 
 
