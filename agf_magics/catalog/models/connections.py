@@ -142,13 +142,13 @@ def _wrong_in_header(value: str) -> _Wrong | None:
     """The first character that is in no key."""
     inside = value.strip()
     if value and not inside:
-        return _Wrong("has blanks only", False)
+        return _Wrong("has blanks only", is_outside=False)
     if value != inside:
         blank = "a line break" if set(value) & {"\n", "\r"} else "a blank"
         where = "at its end" if value[0] == inside[0] else "at its beginning"
         return _Wrong(f"has {blank} {where}", not _bad_letter(inside))
     letter = _bad_letter(value)
-    return _Wrong(f"has {_describe_letter(letter)}", False) if letter else None
+    return _Wrong(f"has {_describe_letter(letter)}", is_outside=False) if letter else None
 
 
 def _bad_letter(text: str) -> str:

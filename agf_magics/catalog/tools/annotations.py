@@ -146,7 +146,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     wanted, errors = _usable({"it": annotation}, names)
     if errors:
         return None
-    whole = _compile(wanted, False)[1]
+    whole = _compile(wanted, more=False)[1]
     schema = whole["properties"]["it"]
     return (
         {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
@@ -206,11 +206,11 @@ def _usable(
         except RAISED as error:
             errors[name] = error
     try:
-        _compile(wanted, False)
+        _compile(wanted, more=False)
     except RAISED:  # find the annotations that cause it
         for name, annotation in list(wanted.items()):
             try:
-                _compile({name: annotation}, False)
+                _compile({name: annotation}, more=False)
             except RAISED as error:
                 errors[name] = error
                 del wanted[name]

@@ -115,7 +115,9 @@ def _otherwise(path: str, error: Mapping[str, Any]) -> str:
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should be "):
         wanted = message.removeprefix("Input should be ")
-        return f"expects {path!r} to be {wanted}, got {_got(error['input'], False, '')}"
+        return (
+            f"expects {path!r} to be {wanted}, got {_got(error['input'], hidden=False, wanted='')}"
+        )
     return f"refuses {path!r}: {message[:1].lower()}{message[1:]}"
 
 

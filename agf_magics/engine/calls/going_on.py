@@ -50,4 +50,4 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
         raise Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
     if journal is not None:
         call = StartedCall(site.key, "question", "", time.time(), None, 0)
-        await journal.keep_answer(call, True)
+        await journal.keep_answer(call, value=True)

@@ -238,7 +238,16 @@ class _Follower:
     def leave(self, step: Step, view: View) -> None:
         for ref in step.target.writes() if step.target else ():
             store = self.store(ref.path)
-            write = Write(ref.path, store, step, ref, "outcome", None, False, len(view.maps) == 1)
+            write = Write(
+                ref.path,
+                store,
+                step,
+                ref,
+                "outcome",
+                None,
+                again=False,
+                lasting=len(view.maps) == 1,
+            )
             view[ref.path] = (write,)
             if len(view.maps) == 1 and ref.path[: len(self.stores)] == self.stores:
                 self.so_far.put(write)

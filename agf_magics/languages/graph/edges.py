@@ -37,7 +37,7 @@ class IsRoute(Computed):
             chosen = frame.get(CHOSEN_ROUTES, {}).get(source, frame["state"].get(ROUTE))
             return bool(chosen == target.text)
 
-        ref = Ref((*ROOT, ROUTE), target.span, False)
+        ref = Ref((*ROOT, ROUTE), target.span, certain=False)
         super().__init__(target.span, evaluate, (ref,))
 
 

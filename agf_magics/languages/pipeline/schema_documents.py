@@ -228,7 +228,7 @@ SCHEMA: Final = kind(
 
 def _type(name: str, doc: str, *keys: Key) -> Kind:
     takes = Takes("a type", "string", {"const": name.split()[1]}, read_node)
-    return kind(name, doc, Key("type", takes, "The type.", True), *keys)
+    return kind(name, doc, Key("type", takes, "The type.", required=True), *keys)
 
 
 _KINDS: Final[Mapping[FieldKind, Kind]] = {
@@ -243,22 +243,22 @@ _KINDS: Final[Mapping[FieldKind, Kind]] = {
     "enum": _type(
         "an enum",
         "one of the literals that values lists",
-        Key("values", VALUES, "The literals.", True, code="schema.values"),
+        Key("values", VALUES, "The literals.", required=True, code="schema.values"),
     ),
     "list": _type(
         "a list",
         "a list whose elements have the type in of",
-        Key("of", ELEMENT, "The type of its elements.", True, code="schema.type-shape"),
+        Key("of", ELEMENT, "The type of its elements.", required=True, code="schema.type-shape"),
     ),
     "object": _type(
         "an object",
         "an object with the fields in fields",
-        Key("fields", FIELDS, "Its fields.", True, code="schema.fields"),
+        Key("fields", FIELDS, "Its fields.", required=True, code="schema.fields"),
     ),
     "ref": _type(
         "a ref",
         "an object that conforms to the schema that schema names",
-        Key("schema", REFERENCE, "Its name.", True, code="schema.name"),
+        Key("schema", REFERENCE, "Its name.", required=True, code="schema.name"),
     ),
 }
 _REQUIRED = Key(

@@ -188,7 +188,7 @@ def infer(
 
     match read:
         case R1():
-            return Inference(read.locate, look, problems, repeated).shape(read.node, True)
+            return Inference(read.locate, look, problems, repeated).shape(read.node, certain=True)
         case Constant():
             return literal(read.value)
         case Template():

@@ -56,7 +56,8 @@ class Filled:
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in reads(self.value)
+            Ref((ref.kind, *ref.path), ref.span, certain=False, into=self.name)
+            for ref in reads(self.value)
         )
 
 

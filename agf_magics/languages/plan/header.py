@@ -44,7 +44,7 @@ TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs co
 HEADER: Final = kind(
     "a planner",
     "A planner: a task and the first values of its context.",
-    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    Key("task", TASK, "The task in words.", required=True, code="plan.wrong-type"),
     *(
         key._replace(takes=INPUT) if name == "input" else key
         for name, key in PLAN.keys.items()

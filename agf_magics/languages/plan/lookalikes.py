@@ -64,7 +64,15 @@ def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[S
             yield Suspect(reference, match[1], match[2], "whole", braces, text, node.span)
             return
     if match is not None and match[1] not in kinds and _FOREIGN.fullmatch(text):
-        yield Suspect(inner, match[1], match[2], "kind", True, text, node.locate(0, len(text)))
+        yield Suspect(
+            inner,
+            match[1],
+            match[2],
+            "kind",
+            marked=True,
+            text=text,
+            span=node.locate(0, len(text)),
+        )
         return
     computed = _COMPUTES.match(text)
     for part in (computed,) if computed else _PART.finditer(text):

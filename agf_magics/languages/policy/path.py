@@ -109,7 +109,7 @@ class Path:
     def reads(self) -> tuple[Ref, ...]:
         """The value that the path reads; of a path with ``.[]`` the list."""
         # Never certain: an absent value may have a default at its target (AGF-29).
-        return (Ref((self.source, self.direction, *self.fields), self.span, False),)
+        return (Ref((self.source, self.direction, *self.fields), self.span, certain=False),)
 
     def over(self, frame: Frame) -> Value:
         """The list or the sequence before ``.[]``. Raises StepError if it is another value."""

@@ -227,7 +227,7 @@ class RecordedCalls:
         same = self._by_arguments.get((call.name, call.given or ""))
         if same is not None and same.digest is not None:
             if not is_same_call(same.digest, call.digest, self.changed):
-                return Miss(edited, True)
+                return Miss(edited, shows_edit=True)
             if has_other:
                 return Miss("its result has an object of a step that runs again")
             return Miss("the run made this call fewer times", self.is_complete)

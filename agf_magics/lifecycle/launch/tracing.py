@@ -112,7 +112,7 @@ def trace_to(provider: Any = None, content: bool = False) -> None:
 def start_trace(run: Run) -> Callable[[Event], None] | None:
     """The listener that makes spans of a run that is about to start here, if it is traced at all;
     None: it is a dry run."""
-    return None if run.dry else _Spans(run, current.tracing or Tracing(None, False))
+    return None if run.dry else _Spans(run, current.tracing or Tracing(None, content=False))
 
 
 def _opentelemetry() -> Any:

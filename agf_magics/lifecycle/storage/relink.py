@@ -24,7 +24,7 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
     else of ``registry``; and the problems that were found. Raises DefinitionError."""
     then = registry.without("flows", "schemas")
     for language, source in order.schemas:
-        for schema in _load(DefinitionText("", language, source, None, {}, False))[1].values():
+        for schema in _load(DefinitionText("", language, source, None, {}, made=False))[1].values():
             then.schemas.define(schema, None)
     main, flows = load_texts(order.flows)
     files: dict[Path, Flow] = {}

@@ -244,7 +244,7 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     """Open the explorer of a run, live or of the journal. ``mark``: see `Channel`. Raises
     DefinitionError if there is no such run."""
     run = runs(run_id)
-    channel = open_explorer(lambda: Channel(run, False, lambda _: None, mark=mark))
+    channel = open_explorer(lambda: Channel(run, waits=False, show=lambda _: None, mark=mark))
     channel.keep_up()
     return channel
 

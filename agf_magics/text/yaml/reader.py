@@ -123,7 +123,7 @@ class _Reading:
         self.bounds = bounds
         self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
-        self.open = [_Open(0, True, 0)]  # around the documents
+        self.open = [_Open(0, is_list=True, depth=0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
         """How many more nodes are allowed; the nodes of an alias count each time."""

@@ -161,7 +161,7 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
         if (file := _file(name, fields)) is not None:
             files[name] = file
     spans = {name: key.span for name, key in node.keys.items()}
-    return Tools(tuple(functions), files, commands, True, spans)
+    return Tools(tuple(functions), files, commands, declared=True, spans=spans)
 
 
 def _check_kind(reader: Reader, name: str, fields: Mapping[str, Any], span: Span) -> None:

@@ -287,7 +287,7 @@ def _with_calls(write: Write, key: str) -> Write:
 
 def _unless_held(site: NodeSite, key: str, step: Step) -> Choose:
     """``step`` if the key has no value, else its value."""
-    held = Ref((*ROOT, key), site.span, False, optional=True)
+    held = Ref((*ROOT, key), site.span, certain=False, optional=True)
     existing = Computed(site.span, lambda frame: frame["state"].get(key), (held,))
     return Choose(
         id=site.id,

@@ -128,7 +128,7 @@ class Inference:
         if isinstance(node, Logic):
             left = self.split(node.parts[0], certain)
             for part in node.parts[1:]:
-                right = self.split(part, False)
+                right = self.split(part, certain=False)
                 if node.op == "and" and left.yes:
                     left = Split(right.yes, (*left.no, *right.no))
                 elif node.op == "or" and left.no:
@@ -137,7 +137,7 @@ class Inference:
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
-        yes, no = part_that_is(True, shape), part_that_is(False, shape)
+        yes, no = part_that_is(wanted=True, shape=shape), part_that_is(wanted=False, shape=shape)
         return Split((yes,) if yes else (), (no,) if no else ())
 
     def compare(self, node: Compare, certain: bool) -> Shape | None:
@@ -212,7 +212,7 @@ class Inference:
     def each(self, node: Each, certain: bool) -> Shape | None:
         items = self.argument(node, 0, node.base, certain)
         self.params.append(items and items.of)
-        body = self.shape(node.body, False)
+        body = self.shape(node.body, certain=False)
         self.params.pop()
         return node.function.returns(items, body)
 

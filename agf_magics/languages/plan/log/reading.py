@@ -112,6 +112,6 @@ class Reading:
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((reference.kind, *reference.path), reference.span, False)
+            Ref((reference.kind, *reference.path), reference.span, certain=False)
             for reference in references(self.expression)
         )
