@@ -15,7 +15,7 @@ from agf_magics.engine.linking.linked import Linked
 from agf_magics.flow.step_path import is_within
 from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
 from agf_magics.lifecycle.past.calls_of_run import calls_of, elements_of
-from agf_magics.lifecycle.runs.internals import linked_flow
+from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine.kept import journal_in
 
 OUTER = """\

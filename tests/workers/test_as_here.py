@@ -27,7 +27,7 @@ from agf_magics.flow.steps import Each, every
 from agf_magics.journal.database.store import Store
 from agf_magics.journal.records.record_reader import read_records
 from agf_magics.journal.records.records import COLUMNS, Record
-from agf_magics.lifecycle.runs.internals import linked_flow
+from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry

@@ -26,7 +26,7 @@ from .server_tools import expand
 def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    held, configured = step.asking.config.get("made"), registry.model
+    held, configured = step.asking.config.get("model_object"), registry.model
     named = held if isinstance(held, Model) else registry.named(step.name.text)
     model = configured if configured is not None and held is None else named
     span = step.place

@@ -29,7 +29,7 @@ from ...pictures.plain import line
 from ...text.diagnostics import AgfError, refused
 from ...values.value import Value
 from ..past.past_run import PastRun
-from ..runs.internals import linked_flow, place_in_journal
+from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run
 from ..storage.lookup import find_run
 from ..storage.manifest import Manifest

@@ -33,7 +33,7 @@ from ..launch.launch import link_run
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
-from ..runs.internals import linked_flow, place_in_journal
+from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results

@@ -10,7 +10,7 @@ from ...flow.progress.rows import Row
 from ...flow.steps import Each, Fold, Repeat, path_to
 from ...journal.database.errors import as_definition_errors
 from ...journal.run_calls import CallsOfElement, RunCalls
-from ..runs.internals import place_in_journal
+from ..run_internals import place_in_journal
 from ..runs.run import Run
 from .past_run import PastRun
 

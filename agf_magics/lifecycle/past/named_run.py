@@ -7,7 +7,7 @@ from collections.abc import Collection
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import read_run
 from ...settings.folders import journal_file
-from ..runs.internals import place_in_journal
+from ..run_internals import place_in_journal
 from ..runs.live import live
 from ..runs.run import Run
 from ..storage.lookup import (

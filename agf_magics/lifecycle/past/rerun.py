@@ -35,7 +35,7 @@ from ...values.value import Value
 from ..definitions.influence import reachable_from
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
-from ..runs.internals import linked_flow, place_in_journal
+from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..storage.reuse import reader_of_results
 from .named_run import find_ended

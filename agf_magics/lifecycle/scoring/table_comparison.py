@@ -26,7 +26,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
 from ..past.comparison import parts_html, parts_text
 from ..past.past_run import PastRun, find_past_run
-from ..runs.internals import place_in_journal
+from ..run_internals import place_in_journal
 from ..runs.run import Run
 from ..table_runs.scores import Interval, interval
 from ..table_runs.table import RowTable

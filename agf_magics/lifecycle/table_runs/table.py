@@ -33,7 +33,7 @@ from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
-from ..runs.internals import definition_of, input_of, place_in_journal
+from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .scores import Scores

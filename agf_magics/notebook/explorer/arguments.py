@@ -11,7 +11,7 @@ from ...flow.progress.rows import Row
 from ...flow.step_names import only_call
 from ...journal.run_calls import RunCalls
 from ...lifecycle.past.calls_of_run import calls_of
-from ...lifecycle.runs.internals import linked_flow
+from ...lifecycle.run_internals import linked_flow
 from ...pictures.plain import line
 from .request_types import NO_JOURNAL, AnyRun, Refused
 

@@ -21,7 +21,7 @@ from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
-from ...lifecycle.runs.internals import linked_flow
+from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint

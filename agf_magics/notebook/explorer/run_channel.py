@@ -25,7 +25,7 @@ from ...flow.question_text import question_mark
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
-from ...lifecycle.runs.internals import place_in_journal
+from ...lifecycle.run_internals import place_in_journal
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
-from ...lifecycle.runs.internals import definition_of, place_in_journal
+from ...lifecycle.run_internals import definition_of, place_in_journal
 from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text

@@ -1,18 +1,17 @@
-"""What the package reads of a run, of this process or of the journal, and its handle does not show a
-person: the linked flow, the place in the journal, the text, the input.
+"""What the package reads of a run and its handle does not show a person.
 
-A handle has these under private names, so that they are no part of the public API. Only this file
-knows the names.
+A handle has the linked flow, the place in the journal, the text and the input under private names, so
+that they are no part of the public API. Only this file knows the names.
 """
 
 from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
-from ...engine.linking.linked import Linked
-from ...journal.database.store import Store
-from ...text.source import Source
-from ...values.value import Value
+from ..engine.linking.linked import Linked
+from ..journal.database.store import Store
+from ..text.source import Source
+from ..values.value import Value
 
 P_co = TypeVar("P_co", covariant=True)
 
