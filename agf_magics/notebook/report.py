@@ -373,7 +373,7 @@ def _started(run: AnyRun) -> datetime:
 
 def _picture(run: AnyRun) -> str:
     """The picture in an image, where nothing in it can act on the page."""
-    drawn = Diagram(run.flow, run.progress)
+    drawn = Diagram(run.flow, run.progress, callees=run._linked.callees)
     try:
         picture = run.secrets.text(drawn.svg())
     except NoPicture as error:

@@ -304,7 +304,7 @@ class PictureView {
     }
     if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
     for (const edge of this.edges ?? []) {
-      const all = this.flow.length ? "" : this.state.edges[edge.key] ?? "", count = all.length > edge.room ? timesOf(all) : all;
+      const all = this.state.edges[[...this.flow, edge.key].join("/")] ?? "", count = all.length > edge.room ? timesOf(all) : all;
       const words = count.length > edge.room ? "" : count;
       if (edge.text.textContent === words) continue;
       edge.text.textContent = words;
