@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import urllib.error
 import urllib.parse
 import urllib.request
 import webbrowser
@@ -36,7 +37,7 @@ class Service(BaseHTTPRequestHandler):
                        "code_challenge_methods_supported": ["S256"]})  # fmt: skip
         elif path == "/authorization":
             asked = dict(urllib.parse.parse_qsl(query))
-            back = urllib.parse.urlencode({"code": "c0de", "state": self.server.state or asked["state"]})
+            back = urllib.parse.urlencode({"code": "c0de", "state": asked["state"]})
             self.send_response(302)
             self.send_header("location", f"{asked['redirect_uri']}?{back}")
             self.end_headers()
@@ -53,6 +54,7 @@ class Service(BaseHTTPRequestHandler):
             self.end_headers()
         elif self.path == "/token":
             form = dict(urllib.parse.parse_qsl(body))
+            self.server.codes += [form["code"]] if "code" in form else []
             seconds = 3600 if form["grant_type"] == "refresh_token" else self.server.expires
             self.server.grants.append(form["grant_type"])
             self.server.token = f"t0ken-{len(self.server.grants)}"
@@ -97,7 +99,7 @@ def service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         monkeypatch.delenv(name, raising=False)
     server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Service)
     server.own = f"http://127.0.0.1:{server.server_port}"
-    server.state, server.token, server.grants = "", "none", []
+    server.token, server.grants, server.codes = "none", [], []
     server.expires, server.elsewhere = 3600, ""
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield server
@@ -160,12 +162,49 @@ def test_a_token_that_the_server_forgets_fails_the_call_and_opens_no_browser(ser
     assert call("web__who").output == "you"
 
 
-def test_an_answer_with_a_wrong_state_is_refused(service: Any) -> None:
-    service.state = "forged"
+FORGED = ["code=b4d&state=forged", "code=b4d", "error=access_denied", "error=access_denied&state=", "state=%FF", ""]
+
+
+def test_an_answer_with_a_wrong_state_is_ignored_while_the_person_signs_in(
+    service: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: list[str] = []
+
+    def browse(address: str) -> bool:
+        back = dict(urllib.parse.parse_qsl(address.partition("?")[2]))["redirect_uri"]
+        for query in FORGED:
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"{back}?{query}")
+        pages.append(urllib.request.urlopen(address).read().decode())
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
+    assert call("web__who").output == "you"
+    assert pages == ["You are signed in. Close this page."]
+    assert service.codes == ["c0de"]
+
+
+def test_a_pasted_address_with_a_wrong_state_is_refused(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "ann")
+    monkeypatch.setattr("builtins.input", lambda prompt: "http://127.0.0.1/callback?code=b4d&state=forged")
     with pytest.raises(DefinitionError) as caught:
         agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
     assert caught.value.diagnostics[0].code == "mcp.unreachable"
     assert service.grants == []
+
+
+def test_a_person_who_refuses_is_told(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def browse(address: str) -> bool:
+        asked = dict(urllib.parse.parse_qsl(address.partition("?")[2]))
+        back = urllib.parse.urlencode({"error": "access_denied", "state": asked["state"]})
+        page = urllib.request.urlopen(f"{asked['redirect_uri']}?{back}").read()
+        assert page == b"The sign-in was refused. Close this page."
+        return True
+
+    monkeypatch.setattr(webbrowser, "open", browse)
+    with pytest.raises(DefinitionError, match="refused: access_denied"):
+        agf.mcp.connect("web", f"{service.own}/mcp", sign_in=True)
 
 
 def test_without_signing_in_the_error_says_how(service: Any, opened: list[str]) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import time
 import webbrowser
 from collections.abc import Awaitable, Callable
@@ -97,6 +98,8 @@ class SignIn:
         self._address, self._paste, self._attended = address, paste, attended
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._listener: asyncio.Server | None = None
+        self._state = ""
+        """What the answer must repeat: any program here, and any page of the browser, can send one."""
 
     async def start(self) -> OAuthClientProvider:
         """Listen on a port of this computer, and return what authorizes requests."""
@@ -130,6 +133,7 @@ class SignIn:
             raise OAuthFlowError("the sign-in has expired: connect the server again")
         if urlsplit(address).scheme not in ("http", "https"):
             raise OAuthFlowError("the page to sign in on is no web page")
+        self._state = _first(address, "state") or ""
         print(f"sign in: {address}")
         if not _is_remote():
             await asyncio.to_thread(webbrowser.open, address)
@@ -141,16 +145,10 @@ class SignIn:
             async with asyncio.timeout(SIGN_IN_SECONDS):
                 text = await self._answer
         self._answer = asyncio.get_running_loop().create_future()
-        fields = parse_qs(urlsplit(text.strip()).query)
-
-        def first(name: str) -> str | None:
-            return next(iter(fields.get(name, [])), None)
-
-        if why := first("error"):
+        if why := _first(text, "error"):
             raise OAuthFlowError(f"the sign-in was refused: {why[:100]}")
-        return AuthorizationCodeResult(
-            code=first("code") or "", state=first("state"), iss=first("iss")
-        )
+        code, state, iss = (_first(text, name) for name in ("code", "state", "iss"))
+        return AuthorizationCodeResult(code=code or "", state=state, iss=iss)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of the browser."""
@@ -158,8 +156,10 @@ class SignIn:
             async with asyncio.timeout(10):
                 words = (await reader.readline()).decode("latin-1").split(" ")
             target = words[1] if len(words) > 2 else ""
-            is_answer = urlsplit(target).path == "/callback"
+            is_answer = self._is_answer(target)
             page = b"You are signed in. Close this page." if is_answer else b"Nothing is here."
+            if is_answer and _first(target, "error"):
+                page = b"The sign-in was refused. Close this page."
             status = "200 OK" if is_answer else "404 Not Found"
             head = (
                 f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(page)}\r\n"
@@ -169,6 +169,18 @@ class SignIn:
             if is_answer and not self._answer.done():
                 self._answer.set_result(target)
         writer.close()
+
+    def _is_answer(self, target: str) -> bool:
+        """Whether a request has the answer of the page that was opened: one with another state is
+        forged, and the person goes on signing in."""
+        state = (_first(target, "state") or "").encode()
+        is_ours = bool(self._state) and secrets.compare_digest(state, self._state.encode())
+        return is_ours and urlsplit(target).path == "/callback"
+
+
+def _first(address: str, name: str) -> str | None:
+    """The first value of a field of an address."""
+    return next(iter(parse_qs(urlsplit(address.strip()).query).get(name, [])), None)
 
 
 def _is_remote() -> bool:
