@@ -1,10 +1,9 @@
 """A person signs in to a server in a browser (OAuth), and the tokens stay out of notebooks.
 
 The SDK leads through the flow: it checks the ``state``, uses PKCE, and follows no redirect to
-another origin. Here are its three ends: the page that is opened, the answer that comes back to a
-port of this computer, and the place of the tokens: the system's keyring where there is one, else
-the memory of this process. On a JupyterHub the browser runs elsewhere, so the person pastes the
-address of the page to which it was sent.
+another origin. Here are two of its ends: the page that is opened, and the answer that comes back to
+a port of this computer. On a JupyterHub the browser runs elsewhere, so the person pastes the address
+of the page to which it was sent. The third end is the place of the tokens (`tokens`).
 """
 
 from __future__ import annotations
@@ -12,82 +11,23 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import time
 import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
-SERVICE = "agf-magics mcp"
-"""The name of the tokens in the keyring."""
+from .renewing import Provider
+from .tokens import Tokens
+
 SIGN_IN_SECONDS = 300.0
 """Seconds in which a person signs in."""
 LONGEST_REQUEST = 20_000
 
-_MEMORY: dict[str, str] = {}
-
 Paste = Callable[[str], Awaitable[str]]
 """Asks the person to paste a text."""
-
-
-class Tokens:
-    """The tokens of one address: a `TokenStorage` of the SDK."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    async def get_tokens(self) -> OAuthToken | None:
-        text = await self._read("tokens")
-        return OAuthToken.model_validate_json(text) if text else None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        await self._write("tokens", tokens.model_dump_json())
-        until = "" if tokens.expires_in is None else str(time.time() + tokens.expires_in)
-        await self._write("until", until)
-
-    async def until(self) -> float | None:
-        """When the kept token expires, in seconds since 1970; None: it is not known. The SDK takes a
-        kept token for valid otherwise, and asks the person again in place of renewing it."""
-        text = await self._read("until")
-        return float(text) if text else None
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        text = await self._read("client")
-        return OAuthClientInformationFull.model_validate_json(text) if text else None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        await self._write("client", client_info.model_dump_json())
-
-    async def _read(self, what: str) -> str | None:
-        key = f"{self._address} {what}"
-        if key in _MEMORY:
-            return _MEMORY[key]
-        return await asyncio.to_thread(_in_keyring, "get_password", key)
-
-    async def _write(self, what: str, text: str) -> None:
-        key = f"{self._address} {what}"
-        _MEMORY[key] = text
-        await asyncio.to_thread(_in_keyring, "set_password", key, text)
-
-
-def _in_keyring(act: str, key: str, *text: str) -> str | None:
-    """What the keyring gives; None without one: tokens then live as long as the process."""
-    try:
-        import keyring
-
-        result = getattr(keyring, act)(SERVICE, key, *text)
-    # A locked keyring, one without a backend, a text that is too long for it: each has its own error.
-    except Exception:
-        return None
-    return result if isinstance(result, str) else None
 
 
 class SignIn:
@@ -101,7 +41,7 @@ class SignIn:
         self._state = ""
         """What the answer must repeat: any program here, and any page of the browser, can send one."""
 
-    async def start(self) -> OAuthClientProvider:
+    async def start(self) -> Provider:
         """Listen on a port of this computer, and return what authorizes requests."""
         self._listener = await asyncio.start_server(
             self._serve, "127.0.0.1", 0, limit=LONGEST_REQUEST
@@ -116,12 +56,13 @@ class SignIn:
                 "token_endpoint_auth_method": "none",
             }
         )
-        tokens = Tokens(self._address)
-        provider = OAuthClientProvider(
-            self._address, metadata, tokens, self._open, self._called_back
+        return Provider(
+            self._address,
+            Tokens(self._address),
+            client_metadata=metadata,
+            redirect_handler=self._open,
+            callback_handler=self._called_back,
         )
-        provider.context.token_expiry_time = await tokens.until()
-        return provider
 
     def close(self) -> None:
         if self._listener is not None:
