@@ -230,7 +230,6 @@ def check_run(page: Page) -> None:
     picture(page, "5-run")
     page.mouse.move(800, 600)
     wait_for_output(page, "hello Bea", scroll=300)
-    picture(page, "6-run-of-a-line")
     print("a run: its picture, its page and its output are shown")
 
 
