@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ...values.unread import read_all
 from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
@@ -206,10 +207,16 @@ class Row:
         self.reports: dict[StepPath, ev.Progressed] = {}
         """The last reports of its running calls, the longest running call first."""
         self.started = self.finished = 0
-        self.value: Value = None
+        self.held: Value = None
+        """Its value as the run has it: one of an earlier session may not be read yet."""
         self.when: float | None = None
         """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
+
+    @property
+    def value(self) -> Value:
+        """Its value. Raises Lost for one of an earlier session that cannot be read any more."""
+        return read_all(self.held)
 
     @property
     def again(self) -> bool:
@@ -401,7 +408,7 @@ class Tree:
             self._close_session(row, before in self._built, first)
         if getattr(callee, "agent", None) is not None:
             self._sessions.add(key)
-        for called in _flows(callee):
+        for called in flows_of(callee):
             self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
 
@@ -468,7 +475,7 @@ def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
     return ", ".join(parts)
 
 
-def _flows(callee: Any) -> tuple[Any, ...]:
+def flows_of(callee: Any) -> tuple[Any, ...]:
     """The linked flows that a call may run: the one that it names, or all that it can choose
     from."""
     if callee is None:
@@ -476,7 +483,7 @@ def _flows(callee: Any) -> tuple[Any, ...]:
     if isinstance(getattr(callee, "flow", None), Flow):
         return (callee,)
     others = getattr(callee, "callees", None)
-    return tuple(flow for other in others.values() for flow in _flows(other)) if others else ()
+    return tuple(flow for other in others.values() for flow in flows_of(other)) if others else ()
 
 
 MOST_TOOLS = 6

@@ -40,6 +40,7 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
+from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
@@ -77,19 +78,26 @@ def requests_of(run: AnyRun) -> Requests:
 def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
     that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
-    starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
+    starts folded. ``direction``: TB, LR or auto. ``breaks``: with which boxes its lines began
+    before something was unfolded. ``width``, ``height``: the pixels of its place. Of a
+    long chain the steps are in groups, which have no row: the page paints the states of their steps."""
     inside = texts_of(given.get("flow"))
     shown = linked_within(linked, inside)
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
-    drawn = scene(flow, called=called)
+    drawn = with_groups(scene(flow, called=called), ())
+    groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
     if "folded" not in given:
         folded = _folded_at_start(drawn)
-    drawn = scene(flow, folded, called) if folded else drawn
+    if folded:
+        drawn = with_groups(scene(flow, folded, called), folded)
     direction = given.get("direction")
-    arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
+    breaks = texts_of(given.get("breaks")) if "breaks" in given else None
+    arranged = arrange(
+        drawn, direction if direction in ("TB", "LR") else "auto", _room(given), breaks
+    )
     return {
         "svg": paint(drawn, arranged, {}),
         "dark": dark_style(drawn),
@@ -97,7 +105,9 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
+        "groups": groups,
         "down": arranged.layout.is_down,
+        "breaks": [*arranged.breaks],
         "edges": [
             EdgeRow(way, round(at.anchor.x, 1), round(at.anchor.y, 1), at.side, room)
             for way, at, room in edge_places(drawn, arranged)
@@ -106,7 +116,10 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
 
 
 def _folded_at_start(drawn: Scene) -> list[str]:
-    """The outermost frames that are folded until the picture has few boxes, the largest first."""
+    """The outermost frames that are folded until the picture has few boxes, the largest first; all
+    groups of a long chain."""
+    if groups := steps_of_groups(drawn):
+        return [*groups]
     sizes = {
         frame.id: sum(1 for box in within(frame.parts) if not isinstance(box, Frame))
         for frame in drawn.parts
@@ -150,7 +163,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         ],
         "stores": [
             NamedStoreRow(line(name, 60), value_brief(value, mask))
-            for name, value in islice(run.stores.items(), MOST_STORES)
+            for name, value in islice(run.progress.stores.items(), MOST_STORES)
         ],
     }
     if run.error is not None:
@@ -170,8 +183,8 @@ def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _store_value(run: AnyRun, given: Mapping[str, Any]) -> Value:
     number = natural(given.get("number"))
-    for value in islice(run.stores.values(), number, number + 1):
-        return value
+    for name in islice(run.stores, number, number + 1):
+        return run.stores[name]
     raise Refused("the run no longer has this store")
 
 
@@ -182,7 +195,7 @@ def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
     elif "step" in given:
         row, calls = row_of(run, given), calls_of(run)
         attempts = (
-            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.value is None else []
+            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.held is None else []
         )
         value = attempts[-1].value_shown if attempts else row.value
     else:
@@ -289,8 +302,8 @@ def _values(run: AnyRun, row: Row) -> Json:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
         found["attempts"] = call_rows(calls, attempts)
-    if row.value is not None:
-        found["output"] = value_json(mask(row.value), mask)
+    if row.held is not None:
+        found["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":
         found["output"] = value_json(last.value_shown)
     elif row.state == "ok":
