@@ -8,7 +8,7 @@ from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import Server, ServerRequestContext, apps
+from mcp.server import Server, apps
 
 from ...catalog import Registry
 from ...flow.flow import Flow
@@ -37,9 +37,7 @@ from .own_tools import NAMES, OwnTool, own_tools
 from .run_app import META, PAGE_TOOL, RUN_ID, TITLE, URI, document
 from .served_run import ServedRun
 from .served_runs import MOST_RUNNING, ServedRuns
-from .tasks import CAPABILITY, ON_DEMAND, Tasks
-
-Context = ServerRequestContext[Any, Any]
+from .tasks import CAPABILITY, ON_DEMAND, Context, Tasks
 
 ASKED = "question"
 """The key of the question in a result that requires input."""

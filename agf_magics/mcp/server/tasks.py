@@ -18,6 +18,7 @@ from typing import Any
 import mcp_types as types
 from mcp import MCPError
 from mcp.server import Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
 from mcp_types.methods import serialize_server_result
 
 from ...lifecycle.past.past_run import PastRun
@@ -86,12 +87,12 @@ class Tasks:
         server.add_request_handler("tasks/result", types.GetTaskPayloadRequestParams, self._result)
         server.add_request_handler("tasks/cancel", types.CancelTaskRequestParams, self._cancel)
 
-    async def _begin(self, context: Context, call_next: Any) -> Any:
+    async def _begin(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer a call that asks for a task; hand on every other request."""
-        asked = context.params if isinstance(context.params, Mapping) else {}
-        is_call = context.method == "tools/call" and context.protocol_version == VERSION
+        asked = ctx.params if isinstance(ctx.params, Mapping) else {}
+        is_call = ctx.method == "tools/call" and ctx.protocol_version == VERSION
         if not is_call or asked.get("task") is None:
-            return await call_next(context)
+            return await call_next(ctx)
         params = types.CallToolRequestParams.model_validate(asked, by_name=False)
         tool = self._tools.get(params.name)
         if tool is None:
