@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab floors newest vscode vscode-check clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab mcp-servers floors newest vscode vscode-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -120,6 +120,9 @@ extras: dist  ## install the wheel with each extra alone in an empty environment
 colab: dist  ## install the wheel beside Colab's IPython, ipykernel and ipywidgets, and run the quickstart there
 	@$(PY) .ci/colab.py dist/*.whl
 
+mcp-servers: $(VENV)/.has-test  ## three MCP servers of PyPI in one flow, served again to clients of others; needs a network and Node.js
+	@$(PY) .ci/mcp_servers.py
+
 # Of the package's own dependencies only: the tools that test it, and the data of users, are the newest ones.
 floors:  ## the tests with the oldest dependencies that pyproject.toml allows
 	@$(PYTHON) -m venv --clear build/floors
@@ -135,14 +138,16 @@ newest:  ## the tests of models with the newest pydantic-ai
 	@build/newest/bin/python -m pytest tests/catalog tests/engine tests/lifecycle $(ARGS)
 
 # Node's packages are for building only: the bundle has the client of the protocol in it.
-vscode:  ## the extension for VS Code, into build/agf-magics.vsix (needs Node.js)
-	@mkdir -p build
-	@cd editors/vscode && npm install --silent --no-audit --no-fund && npm run --silent package
+NODE = $(abspath $(PY)) $(abspath editors/vscode/check/node.py)
 
-# By hand, not in CI. code-server compiles its modules: it needs Node.js as new as it asks for, and libkrb5-dev.
-vscode-check: vscode browser-tools  ## the extension in code-server (CODE_SERVER=... takes one that is there); pictures in build/vscode-check
-	@[ -n "$$CODE_SERVER" ] || npm install --silent --no-audit --no-fund --prefix build/code-server code-server
-	@$(PY) editors/vscode/check/check.py
+vscode: $(PY)  ## the extension for VS Code, into build/agf-magics.vsix (Node.js, where it is missing, into build/node)
+	@mkdir -p build
+	@cd editors/vscode && $(NODE) npm install --silent --no-audit --no-fund && $(NODE) npm run --silent package
+
+# By hand, not in CI: building code-server takes some minutes, and 1 GB in build.
+vscode-check: vscode browser-tools $(VENV)/.has-test  ## the extension in code-server (CODE_SERVER=... takes one that is there); pictures in build/vscode-check
+	@[ -n "$$CODE_SERVER" ] || $(NODE) --code-server
+	@$(NODE) $(abspath $(PY)) editors/vscode/check/check.py
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*
