@@ -629,6 +629,23 @@ def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path
     assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), KINDS["numpy"]())
 
 
+def test_a_recording_has_large_results_that_are_json_and_says_which_it_has_not(path: Path, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    rows = KINDS["rows"]()
+    agf.tool(lambda: rows, name="rows", registry=registry)
+    agf.tool(KINDS["pandas"], name="frame", registry=registry)
+    text = "pipeline: {0}\nsteps:\n- tool: {{name: {0}, output: data}}\n- transform: {{value: data}}"
+    for name in ("rows", "frame"):
+        agf.define(text.format(name), registry=registry)
+        recorded = agf.record(agf.run(name, registry=registry), tmp_path / f"{name}.agf")
+        with agf.replay(recorded):
+            replayed = agf.run(name, registry=registry, raises=False)
+        if name == "rows":
+            assert replayed.output == rows
+        else:
+            assert getattr(replayed.error, "code", "") == "replay.opaque"
+
+
 def test_a_copy_of_a_run_has_no_values(path: Path, tmp_path: Path) -> None:
     session = Session(KINDS["numpy"])
     session.fails.clear()
