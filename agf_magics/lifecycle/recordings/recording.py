@@ -100,11 +100,11 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     ended = find_ended(run)
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
-    write_lines(target, (redacted(line, redact) for line in _lines(past)))
+    write_lines(target, (redact_line(line, redact) for line in _lines(past)))
     return target
 
 
-def redacted(line: Line, redact: Redact | None) -> Line:
+def redact_line(line: Line, redact: Redact | None) -> Line:
     """The line as the user's function wants it. Raises TypeError if that is no line."""
     if redact is None:
         return line
@@ -173,8 +173,8 @@ def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None
-        for said in stored["said"]:
-            said[3] = None
+        for problem in stored["said"]:
+            problem[3] = None
         return {"error": stored}
     if is_masked:
         return {"value": MASK, "masked": True}
@@ -215,7 +215,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
     cannot be read, and ``replay.format`` for a line that is not one of a recording."""
     try:
         with open_file(path) as file:
-            lines = _parsed(path, file)
+            lines = _parse_lines(path, file)
             head = next(lines, None)
             if head is None:
                 raise _wrong(path, 1, "", "it is empty")
@@ -224,7 +224,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
         raise _unusable(path, "read", error) from None
 
 
-def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
+def _parse_lines(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
     size = 0
     for number in itertools.count(1):
         raw = file.readline(MOST_LINE + 1)
@@ -272,12 +272,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _head(path: Path, line: Line) -> Line:
-    text, found = encode(line), line.get("agf")
-    if type(found) is not int:
+    text, format = encode(line), line.get("agf")
+    if type(format) is not int:
         raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
-    if found != RECORDING_FORMAT:
+    if format != RECORDING_FORMAT:
         hint = "install the version of agf-magics that wrote it, or record it again"
-        message = f"it has the format {found}, and this version reads {RECORDING_FORMAT}"
+        message = f"it has the format {format}, and this version reads {RECORDING_FORMAT}"
         raise _wrong(path, 1, text, message, 0, hint)
     return line
 
