@@ -20,7 +20,10 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import MASK
 from ...engine.calls.table_rows import ROW
 from ...flow.step_path import StepPath
+from ...journal.codec.encoding import DecodeError
+from ...journal.codec.identities import bare
 from ...journal.codec.json_texts import checker, encode
+from ...journal.codec.parted import opaque_kind
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, CallKey, Record
@@ -28,7 +31,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
-from ...values.value import Value
+from ...values.value import Value, is_json
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
@@ -133,7 +136,7 @@ def _lines(past: PastRun) -> Iterator[Line]:
     }
     for call in past.records():
         if last.get(_outcome_of(call)) == call.line:
-            yield _line(call)
+            yield _line(call, past)
 
 
 def _outcome_of(call: Record) -> tuple[CallKey, bool]:
@@ -142,12 +145,26 @@ def _outcome_of(call: Record) -> tuple[CallKey, bool]:
     return call.key, call.what == "answered"
 
 
-def _line(call: Record) -> Line:
-    form = call.result.form
-    is_masked = form == "again" and call.value_shown == MASK and call.what != "answered"
-    outcome = outcome_line(call.error, form == "json", is_masked, call.value_shown)
+def _line(call: Record, past: PastRun) -> Line:
+    form, value = call.result.form, call.value_shown
+    is_masked = form == "again" and value == MASK and call.what != "answered"
+    has_json = form == "json"
+    if form == "parts" and (large := _large_json(call, past)) is not None:
+        has_json, value = True, large
+    outcome = outcome_line(call.error, has_json, is_masked, value)
     line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
     return {**line, **outcome, "at": list(call.at)}
+
+
+def _large_json(call: Record, past: PastRun) -> Value:
+    """A result that is JSON and too large for a row, if the user has signed it; else None."""
+    try:
+        if opaque_kind(bare(call.result.parts or b"")):
+            return None
+        value = call.read_value(past.run_id, trust=False, files=past._in_journal[0].files)
+    except DecodeError:
+        return None
+    return value if is_json(value) else None
 
 
 def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
