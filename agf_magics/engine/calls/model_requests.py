@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,19 +20,16 @@ from ...catalog import (
     timeout_fault,
 )
 from ...catalog.digests.digesting import digest_value
-from ...flow.progress import events as ev
-from ...flow.progress.rows import cost_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.secrets.placeholders import replace_secrets
-from ...limits.budgets import LimitReached
 from ...limits.grants import Grant
 from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
 from ..linking.linked import ModelBinding
 from ..linking.offered_tools import describe_tool
-from ..runner import CallSite, Runner, clock
+from ..runner import CallSite, Runner
 from .call import call
 from .failures import with_place
 from .model_usage import count_reply, count_unanswered, emit_usage, refuse_unpriced

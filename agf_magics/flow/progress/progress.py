@@ -193,7 +193,9 @@ def _fold_run(progress: Progress, event: ev.Event) -> None:
             progress.row(at).asks = True
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
             progress.open_questions.pop(at, None)
-            progress.row(at).asks = any(progress.row(other) is progress.row(at) for other in progress.open_questions)
+            progress.row(at).asks = any(
+                progress.row(other) is progress.row(at) for other in progress.open_questions
+            )
         case ev.ModelText():
             _arrive(progress.row(event.at), event)
         case ev.StepPrinted(at, _, text):

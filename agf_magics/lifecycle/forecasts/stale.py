@@ -39,8 +39,8 @@ from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
-from .offline import Bounded, run_offline
 from .align_steps import align
+from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls
 
 State = Literal["again", "depends", "reused", "unknown", ""]
