@@ -223,13 +223,13 @@ class CallLine(Line[CallEntry]):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         pool = entries[0].pool
-        given = [entry.call.arguments for entry in entries]
-        return program.pack(given, pool.shared if pool is not None else None)
+        arguments = [entry.call.arguments for entry in entries]
+        return program.pack(arguments, pool.shared if pool is not None else None)
 
-    def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
+    def flight(self, entries: list[CallEntry], data: bytes) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
-        order = (program.pickled, program.digest, given, len(entries), self.order)
+        order = (program.pickled, program.digest, data, len(entries), self.order)
         flight = CallFlight(self, entries, order)
         flight.place(1)
         return flight
@@ -357,7 +357,7 @@ class CallFlight(Flight[CallEntry]):
                 values = (
                     pickle.loads(data)
                     if type(data) is bytes
-                    else [pickle.loads(one) for one in data]
+                    else [pickle.loads(letter_data) for letter_data in data]
                 )
         except BaseException as error:
             # Reading a pickle can raise SystemExit too.
@@ -489,11 +489,11 @@ class RemotePool(Generic[C]):
             self.shared.close()
 
     def _withdraw(self) -> list[CallEntry]:
-        found = list[CallEntry]()
+        entries = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting):
-            found += [entry for entry in source if entry.pool is self]
+            entries += [entry for entry in source if entry.pool is self]
             # In place: the dispatcher may be looking at this queue.
             rest = [entry for entry in source if entry.pool is not self]
             source.clear()
             source.extend(rest)
-        return found
+        return entries

@@ -117,11 +117,11 @@ def _kept(key: str) -> str | None:
     try:
         import keyring
 
-        found = keyring.get_password(SERVICE, key)
+        token = keyring.get_password(SERVICE, key)
     # A locked keyring, one without a backend: each has its own error.
     except Exception:
         return None
-    return found if isinstance(found, str) else None
+    return token if isinstance(token, str) else None
 
 
 def _keep(key: str, text: str) -> bool:

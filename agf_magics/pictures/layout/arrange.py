@@ -57,8 +57,10 @@ def arrange(
         for is_down in (True, False)
         if direction in ("auto", "TB" if is_down else "LR")
     }
-    choices = [(1, one) for one in plain.values()]
-    if is_chain(scene) and not any(_fits(_size(one.layout), room) for one in plain.values()):
+    choices = [(1, arranged) for arranged in plain.values()]
+    if is_chain(scene) and not any(
+        _fits(_size(arranged.layout), room) for arranged in plain.values()
+    ):
         choices.append(_best_lines(scene, plain, room))
     best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
     return best._replace(layout=with_clear_labels(scene, best.layout))
@@ -114,8 +116,8 @@ def _best_lines(
     layout."""
     numbers = range(2, min(20, len(scene.parts)))
     estimates = [
-        (*_misfit(estimated_size(scene, one.layout, number), room), number, is_down)
-        for is_down, one in plain.items()
+        (*_misfit(estimated_size(scene, arranged.layout, number), room), number, is_down)
+        for is_down, arranged in plain.items()
         for number in numbers
     ]
     *_, number, is_down = min(estimates)

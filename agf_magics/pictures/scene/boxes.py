@@ -127,7 +127,7 @@ def folded(text: str, most: int) -> tuple[str, ...]:
         if lines[-1] and len(lines[-1] + piece.rstrip()) > LONGEST and len(lines) < most:
             lines.append("")
         lines[-1] += piece
-    return tuple(line(one.strip(), LONGEST) for one in lines)
+    return tuple(line(part.strip(), LONGEST) for part in lines)
 
 
 def way(walk: str, source: str, target: str) -> str:

@@ -56,7 +56,7 @@ def closing(pairs: Sequence[Ends]) -> set[int]:
     out: dict[str, list[tuple[int, str]]] = {}
     for place, (tail, head) in enumerate(pairs):
         out.setdefault(tail, []).append((place, head))
-    found: set[int] = set()
+    closing_pairs: set[int] = set()
     on_path: dict[str, bool] = {}
     """Of each visited node: whether it is on the current path."""
     for first in (START, *out):
@@ -73,8 +73,8 @@ def closing(pairs: Sequence[Ends]) -> set[int]:
                 continue
             place, target = step
             if on_path.get(target):
-                found.add(place)
+                closing_pairs.add(place)
             elif target not in on_path:
                 on_path[target] = True
                 path.append((target, iter(out.get(target, ()))))
-    return found
+    return closing_pairs
