@@ -74,7 +74,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "jsonschema": ("schemas",),
     "jsonschema_specifications": ("schemas.json_schema",), "referencing": ("schemas.json_schema",),
     "rfc3987_syntax": ("schemas.json_schema",),
-    "re2": ("schemas.patterns",),
+    "re2": ("schemas.patterns", "journal.codec.secret_search"),
     "pyodide": ("engine.host.page_loop", "pictures.layout"),
     "pydantic_ai": ("catalog.models",),
     "cairocffi": ("pictures.layout",),

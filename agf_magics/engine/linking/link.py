@@ -35,7 +35,7 @@ from .field_checks import (
     unknown_reads,
 )
 from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
-from .server_tools import expand, not_connected
+from .server_tools import absent, expand, not_connected
 from .sessions import model_binding, registered_names, session_flow, session_name
 
 MOST_STEPS = 100_000
@@ -73,6 +73,8 @@ class _Linker:
         self.done: dict[str, Linked] = {}
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
+        self.absent: tuple[str, ...] = ()
+        """The beginnings of the names of tools whose server is not connected, which has been told."""
         self.size: dict[str, tuple[int, int]] = {}
         """The number of steps of each flow with all its calls, and the depth of its calls."""
 
@@ -83,7 +85,9 @@ class _Linker:
         schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.problems.extend(flow.declared.refuses)
-        self.problems.extend(not_connected(flow.declared.servers, self.registry))
+        for server in absent(flow.declared.servers, self.registry):
+            self.problems.extend((not_connected(server, self.registry),))
+            self.absent += (f"{server.alias.text}__", f"{server.ref or server.alias.text}__")
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
         steps, open_inside, inside = 0, 0, (*around, key_of(flow))
@@ -292,6 +296,8 @@ class _Linker:
         name = step.name.text
         flows = self.registry.flows
         tools = self.registry.tools
+        if name.startswith(self.absent):
+            return None
         # Only a model calls agents as tools; an author has a step for them.
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
@@ -302,15 +308,16 @@ class _Linker:
             if isinstance(defined, Tool):
                 check_arguments(step, defined, self.problems)
             return defined
+        message = f"no tool {name!r} is registered"
         near = join_hints(
             suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
             suggest("", tools, "registered tools"),
         )
         if name in flows:
             near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
-        self.problems.error(
-            "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
-        )
+        elif (gone := tools.gone(name)) is not None:
+            message, near = f"{message}: {gone.why}", gone.hint
+        self.problems.error("flow.unknown-tool", message, step.name.span, near)
         return None
 
     def agent_as_tool(
