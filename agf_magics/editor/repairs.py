@@ -23,7 +23,7 @@ MOST_TRIED = 30
 MOST_CHARACTERS = 200_000
 """Characters that are checked for a problem, which bounds the places of a long text."""
 
-MOST_PROBLEMS = 10
+MOST_LOOKED_AT = 10
 """Problems of one question for which places are tried."""
 
 LINKED = ("flow.", "model.", "run.")
@@ -45,7 +45,7 @@ def repairs_of(file: WrittenFile, start: int, end: int, group: TextGroup) -> lis
     new = 0
     for one in here:
         new += one not in file.repairs
-        if new > MOST_PROBLEMS:
+        if new > MOST_LOOKED_AT:
             break
         if one not in file.repairs:
             file.repairs[one] = list(_of_problem(file, one, group))

@@ -8,7 +8,7 @@ import pytest
 
 from agf_magics.editor.hint_texts import texts_of
 from agf_magics.editor.problems import Place
-from agf_magics.editor.repairs import MOST_PROBLEMS, Repair, repairs_of
+from agf_magics.editor.repairs import MOST_LOOKED_AT, Repair, repairs_of
 from agf_magics.editor.text_group import TextGroup, WrittenFile
 from tests.borders.mistaken import cases
 
@@ -90,6 +90,6 @@ def test_what_was_found_is_kept_until_the_text_changes() -> None:
 def test_a_question_about_a_whole_text_tries_a_bounded_number_of_problems() -> None:
     group = opened(TOOLS, P + "- tool: {name: fetsh, args: {url: x}}\n" * 40)
     file = group.files["1"]
-    assert len(file.problems or ()) > MOST_PROBLEMS
-    assert len(repairs_of(file, 0, len(file.text), group)) == MOST_PROBLEMS
-    assert len(repairs_of(file, 0, len(file.text), group)) == 2 * MOST_PROBLEMS  # the next ones
+    assert len(file.problems or ()) > MOST_LOOKED_AT
+    assert len(repairs_of(file, 0, len(file.text), group)) == MOST_LOOKED_AT
+    assert len(repairs_of(file, 0, len(file.text), group)) == 2 * MOST_LOOKED_AT  # the next ones
