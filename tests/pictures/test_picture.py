@@ -31,6 +31,7 @@ from agf_magics.pictures.layout.graphviz import (
     read_places,
     run_graphviz,
 )
+from agf_magics.pictures.layout.right_to_left import as_seen
 from agf_magics.pictures.outline import outline_html
 from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measured
 from agf_magics.pictures.scene.builder import scene
@@ -497,7 +498,7 @@ def test_a_text_of_a_png_is_as_wide_as_its_box_expects_whatever_the_fonts(monkey
     """The texts are measured by Cairo, which draws them."""
     monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide one, as where no other is there
     svg = Diagram(load(DIGEST)).svg()
-    measure = export_module._measure()
+    measure = export_module._Fonts().width
     fitted = re.findall(r"<text ([^>]*)>([^<]*)</text>", export_module._in_a_font_that_is_there(svg))
     assert len(fitted) == len(re.findall("<text ", svg))
     for attributes, says in fitted:
@@ -637,3 +638,30 @@ def test_a_call_of_a_plan_from_which_no_line_would_lead_away_has_a_long_one() ->
     drawn = scene(load("\n".join(["calls:", *calls, "output: $state.end"])))
     assert lines(drawn, "late") == {("calls[1]", "calls[7]", "")}
     assert tags(drawn) == {"calls[7]": {"b1": "calls[3]"}}, "b1 leads to b2"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("load x_1", "load x_1"),
+        ("日本語", "日本語"),
+        ("שלום עולם", "םלוע םולש"),
+        ("ab", "ab"),
+        ("بب", "ﺐﺑ"),
+        ("ببب", "ﺐﺒﺑ"),
+        ("دار", "ﺭﺍﺩ"),
+        ("سلام", "ﻡﻼﺳ"),
+        ("تقرير 12.5 شهر", "ﺮﻬﺷ 12.5 ﺮﻳﺮﻘﺗ"),
+        ("load تقرير done", "load ﺮﻳﺮﻘﺗ done"),
+    ],
+)
+def test_a_text_to_the_left_is_joined_and_turned_for_cairo(text: str, seen: str) -> None:
+    assert as_seen(text) == seen
+
+
+def test_letters_that_no_font_has_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Diagram(load("pipeline: p\nsteps: [{title: 'ask 𒀀 now', tool: {name: x}}]\n"))
+    monkeypatch.setattr(export_module, "OTHER_FONTS", ())
+    with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as told:
+        drawn.save(tmp_path / "x.png")
+    assert told[0].filename == __file__
