@@ -22,11 +22,11 @@ from ...flow.step import Step
 from ...flow.step_names import (
     COLLECT,
     bare,
-    called,
-    given_names,
+    callee_name,
     heading,
     name_of,
     only_call,
+    part_names,
     says_nothing,
     short_path,
 )
@@ -228,7 +228,7 @@ class _Builder:
             return line(name, 2 * LONGEST), " · ".join(filter(None, (does, _policy(step)))), output
         does = line(condition(step.value) if isinstance(step, Compute) else step.label, DOES)
         if step.id not in self.data.nodes:
-            does = called(step) or does
+            does = callee_name(step) or does
         bits = ("" if does in (name, output) else bare(does), how(step))
         return name, " · ".join(filter(None, bits)), output
 
@@ -289,7 +289,7 @@ class _Builder:
             if step.default is not None:
                 cases.append(("otherwise", step.default))
             return tuple(self.step(inner, many, case=case) for case, inner in cases)
-        names = given_names(step)
+        names = part_names(step)
         return tuple(
             self.step(inner, many, names.get(inner.id, "")) for inner in step.branches.values()
         )
@@ -326,7 +326,7 @@ class _Builder:
         if isinstance(step, Walk):
             return self.walked(step, head)
         self.prefix = self.prefix or _common_prefix(self.data, step)
-        names = given_names(step)
+        names = part_names(step)
         return tuple(self.step(call, False, names[call.id]) for call in step.steps)
 
     def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
