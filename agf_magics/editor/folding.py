@@ -9,7 +9,9 @@ def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
     """The first and the last line of each block that is indented below a line."""
     if file.read is None:
         return []
-    folds, open_blocks, last = list[tuple[int, int]](), list[tuple[int, int]](), 0
+    folds = list[tuple[int, int]]()
+    open_blocks = list[tuple[int, int]]()
+    last = 0
     for number, line in enumerate([*file.text.split("\n"), "---"]):
         bare = line.lstrip(" ")
         if not bare.strip():

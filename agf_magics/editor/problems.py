@@ -98,9 +98,11 @@ def read_cell(cell: str) -> ReadText | None:
     end = newline if newline >= 0 else len(cell)
     body = cell[end + 1 :]
     source = Source("this cell", body, first_line=cell.count("\n", 0, end) + 2)
-    places, sources, is_run = {id(source): end + 1}, [source], magic["name"] not in OURS
+    places, sources = {id(source): end + 1}, [source]
+    is_run = magic["name"] not in OURS
     language = "pipeline" if is_run else magic["name"]
-    name, input_names, written = None, None, WrittenText()
+    name, input_names = None, None
+    written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
         if parsed is not None and body.strip():  # else `--help`, or a cell that a person begins

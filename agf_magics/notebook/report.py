@@ -272,7 +272,9 @@ def _comparison_page(comparison: Comparison | TableComparison) -> str:
 
 def _document(title: str, body: str, data: Json | None = None) -> str:
     """The file. ``data``: what the script needs; None: without a script."""
-    scripts, policy, button = "", "'none'", ""
+    scripts = ""
+    policy = "'none'"
+    button = ""
     if data is not None:
         from .explorer.widget_model import later_script, script
 

@@ -85,7 +85,9 @@ class Tokens:
 
 
 def _entry(fields: dict[str, Any]) -> Entry:
-    client, service, until = fields["client"], fields["service"], fields["until"]
+    client = fields["client"]
+    service = fields["service"]
+    until = fields["until"]
     return Entry(
         OAuthToken.model_validate(fields["tokens"]),
         float(until) if until is not None else None,

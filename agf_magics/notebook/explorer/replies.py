@@ -16,7 +16,9 @@ MOST_WHY = 600
 def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
     """The reply to a request of the page: what its function returns for the arguments, or why it
     cannot."""
-    id, name, arguments = message.get("id"), str(message.get("do")), message.get("with")
+    id = message.get("id")
+    name = str(message.get("do"))
+    arguments = message.get("with")
     try:
         if name not in requests:
             raise Refused(f"unknown request {name!r}")

@@ -16,7 +16,9 @@ Ends = tuple[str, str]
 def condition_of(edge: Edge) -> str:
     """The condition of an edge as it is written; empty if it has none."""
     text = edge.label or (edge.when.span.text if edge.when is not None else "")
-    return line(text, CONDITION) if text else "else" if edge.otherwise else ""
+    if text:
+        return line(text, CONDITION)
+    return "else" if edge.otherwise else ""
 
 
 def edges_far(edges: Sequence[Edge], near: int) -> set[int]:

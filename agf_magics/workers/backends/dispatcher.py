@@ -44,7 +44,9 @@ class Flight(ABC, Generic[E]):
     """A chunk: one trip of calls to a worker."""
 
     def __init__(self, entries: list[E], run: Callable[..., Any], order: tuple[Any, ...]) -> None:
-        self.entries, self.run, self.order = entries, run, order
+        self.entries = entries
+        self.run = run
+        self.order = order
         self.shared = False
         """Whether other chunks were in flight at the same time; set by the dispatcher."""
         self.is_suspect = bool(entries[0].losses)

@@ -241,7 +241,9 @@ class _Job:
     def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
         """``limit``: seconds that each of its calls may take at most; None: one of them has no
         limit."""
-        self.frame, self.limit, self.done = frame, limit, done
+        self.frame = frame
+        self.limit = limit
+        self.done = done
         self.process: _Child | None = None
         self.killed = self._cancelled = False
         self._taken = threading.Lock()
