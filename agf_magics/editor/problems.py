@@ -96,8 +96,7 @@ def read_cell(cell: str) -> ReadText | None:
         return None
     start, newline = magic.start("name") - 2, cell.find("\n", magic.end())
     end = newline if newline >= 0 else len(cell)
-    body = cell[end + 1 :]
-    source = Source("this cell", body, first_line=cell.count("\n", 0, end) + 2)
+    source = Source("this cell", cell[end + 1 :], first_line=cell.count("\n", 0, end) + 2)
     places, sources = {id(source): end + 1}, [source]
     is_run = magic["name"] not in OURS
     language = "pipeline" if is_run else magic["name"]
@@ -105,7 +104,9 @@ def read_cell(cell: str) -> ReadText | None:
     written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
-        if parsed is not None and body.strip():  # else `--help`, or a cell that a person begins
+        if (
+            parsed is not None and source.text.strip()
+        ):  # else `--help`, or a cell that a person begins
             places[id(parsed.source)] = start
             sources.append(parsed.source)
             written = _written(parsed, source, language, is_run)
