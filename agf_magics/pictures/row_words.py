@@ -165,8 +165,8 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     left``. ``now``: on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
-    # What an earlier session did took no time of this one.
-    done = tally.ended - sum(part.earlier for part in row.elements)
+    # Results of another run took no time of this one.
+    done = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
     left = tally.total - tally.ended
     seconds = now - row.when
     if done < FEW or seconds < SOON or not left:

@@ -143,6 +143,10 @@ class Row:
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
     """The number of calls that an outcome of an earlier session replaced."""
+    is_own = False
+    """Whether these were made by earlier sessions of its run, and not by another run."""
+    is_made = False
+    """Whether this session of a resumed run made a call in it."""
     excused = False
     """Whether all its failures and cancellations so far are in elements that were dropped or
     retried, or in a step whose failure did not end the run."""

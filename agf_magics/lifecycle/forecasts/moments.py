@@ -157,9 +157,11 @@ class _RecordedOutcomes(OfflineJournal):
 class _MomentMaker:
     """Makes a moment of each frame of the outermost flow."""
 
-    def __init__(self, flow: Flow, journal: _RecordedOutcomes, started: float) -> None:
+    def __init__(
+        self, flow: Flow, journal: _RecordedOutcomes, clock: Callable[[float], float]
+    ) -> None:
         self.moments: list[Moment] = []
-        self._journal, self._started = journal, started
+        self._journal, self._clock = journal, clock
         steps = list(every(flow.body))
         given = {id: name for step in steps for id, name in given_names(step).items()}
         self._labels = {step.id: line(name_of(step, given.get(step.id, "")), 80) for step in steps}
@@ -176,7 +178,7 @@ class _MomentMaker:
             return
         if len(moments) >= MOST_MOMENTS:
             raise Enough
-        seconds = None if ended is None else max(0.0, ended - self._started)
+        seconds = None if ended is None else self._clock(ended)
         moments.append(self._moment(seconds, frame) if moments else Moment("start", 0.0, frame))
         self._ended.clear()
 
@@ -198,7 +200,7 @@ def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
     again = RunAgain(run)
-    maker = _MomentMaker(again.linked.flow, again.journal, again.past.started.timestamp())
+    maker = _MomentMaker(again.linked.flow, again.journal, again.past.clock)
     note = again.evaluate(emit=maker.on_event, on_frame=maker.on_frame)
     return Moments(again.linked.flow, maker.moments, note, run.secrets)
 

@@ -287,7 +287,7 @@ def _values(run: AnyRun, row: Row) -> Json:
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
-        found["attempts"] = call_rows(calls, attempts)
+        found["attempts"] = call_rows(run, calls, attempts, row)
     if row.value is not None:
         found["output"] = value_json(mask(row.value), mask)
     elif last is not None and last.what == "finished":
