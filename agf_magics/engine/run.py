@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ..flow.flow import Flow, stores_in
@@ -20,9 +21,11 @@ from ..limits.grants import granted, inside
 from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
+from ..values.unread import ReadWhenUsed, read_all
 from ..values.value import Value
 from .host.deadline import Deadline, OutOfTime, within
 from .host.host import Host
+from .late_values import when_read
 from .linking.linked import Linked
 from .run_options import RunOptions
 from .runner import Runner, Scope, Shape, clock
@@ -82,6 +85,9 @@ async def run(
             grant = grant.narrow(linked.uses, asked=linked.asked)
             scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
+            if runner.has_unread:
+                output = await when_read(partial(read_all, ended.output))
+                ended = ended._replace(output=output)
     except asyncio.CancelledError:
         _end(runner, "cancelled", None, _stores(runner, linked))
         raise
@@ -105,7 +111,7 @@ async def run(
             emit(ev.Warned(clock(), note))
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
-            failure.partial = stores
+            failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
         _end(
             runner,
             "waiting" if isinstance(failure, Unanswered) else "error",

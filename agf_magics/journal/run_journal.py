@@ -41,6 +41,7 @@ from .records.recorded_outcomes import (
 )
 from .records.records import CallKey, Record, SequenceRow, StoredValue
 from .secrets.masking import Received
+from .unread_values import UnreadValues
 
 START = """INSERT INTO runs (num, run, name, language, started, status, owner, pauses, dropped, lost, work,
     work_sign, head_crc, state_crc, work_crc, end_crc, part)
@@ -101,6 +102,8 @@ class Journal:
         self._lines = itertools.count(max(num, self.log.line) + 1)
         self._before: dict[CallKey, StoredValue] = {}
         """What calls have returned whose values are lost."""
+        self.unread = UnreadValues(self.log, self.rows, self._lose_value)
+        """The values of earlier sessions that nobody has needed yet."""
         self._storing: set[asyncio.Future[None]] = set()
         """Large values that are being stored."""
         self._warned: set[str] = set()
@@ -183,8 +186,7 @@ class Journal:
         try:
             outcome = self.log.take(key, reads)
         except LostValue as lost:
-            self._before[key] = StoredValue("parts", lost.data)
-            self._warn_lost(key, lost)
+            self._lose_value(key, lost)
             return None
         if outcome is not None and outcome.data is not None:
             self.rows.objects.know(outcome.value, bare(outcome.data))
@@ -452,7 +454,9 @@ class Journal:
             other = Diagnostic("journal.not-the-same", message, severity="warning")
             self.emit(ev.Warned(time.monotonic(), other))
 
-    def _warn_lost(self, key: CallKey, why: LostValue) -> None:
+    def _lose_value(self, key: CallKey, why: LostValue) -> None:
+        """Warn of a value that cannot be read: its call is made again."""
+        self._before[key] = StoredValue("parts", why.data)
         then = "a person is asked" if key in self.log.unknown else "its call is made again"
         message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
         lost = Diagnostic("journal.lost-value", message, severity="warning")

@@ -139,7 +139,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row.finished += 1
             row.reports.pop(at, None)
             if not row.many:
-                row.value = value
+                row.held = value
         case ev.StepReplayed(at):
             row = p.row(at)
             row.earlier += 1
