@@ -287,15 +287,9 @@ def _values(run: AnyRun, row: Row) -> Json:
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
-<<<<<<< HEAD
         found["attempts"] = call_rows(run, calls, attempts, row)
-    if row.value is not None:
-        found["output"] = value_json(mask(row.value), mask)
-=======
-        found["attempts"] = call_rows(calls, attempts)
     if row.held is not None:
         found["output"] = value_json(mask(row.held), mask)
->>>>>>> carrier
     elif last is not None and last.what == "finished":
         found["output"] = value_json(last.value_shown)
     elif row.state == "ok":
