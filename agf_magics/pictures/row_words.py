@@ -99,6 +99,8 @@ def shown_name(row: Row) -> str:
     turns = turns_of(row)
     if turns is None:
         return row.name
+    if not row.is_request and not row.many:  # the row of the requests has the tools
+        return _tool_calls(turns)
     if not row.is_request:
         told = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
         return " · ".join(told)
@@ -109,10 +111,16 @@ def shown_name(row: Row) -> str:
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
 
 
+def _tool_calls(turns: Turns) -> str:
+    """``3 tool calls, 1 failed``"""
+    calls, failed = (sum(counts[place] for counts in turns.tools.values()) for place in (0, 1))
+    return counted(calls, "tool call") + (f", {failed:,} failed" if failed else "")
+
+
 def does(row: Row) -> str:
     """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
     if turns_of(row) is not None and not row.is_request:
-        return "tools"
+        return "tools" if row.many else ""
     label = (called(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()

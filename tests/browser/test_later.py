@@ -175,7 +175,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
     page.cell(7).locator(".jp-Cell-outputArea").evaluate("node => node.scrollIntoView({ block: 'end' })")
     for name in names:
         (lab.folder / name).touch()
-    for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
+    for text in ("slow · ✓ ok", "slow · ✗ failed · ", "asks · ? Publish <b>it</b>?"):
         page.wait(f"({NOTICES})().includes(it)", text)
     page.picture(f"notices-{app}")
     if app == "lab":
@@ -191,7 +191,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
     page.wait(f"{in_sight}(document.querySelectorAll('.jp-Notebook .jp-Cell')[6]?.getBoundingClientRect())")
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
-    page.wait(f"!({NOTICES})().includes('asks asks')")
+    page.wait(f"!({NOTICES})().includes('asks · ?')")
 
 
 def test_what_is_in_sight_is_said_once(opened: Open, lab: Lab) -> None:
@@ -357,6 +357,6 @@ NOTICES = """() => {
 SHOW = """() => {
   const own = [...document.getElementById("agf-notices")?.shadowRoot.querySelectorAll(".notice") ?? []];
   const all = [...own, ...document.querySelectorAll(".Toastify__toast")];
-  const found = all.find(node => node.innerText.includes("asks asks"));
+  const found = all.find(node => node.innerText.includes("asks · ?"));
   [...found.querySelectorAll("button")].find(node => node.innerText.includes("Show")).click();
 }"""

@@ -120,7 +120,7 @@ def test_tokens_and_cost_are_in_rows_panel_and_header_while_a_run_goes_on(opened
         assert agent.locator(".counted span", has_text="$0.000075").evaluate(IN_SIGHT)
         assert agent.locator(".name b").evaluate(IN_SIGHT)
         names = explorer.locator(".row .name b")
-        shown = {"answer", "request 1 · price · request 2", "price", "each of [pears, plums]"}
+        shown = {"answer", "request 1 · price · request 2", "1 tool call", "each of [pears, plums]"}
         assert set(names.all_inner_texts()) >= shown
         assert not explorer.locator(".row", has_text="the model's choice").count()
         for theme in ("Dark", "Light"):

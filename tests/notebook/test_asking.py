@@ -191,7 +191,7 @@ def answered(question: Question, choose: Callable[[pending_questions.PendingQues
     """What comes of answering ``question`` from another thread."""
 
     async def wait() -> Any:
-        pending = pending_questions.PendingQuestion(question, asyncio.get_running_loop().create_future())
+        pending = pending_questions.PendingQuestion(question)
         try:
             assert pending_questions.PendingQuestion.of(question) is pending
             await asyncio.to_thread(choose, pending)
