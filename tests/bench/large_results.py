@@ -42,7 +42,7 @@ def load() -> object:
 def grow(frame: object, name: str) -> object:
     made.append(name)
     time.sleep(pause)
-    return frame.assign(**{name: frame["a"] * len(made)})
+    return frame.assign(**{name: frame["a"] * ord(name)})
 
 @agf.tool
 def last(frame: object) -> list:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.browser.harness import PANEL, Lab, Notebook, Open
@@ -242,9 +244,11 @@ def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_ask
     page.wait("window.told.length === 1")
     page.run(6)
     page.wait("window.told.length === 2")
-    assert page.page.evaluate("window.told") == ["slow: ✓ ok", "slow: ✗ failed"]
+    good, bad = page.page.evaluate("window.told")
+    assert good == "slow · ✓ ok"
+    assert re.fullmatch(r"slow · ✗ failed · \S.+", bad)  # with its reason
     notices = page.page.locator("#agf-notices .notice")
-    assert notices.last.inner_text().startswith("slow: ✗ failed")
+    assert notices.last.inner_text().startswith("slow · ✗ failed · ")
     page.picture("notices-own")
     notices.last.locator("button[aria-label=Close]").click()
     page.wait("![...document.getElementById('agf-notices').shadowRoot.querySelectorAll('.notice.error')].length")

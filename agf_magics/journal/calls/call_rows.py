@@ -20,7 +20,7 @@ from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
 from ..codec.fingerprints import Fingerprint, Print, fingerprint
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
-from ..codec.parted import HoldsSecret, Search
+from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..database.store import ADD
