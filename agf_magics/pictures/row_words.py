@@ -99,7 +99,7 @@ def shown_name(row: Row) -> str:
     turns = turns_of(row)
     if turns is None:
         return row.name
-    if not row.is_request and not row.many:  # the row of the requests has the tools
+    if not row.is_request and turns.is_one:  # the row of the requests has the tools
         return _tool_calls(turns)
     if not row.is_request:
         told = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
@@ -119,8 +119,9 @@ def _tool_calls(turns: Turns) -> str:
 
 def does(row: Row) -> str:
     """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
-    if turns_of(row) is not None and not row.is_request:
-        return "tools" if row.many else ""
+    turns = turns_of(row)
+    if turns is not None and not row.is_request:
+        return "" if turns.is_one else "tools"
     label = (called(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()

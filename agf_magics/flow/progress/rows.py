@@ -435,7 +435,7 @@ class Tree:
     def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
         """Of a model's session views list the requests and the calls of tools. ``is_of_agent``: the
         row of the agent is that of the session, too. ``first``: the number of its first row."""
-        session.turns = turns = Turns()
+        session.turns = turns = Turns(is_one=not session.many)
         session.is_inner = is_of_agent
         self._has_inner = True
         for inner in islice(self.rows.values(), first, None):
