@@ -54,6 +54,10 @@ state_crc=agf_checksum(num, owner, pauses, 'running', NULL, tokens, cost, droppe
 WHERE num=? AND owner=? AND status='cancelled'"""
 
 
+LONGEST_ANSWER = 100_000_000
+"""Bytes of an answer of a person, which is a row."""
+
+
 T = TypeVar("T")
 
 
@@ -303,7 +307,8 @@ class Journal:
         is not stored."""
         if secret:
             self.rows.secret.returned(value)
-        packed = self.rows.secret.pack(value, self.most, call.received, secret)
+        # An answer is stored, however long: the question must not be asked again.
+        packed = self.rows.secret.pack(value, LONGEST_ANSWER, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:

@@ -27,7 +27,7 @@ class RunLine(NamedTuple):
     """US dollars; None: it is not known."""
     open: Callable[[], Any] | None = None
     """Returns the run itself, for what a list shows of it."""
-    place: str = ""
+    shown_in: str = ""
     """The cell that shows it."""
     dropped: int = 0
     """The number of its elements that failed and were dropped."""

@@ -93,7 +93,7 @@ class _Asked:
     def __init__(self, question: Question, run: Run) -> None:
         self.slot, self.pending, self.shown = OutputSlot(), PendingQuestion(question), NOT_ANSWERED
         progress = run.progress
-        at = next((at for at, one in list(progress.asked.items()) if one is question), ())
+        at = next((at for at, one in list(progress.open_questions.items()) if one is question), ())
         self.question = question._replace(where=call_words(progress.rows, at) or question.where)
         """The question with the words of its author for the step that asks."""
 
@@ -116,7 +116,11 @@ def _asked(question: Question, run: Run) -> Iterator[_Asked]:
 
 def _run_of(question: Question) -> Run | None:
     return next(
-        (run for run in live if any(one is question for one in list(run.progress.asked.values()))),
+        (
+            run
+            for run in live
+            if any(one is question for one in list(run.progress.open_questions.values()))
+        ),
         None,
     )
 
@@ -145,7 +149,7 @@ class _OwnExplorer:
         from ..explorer.run_channel import Channel
 
         self._run, self._count = run, 0
-        self._channel = Channel(run, False, lambda _: None)
+        self._channel = Channel(run, waits=False, show=lambda _: None)
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
         self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})

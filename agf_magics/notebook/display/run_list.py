@@ -126,5 +126,5 @@ def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     """A run of the list; one that is live with its status of now, and its cell."""
     if live is None:
         return listed
-    now = listed._replace(status=status(live.progress), place=live.origin, open=lambda: live)
+    now = listed._replace(status=status(live.progress), shown_in=live.origin, open=lambda: live)
     return now._replace(dropped=live.progress.failed)

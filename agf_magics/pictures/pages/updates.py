@@ -123,7 +123,7 @@ class Updates:
             "dropped": progress.failed,
             "questions": [
                 _question(one, call_words(progress.rows, at))
-                for at, one in list(progress.asked.items())[:MOST_QUESTIONS]
+                for at, one in list(progress.open_questions.items())[:MOST_QUESTIONS]
             ],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
@@ -131,7 +131,7 @@ class Updates:
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
         progress = self._progress
-        state = shown_status(progress), len(progress.asked), progress.ended
+        state = shown_status(progress), len(progress.open_questions), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
     def _rows(self, tallied: Mapping[Key, Tally], counters: bool, now: float) -> list[list[Any]]:
@@ -188,11 +188,11 @@ class Updates:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as
         before."""
         progress = self._progress
-        if self._edges == (size := len(progress.taken)) and (
-            not size or self._last is progress.taken[-1]
+        if self._edges == (size := len(progress.taken_edges)) and (
+            not size or self._last is progress.taken_edges[-1]
         ):
             return None
-        self._edges, self._last = size, progress.taken[-1] if size else None
+        self._edges, self._last = size, progress.taken_edges[-1] if size else None
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
             for (walk, source, target), numbers in taken_edges(progress).items()
