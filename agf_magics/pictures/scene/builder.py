@@ -56,13 +56,13 @@ from .boxes import (
     last,
     way,
 )
-from .cycles import condition_of, edges_far
+from .cycles import condition_of, edges_far, passed_ranks
 from .data_flow import DataFlow
 from .scene import Box, Frame, Link, Scene
 
-MANY_NODES = 40
-"""Nodes of a graph above which an edge back, or past more than `NEAR_NODES` ranks, is a tag of its
-source: long edges take graphviz a cubic time."""
+MANY_NODES, MANY_RANKS = 40, 220
+"""Nodes of a graph, and ranks that its edges pass together, above which an edge back, or past more than
+`NEAR_NODES` ranks, is a tag of its source: long edges take graphviz a cubic time."""
 NEAR_NODES = 3
 MANY_ENDS = 3
 """Edges to END above which they are tags of their sources."""
@@ -341,7 +341,8 @@ class _Builder:
         )
         known = nodes | ends
         seen = set[tuple[str, str]]()
-        far = edges_far(step.edges, NEAR_NODES) if len(nodes) > MANY_NODES else set[int]()
+        is_dense = len(nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
+        far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
         leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.
