@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from ..text.diagnostics import Diagnostic
 from ..text.names import same_name
@@ -24,6 +24,13 @@ class Named(Protocol):
 T = TypeVar("T", bound=Named)
 
 
+class Gone(NamedTuple):
+    """Why things are no longer on their shelf, and how a person gets them back."""
+
+    why: str
+    hint: str
+
+
 class Shelf(Mapping[str, T]):
     """Things of one kind by name, iterated in the order of names."""
 
@@ -32,6 +39,8 @@ class Shelf(Mapping[str, T]):
         self._word = word
         self._how = how
         self._held: dict[str, T] = {}
+        self.left: dict[str, Gone] = {}
+        """Things that were here together and have left, by the beginning of their names."""
         self._version = object()
 
     @property
@@ -53,7 +62,7 @@ class Shelf(Mapping[str, T]):
     def copy(self) -> Self:
         """Another shelf with the same things: what is added to it is not here."""
         other = copy.copy(self)
-        other._held = dict(self._held)
+        other._held, other.left = dict(self._held), dict(self.left)
         return other
 
     def __getitem__(self, name: str) -> T:
@@ -73,8 +82,14 @@ class Shelf(Mapping[str, T]):
     def values(self) -> ValuesView[T]:
         return dict(self.items()).values()
 
+    def gone(self, name: str) -> Gone | None:
+        """Why a thing of this name is no longer here, if it has left with others."""
+        return next((gone for start, gone in self.left.items() if name.startswith(start)), None)
+
     def missing(self, name: str, span: Span | None, code: str) -> Diagnostic:
         """The error for a ``name`` that is not here."""
+        if (gone := self.gone(name)) is not None:
+            return Diagnostic(code, f"no {self._word} {name!r}: {gone.why}", span, gone.hint)
         hint = (
             suggest(name, self, f"{self._word}s")
             if len(self)

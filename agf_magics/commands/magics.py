@@ -468,6 +468,8 @@ MCP = Command(
         Option("--only", "the tools to register, with commas; all by default", "value", "TOOLS"),
         Option("--timeout", "the longest time of a call, in seconds; 60", "seconds", "SECONDS"),
         Option("--wait", "the longest time of connecting, in seconds; 10", "seconds", "SECONDS"),
+        Option("--rate", "the calls that start in an interval: 20/s, 100/min", "value", "RATE"),
+        Option("--at-once", "the number of calls at the same time", "count", "N"),
         Option("--trust", "believe what the server says about its tools: reuse, and no questions"),
         Option("--ref", "the server_ref by which policy documents name the server", "value", "REF"),
         Option("--tools", "show the tools of the server"),

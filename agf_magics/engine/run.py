@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ..flow.flow import Flow, stores_in
@@ -21,9 +22,11 @@ from ..limits.grants import granted, inside
 from ..limits.limits import TIMEOUT, Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import extents
+from ..values.unread import ReadWhenUsed, read_all
 from ..values.value import Value
 from .host.deadline import Deadline, OutOfTime, within
 from .host.host import Host
+from .late_values import when_read
 from .linking.linked import Linked
 from .run_options import RunOptions
 from .runner import Runner, Scope, Shape, clock
@@ -84,6 +87,9 @@ async def run(
             grant = grant.narrow(linked.uses, asked=linked.asked)
             scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
+            if runner.has_unread:
+                output = await when_read(partial(read_all, ended.output))
+                ended = ended._replace(output=output)
             if journal is not None:
                 await journal.before_end(ended.output)
     except asyncio.CancelledError:
@@ -111,7 +117,7 @@ async def run(
             emit(ev.Warned(clock(), note))
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
-            failure.partial = stores
+            failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
         await _recorded(runner, patience)
         _end(
             runner,

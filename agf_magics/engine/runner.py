@@ -181,6 +181,11 @@ class Runner:
         """What earlier sessions of this run did; empty without a journal."""
         return NO_RECORDS if self.journal is None else self.journal.log
 
+    @property
+    def has_unread(self) -> bool:
+        """Whether values of an earlier session were not needed at once."""
+        return self.journal is not None and bool(self.journal.unread)
+
     def mark(self, what: str, key: CallKey, error: BaseException | None = None) -> None:
         """Journal that something happened, if the run has a journal: see `Journal.mark`."""
         if self.journal is not None:

@@ -32,7 +32,7 @@ from .codec.same_values import is_same
 from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.ordered_rows import OrderedRows
-from .database.store import ADD_LARGE, ROOM, Store
+from .database.store import ADD_LARGE, FINISH, REOPEN, ROOM, START, Store
 from .database.writer import Writer
 from .records.failures import error_json
 from .records.recorded_outcomes import (
@@ -44,17 +44,7 @@ from .records.recorded_outcomes import (
 from .records.records import CallKey, Record, SequenceRow, StoredValue
 from .secrets.masking import Received
 from .storing import Storing
-
-START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
-    work_sign, head_crc, state_crc, work_crc, end_crc, part)
-VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
-FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
-status=?, ended=?, tokens=?, cost=?, lost=?,
-state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
-REOPEN = """UPDATE runs SET status='running', ended=NULL,
-state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
-WHERE num=? AND owner=? AND status='cancelled'"""
-
+from .unread_values import UnreadValues
 
 T = TypeVar("T")
 
@@ -108,6 +98,8 @@ class Journal:
         """What calls have returned whose values are lost."""
         self._output: EncodedValue | None = None
         """The output of the run, if it was stored before the end."""
+        self.unread = UnreadValues(self.log, self.rows, self._lose_value)
+        """The values of earlier sessions that nobody has needed yet."""
         self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
@@ -192,8 +184,7 @@ class Journal:
         try:
             outcome = self.log.take(key, reads)
         except LostValue as lost:
-            self._before[key] = StoredValue("parts", lost.data)
-            self._warn_lost(key, lost)
+            self._lose_value(key, lost)
             return None
         if outcome is not None and outcome.data is not None:
             self.rows.objects.know(outcome.value, bare(outcome.data))
@@ -482,7 +473,9 @@ class Journal:
             other = Diagnostic("journal.not-the-same", message, severity="warning")
             self.emit(ev.Warned(time.monotonic(), other))
 
-    def _warn_lost(self, key: CallKey, why: LostValue) -> None:
+    def _lose_value(self, key: CallKey, why: LostValue) -> None:
+        """Warn of a value that cannot be read: its call is made again."""
+        self._before[key] = StoredValue("parts", why.data)
         then = "a person is asked" if key in self.log.unknown else "its call is made again"
         message = f"the stored result of {format_path(key.at)} cannot be read, so {then}: {why}"
         lost = Diagnostic("journal.lost-value", message, severity="warning")

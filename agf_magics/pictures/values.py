@@ -25,6 +25,7 @@ from ..text.columns import cells
 from ..text.giving_up import note_given_up
 from ..text.length import ATOMS
 from ..values.opaque import describe_array, describe_scalar, fields_of
+from ..values.unread import Unread
 from ..values.value import Value
 from .amounts import counted, duration, size
 from .plain import details, html, line, padded, plain
@@ -63,6 +64,8 @@ def value_json(value: Value, mask: Mask = lambda value: value, draws: bool = Tru
     >>> value_json([True])
     {'kind': 'group', 'title': '1 item', 'parts': [[None, {'kind': 'text', 'text': 'true'}]], 'more': 0}
     """
+    if type(value) is Unread:
+        value = _in_memory(value)
     if type(value) is str:
         text = plain(value, MOST_TEXT)
         if not text.strip():  # nothing would be seen
@@ -100,6 +103,7 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
     >>> value_brief("pear"), value_brief("pear " * 40)
     ('"pear"', '200 characters')
     """
+    value = _in_memory(value) if type(value) is Unread else value
     kind = type(value)
     if kind is list and value:
         return counted(len(value), "row" if _grid(value) is not None else "item")
@@ -111,6 +115,12 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
         if kind is getattr(sys.modules.get(library), "DataFrame", None):
             return counted(len(value), "row")
     return line(_scalar(mask(value)), MOST_BRIEF)
+
+
+def _in_memory(value: Unread) -> Value:
+    """A value, or its preview if it was not read: a display reads nothing."""
+    known = value.known
+    return value.shown if known is value else known
 
 
 def _words(text: str) -> Shown:
@@ -126,6 +136,7 @@ class _Builder:
 
     def one(self, value: Value, depth: int) -> Shown:
         self.left -= 1
+        value = _in_memory(value) if type(value) is Unread else value
         kind = type(value)
         if kind is dict and value and all(type(key) is str for key in islice(value, MOST_ITEMS)):
             return self.group(counted(len(value), "field"), value.items(), len(value), depth)

@@ -15,6 +15,7 @@ from typing import Any
 
 from ..text.length import ATOMS, DEEPEST, TEXT
 from .extent import CONTAINERS, LARGEST, MANY, are_rows, count_parts, too_deep, too_large
+from .unread import Unread
 
 Value = Any
 """Any value: an opaque one may have any type."""
@@ -23,7 +24,8 @@ Value = Any
 def isolate(value: Value) -> Value:
     """A copy of the JSON containers in ``value``, with opaque values by reference (decision P6).
 
-    Only for calls of user code: frames share values. Raises TooDeep.
+    What was not read is read. Only for calls of user code: frames share values. Raises TooDeep, and
+    Lost for a value that cannot be read any more.
     """
     return copy_parts(value, DEEPEST, Room(value))
 
@@ -54,7 +56,7 @@ class Room:
 def copy_parts(value: Value, levels: int, room: Room) -> Value:
     """`isolate` for a value that is part of another: at most ``levels`` of it."""
     if type(value) not in CONTAINERS:
-        return value
+        return value.value if type(value) is Unread else value
     room.take(len(value))
     if not levels:
         raise too_deep()
@@ -193,6 +195,8 @@ def type_name(value: Value) -> str:
     """
     if type(value) is dict and not TEXT.issuperset(map(type, value)):
         return OTHER_KEYS
+    if type(value) is Unread:
+        return f"an opaque {value.kind}"
     return NAMES.get(type(value)) or f"an opaque {type(value).__name__}"
 
 
@@ -216,6 +220,12 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
     while left:
         first, second = left.pop(), right.pop()
         if first is second:
+            continue
+        if Unread in (type(first), type(second)):
+            first = first.known if type(first) is Unread else first
+            second = second.known if type(second) is Unread else second
+            if first is not second:
+                return False
             continue
         kind = type(first)
         if kind in ATOMS and type(second) in ATOMS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -159,6 +160,57 @@ def test_a_name_that_is_connected_again_replaces_the_server() -> None:
     assert [name for name in agf.registry.tools if name.startswith("quick__")] == ["quick__add"]
     agf.mcp.close_all()
     assert not agf.mcp.servers
+
+
+def test_a_step_that_calls_a_closed_server_is_told_how_to_connect_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUICK_TOKEN", "tok-en-67890")
+    env = {"TOKEN": "$QUICK_TOKEN", "MODE": "written out"}
+    agf.mcp.connect("quick", command=program("quick"), env=env).close()
+    with pytest.raises(agf.DefinitionError) as caught:
+        call("quick__add", args={"a": 1})
+    (found,) = (each for each in caught.value.diagnostics if each.severity == "error")
+    assert found.code == "flow.unknown-tool"
+    assert found.message == "no tool 'quick__add' is registered: MCP server 'quick' was closed"
+    words = shlex.join(program("quick"))
+    line = f"%mcp connect quick --env 'TOKEN=$QUICK_TOKEN' --env 'MODE=…' -- {words}"
+    assert found.hint == f"connect it again: {line}"
+    agf.mcp.connect("quick", command=program("quick"), tools=["drop"])
+    with pytest.raises(agf.DefinitionError) as caught:
+        call("quick__add", args={"a": 1})
+    assert "closed" not in str(caught.value)
+    agf.mcp.close_all()
+
+
+@pytest.mark.parametrize(("limits", "most"), [({"at_once": 1}, 1), ({"rate": "1/h"}, 0), ({}, 4)])
+def test_the_calls_of_all_tools_of_a_server_have_one_limit(limits: dict[str, Any], most: int) -> None:
+    """``most``: the calls that are in the server at the same time; 0: the second one does not start."""
+    server = agf.mcp.connect("good", command=program("good"), wait=60, **limits)
+    text = """
+pipeline: crowd
+steps:
+- for_each:
+    items: [1, 2, 3, 4]
+    on_error: abort
+    do: {tool: {name: good__crowd, args: {together: !expr ctx.most}}}
+    collect: {transform: {value: pipe}}
+"""
+    try:
+        if most:
+            assert agf.run(text, {"most": most}).output == [most] * 4
+        else:
+            with pytest.raises(StepError) as caught:
+                agf.run(text, {"most": 1}, limits=agf.Limits(timeout=2))
+            assert caught.value.diagnostic.code == "limit.timeout"
+    finally:
+        server.close()
+
+
+@pytest.mark.parametrize("limits", [{"rate": "often"}, {"rate": 5}, {"at_once": 0}, {"at_once": "two"}])
+def test_a_wrong_limit_is_told(limits: dict[str, Any]) -> None:
+    with pytest.raises(agf.DefinitionError) as caught:
+        agf.mcp.connect("quick", command=program("quick"), **limits)
+    assert caught.value.diagnostics[0].code == "mcp.config"
+    assert "quick" not in agf.mcp.servers
 
 
 def test_a_tool_of_another_name_is_not_replaced() -> None:

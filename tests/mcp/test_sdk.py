@@ -35,6 +35,10 @@ USED = {
     "mcp.client.stdio": ("StdioServerParameters", "get_default_environment", "stdio_client"),
     "mcp.shared.message": ("SessionMessage",),
     "mcp.client.auth": ("OAuthClientProvider", "OAuthFlowError"),
+    "mcp.client.auth.oauth2.OAuthContext": (
+        *("current_tokens", "token_expiry_time", "client_info", "oauth_metadata"),
+        *("is_token_valid", "can_refresh_token"),
+    ),
     "mcp_types": ("jsonrpc_message_adapter", "ToolListChangedNotification", "ElicitResult", "CONNECTION_CLOSED"),
 }
 """What the client uses of the SDK, by its place."""

@@ -43,6 +43,7 @@ from ...values.value import Value, isolate, settle
 from ..host.background_calls import start_background
 from ..host.placement import choose_place, has_effect
 from ..host.remote_calls import Terms
+from ..late_values import late_value
 from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
@@ -72,6 +73,8 @@ class UserCallable(Protocol):
 
 async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
     run, step = site.run, site.step
+    if (unread := late_value(site, tool, call_tool)) is not None:
+        return unread
     arguments = permit(site, tool)
     if run.options.dry:
         return result(step, tool, site.scope.linked)

@@ -22,8 +22,10 @@ from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
+from ...values.unread import Lost
 from ...values.value import Value, isolate
 from ..host.placement import choose_place
+from ..late_values import late_value, make_again
 from ..linking.linked import (
     BoundPolicy,
     Callee,
@@ -50,7 +52,13 @@ async def invoke(site: CallSite[Invoke]) -> Value:
     """Call what the linker found for the name of the step."""
     callee = site.scope.linked.callees.get(site.step.id)
     # By the exact class: the linker makes these, and no user makes a subclass.
-    return await CALL[type(callee)](site, callee)
+    try:
+        return await CALL[type(callee)](site, callee)
+    except Lost as lost:
+        if type(callee) is Linked:  # its steps have been made
+            raise
+        await make_again(lost)
+    return await invoke(site)
 
 
 async def _call_chosen(site: CallSite[Invoke], candidates: Candidates) -> Value:
@@ -85,6 +93,8 @@ async def _call_none(site: CallSite[Invoke], callee: None) -> Value:
 
 
 async def _call_transform(site: CallSite[Invoke], transform: Transform) -> Value:
+    if (unread := late_value(site, transform, _call_transform)) is not None:
+        return unread
     given = build_arguments(site, transform)
     if site.run.options.dry:
         return dry.result(site.step, None, site.scope.linked)

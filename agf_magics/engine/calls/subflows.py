@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable
+from functools import partial
 
 from ...flow.flow import Flow, stores_in
 from ...flow.progress import events as ev
@@ -13,9 +14,11 @@ from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
+from ...values.unread import read_all
 from ...values.value import Value
 from ..host.background_calls import start_background
 from ..host.deadline import within
+from ..late_values import when_read
 from ..linking.linked import Linked, named_tools
 from ..run import meters_of, within_caps
 from ..runner import CallSite, Scope, ShapeResult, clock
@@ -41,6 +44,8 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     arguments = step.args.build(
         site.frame, linked.flow.declared.accepts if step.exchange.with_schema else None
     )
+    if run.has_unread and linked.flow.dialect.looks_inside:
+        pipe, arguments = await when_read(partial(read_all, [pipe, arguments]))
     # An identity that is a flow counts like any other agent; a session of a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:

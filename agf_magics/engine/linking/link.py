@@ -302,15 +302,16 @@ class _Linker:
             if isinstance(defined, Tool):
                 check_arguments(step, defined, self.problems)
             return defined
+        message = f"no tool {name!r} is registered"
         near = join_hints(
             suggest(name, [*tools, *(() if step.lookup.only_tools else flows)]),
             suggest("", tools, "registered tools"),
         )
         if name in flows:
             near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
-        self.problems.error(
-            "flow.unknown-tool", f"no tool {name!r} is registered", step.name.span, near
-        )
+        elif (gone := tools.gone(name)) is not None:
+            message, near = f"{message}: {gone.why}", gone.hint
+        self.problems.error("flow.unknown-tool", message, step.name.span, near)
         return None
 
     def agent_as_tool(

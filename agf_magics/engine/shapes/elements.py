@@ -18,6 +18,7 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, final
 
 from ...catalog import Where as Place
@@ -36,8 +37,10 @@ from ...values.sequences import (
     source_of,
     why_no_sequence,
 )
+from ...values.unread import Unread, read_all
 from ...values.value import Value, settle, type_name
 from ..calls.failures import describe_masked
+from ..late_values import when_read
 from ..runner import CallSite, clock
 from ..threads.user_code import Result, TimedOut
 
@@ -171,6 +174,8 @@ class Elements:
 async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
     """The elements that ``over`` gives. Raises StepError for a value that has none."""
     source = site.step.over.evaluate(site.frame)
+    if type(source) is Unread:
+        source = await when_read(partial(read_all, source))
     # Without a copy: frames share values, and no step changes one.
     if type(source) is list:
         return Elements(site, source, len(source))

@@ -15,20 +15,30 @@ import contextlib
 import contextvars
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from ...flow.progress import events as ev
-from ...flow.protocols import finished
+from ...flow.protocols import Frame, finished
 from ...flow.steps import Each
 from ...journal.calls.call_rows import StartedCall
 from ...limits.grants import granted
 from ...limits.shortest import shortest
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_awaitable
-from ..calls.call import finish, permit, resources_of, start_record, value_of
+from ..calls.call import (
+    build_arguments,
+    call_tool,
+    finish,
+    permit,
+    resources_of,
+    start_record,
+    value_of,
+)
 from ..host.host import TURN
 from ..host.placement import has_effect
 from ..host.remote_calls import CallPool, Placement, Terms
+from ..late_values import late_value, when_read
 from ..runner import CallSite, Scope, clock, is_rescuable, store_value
 from .elements import Elements
 from .fan_out_parts import FanOutParts, retry_scope
@@ -118,28 +128,46 @@ class WorkerFanOut(FanOutParts):
                 self._hand(calls, resumes=False)
                 calls = []
                 await self.elements.load(number[0])
+            if self.runner.has_unread:
+                await self._read(number[0])
             element = self._start(*number)
             if element is not None:
                 self.open[element] = None
                 calls.append(element)
         self._hand(calls)
 
+    async def _read(self, i: int) -> None:
+        """Read the values that the call of an element needs, unless an earlier session made it."""
+        with contextlib.suppress(StepError):  # `_start` meets it again
+            site = self._site_of(i, 1)
+            if self.journal is not None and not self.journal.unread.has(site.key):
+                await when_read(partial(build_arguments, site, self.tool))
+
+    def _site_of(self, i: int, attempt: int, frame: Frame | None = None) -> CallSite[Any]:
+        """The call of an element, with the element in its frame. Raises StepError for one that cannot be
+        read."""
+        if frame is None:
+            outcome = finished((self.elements[i], None, None, "finished"))
+            frame = self.each.element.store(self.site.frame, outcome)
+        at, index = (*self.path, i), (*self.site.index, i)
+        scope = retry_scope(self.inside, at, attempt)
+        return CallSite(self.runner, self.body, frame, scope, index, at)
+
     def _start(self, i: int, attempt: int) -> Element | None:
         """Build the call of an element. None: it needs none, and has ended."""
-        site = self.site
-        at = (*self.path, i)
-        index = (*self.site.index, i)
-        scope = retry_scope(self.inside, at, attempt)
-        self.runner.emit(ev.StepStarted(at, clock(), attempt))
-        inner: CallSite[Any] = CallSite(self.runner, self.body, site.frame, scope, index, at)
+        inner = self._site_of(i, attempt, self.site.frame)
+        self.runner.emit(ev.StepStarted(inner.at, clock(), attempt))
         call: StartedCall | tuple[Value] | None = None
+        arguments: dict[str, Value] = {}
         try:
-            outcome = finished((self.elements[i], None, None, "finished"))
-            frame = self.each.element.store(site.frame, outcome)
-            inner = CallSite(self.runner, self.body, frame, scope, index, at)
-            arguments = permit(inner, self.tool)
-            if self.journal is not None:
-                call = start_record(inner, self.journal, self.tool, arguments, scope.grant)
+            inner = self._site_of(i, attempt)
+            if (unread := late_value(inner, self.tool, call_tool)) is not None:
+                call = (unread,)
+            else:
+                arguments = permit(inner, self.tool)
+            if self.journal is not None and call is None:
+                grant = inner.scope.grant
+                call = start_record(inner, self.journal, self.tool, arguments, grant)
         except BaseException as error:
             self._fail(i, attempt, inner, error)
             return None

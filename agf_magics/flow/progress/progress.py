@@ -129,7 +129,7 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row.ended = when
             row.reports.pop(at, None)
             if not row.many:
-                row.value = value
+                row.held = value
         case ev.StepReplayed(at):
             p.row(at).earlier += 1
         case ev.StepFailed(at, when, error):

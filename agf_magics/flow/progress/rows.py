@@ -13,6 +13,7 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple
 
+from ...values.unread import read_all
 from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
@@ -206,10 +207,16 @@ class Row:
         self.reports: dict[StepPath, ev.Progressed] = {}
         """The last reports of its running calls, the longest running call first."""
         self.started = self.finished = 0
-        self.value: Value = None
+        self.held: Value = None
+        """Its value as the run has it: one of an earlier session may not be read yet."""
         self.when: float | None = None
         """Its first start and (`ended`) its last end, in seconds of a monotonic clock."""
         self.ended: float | None = None
+
+    @property
+    def value(self) -> Value:
+        """Its value. Raises Lost for one of an earlier session that cannot be read any more."""
+        return read_all(self.held)
 
     @property
     def again(self) -> bool:

@@ -16,6 +16,7 @@ from ...compat.imports import for_the_person
 from ...text.length import ATOMS, weigh
 from ...text.raised import describe_exception
 from ...values.opaque import describe_array, describe_scalar, fields_of
+from ...values.unread import Unread
 from ...values.value import Value
 from .json_texts import LONG, encode, encode_large
 from .pickles import NotPicklable, PickleTooLarge, bytes_of_data, pickled
@@ -109,6 +110,8 @@ def preview(value: Value, room: int = 6, left: list[int] | None = None) -> Value
         return [preview(part, room - 1, left) for part in value[: max(left[0], 1)]]
     if kind is dict and is_open and TEXT.issuperset(map(type, value)):
         return {key: preview(value[key], room - 1, left) for key in list(value)[: max(left[0], 1)]}
+    if kind is Unread:
+        return value.shown
     if (text := describe_scalar(value) or describe_array(value)) is not None:
         return text[:2_000]
     if is_open and (fields := fields_of(value)) is not None:

@@ -94,6 +94,16 @@ class Identities:
             names.append(bytes((entry.name[0] | bits, *entry.name[1:])))
         return data + _MARK + b"".join(names) + len(names).to_bytes(4, "big")
 
+    def name_of(self, data: bytes) -> bytes:
+        """The name of the opaque value that is read from ``data``; empty: it has none."""
+        names = _names(data)
+        return _name(names[0]) if len(names) == 1 else b""
+
+    def find(self, name: bytes) -> Value:
+        """The object of this name; None: it is not known, or nobody has it."""
+        look = self._by_name.get(name)
+        return look() if look is not None else None
+
     def changed(self, thing: Any) -> None:
         """A call that is made again has changed this object."""
         entry = self._find(thing)

@@ -19,6 +19,7 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol
 
 from ...compat.imports import for_the_person, installed_only, loaded
+from ...text.length import ATOMS
 from ...text.raised import describe_exception
 from ...values.value import Value
 from .encoding import DecodeError
@@ -34,6 +35,9 @@ MOST_CUT = 10_000
 
 _NUMBERS = frozenset("?hHiIlLqQnNefdg")
 """The formats of buffers in which no text can be."""
+
+OPEN = frozenset({*ATOMS, dict, list})
+"""The types of values into which expressions look."""
 
 _PLAIN = frozenset(
     (
@@ -74,6 +78,8 @@ class Parted(NamedTuple):
     file: File | None = None
     is_plain: bool = True
     """Whether no class or function of the user is in it, whose code would count too."""
+    kind: str = ""
+    """The class of an opaque value; empty: expressions look inside."""
 
     @property
     def stretches(self) -> Iterator[Stretch]:
@@ -85,7 +91,8 @@ class Parted(NamedTuple):
             [taken.is_read_only, *([each.digest, each.view.nbytes] for each in taken.stretches)]
             for taken in self.buffers
         ]
-        return encode([buffers, rest_part, self.is_plain]).encode() + b"\n" + self.rest
+        head = [buffers, rest_part, self.is_plain, self.kind]
+        return encode(head).encode() + b"\n" + self.rest
 
 
 class HoldsSecret(Exception):
@@ -134,7 +141,8 @@ def take_apart(
         rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
         try:
             pickler(rest, _taker(buffers, search), foreign).dump(value)
-            return Parted(buffers, rest.kept, rest.file, not foreign)
+            kind = "" if type(value) in OPEN else type(value).__name__
+            return Parted(buffers, rest.kept, rest.file, not foreign, kind)
         except (HoldsSecret, OSError, KeyboardInterrupt) as error:
             rest.drop()
             if not isinstance(error, OSError) or rest.is_broken:
@@ -153,9 +161,14 @@ def is_plain(data: bytes) -> bool:
     return bool(_head(data)[0][2])
 
 
+def opaque_kind(data: bytes) -> str:
+    """The class of an opaque value; empty: expressions look inside of it. Raises DecodeError."""
+    return str(_head(data)[0][3])
+
+
 def parts_in(data: bytes) -> list[tuple[str, int]]:
     """The digests and the sizes of the parts of a value. Raises DecodeError."""
-    (buffers, rest, _), _ = _head(data)
+    (buffers, rest, *_), _ = _head(data)
     parts = [(digest, size) for _, *parts in buffers for digest, size in parts]
     return parts if rest is None else [*parts, (rest[0], rest[1])]
 
@@ -235,11 +248,12 @@ def _is_buffer(stored: Any) -> bool:
 def _is_head(stored: Any) -> bool:
     return (
         type(stored) is list
-        and len(stored) == 3
+        and len(stored) == 4
         and type(stored[0]) is list
         and all(map(_is_buffer, stored[0]))
         and (stored[1] is None or _is_part(stored[1]))
         and type(stored[2]) is bool
+        and type(stored[3]) is str
     )
 
 

@@ -37,11 +37,13 @@ class RecordedOutcome(NamedTuple):
 
 
 class LateValue(NamedTuple):
-    """A large value that is read when its call comes."""
+    """A large value that is read when its call comes, or when somebody needs it."""
 
     data: bytes
     read: Callable[[], Value]
     """Raises DecodeError."""
+    shown: str | None = None
+    """Its preview as JSON."""
 
 
 class LostValue(Exception):
@@ -138,9 +140,19 @@ class EarlierOutcomes:
         try:
             return RecordedOutcome(late.read(), None, late.data)
         except DecodeError as error:
-            if ("begun", key) in self.marks:
-                self.unknown.add(key)
+            self.lose(key)
             raise LostValue(str(error), late.data) from None
+
+    def lose(self, key: CallKey) -> None:
+        """The value of a call cannot be read: the call is made again, or if it had an effect, a person
+        is asked."""
+        if ("begun", key) in self.marks:
+            self.unknown.add(key)
+
+    def late(self, key: CallKey) -> LateValue | None:
+        """The value of parts of a call, if no outcome of it was taken."""
+        value = self.values.get(key)
+        return value if type(value) is LateValue else None
 
     @cached_property
     def places(self) -> frozenset[StepPath]:

@@ -32,6 +32,7 @@ from ...text.raised import (
     notes_of,
     text_of,
 )
+from ...values.unread import Unread
 from ...values.value import Value
 from ..codec.encoding import EncodedValue, encode_value, preview, to_show
 from ..codec.json_texts import encode
@@ -322,6 +323,8 @@ class Secrets:
             if id(value) not in visited:
                 visited[id(value)] = self._masked_parts(value, room - 1, visited)
             return visited[id(value)]
+        if kind is Unread:  # its preview was masked when it was stored
+            return value
         # A table is not written out for each look at it only because there is a key in the
         # environment.
         return f"⟨{kind.__name__}⟩" if self.active and self._in_opaque(value) else value

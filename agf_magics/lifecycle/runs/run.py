@@ -31,6 +31,7 @@ from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.names import same_name
 from ...text.source import Source
 from ...text.suggestions import suggest
+from ...values.unread import ReadWhenUsed
 from ...values.value import Value
 from .answering import answer_question
 from .state import RunState
@@ -85,6 +86,10 @@ class NamedValues(dict[str, V]):
             near = f"write [{name!r}]" if name in self else suggest(name, self, "the names")
             hint = near or "there are no names yet"
             raise AttributeError(f"values are read by name, as [{name!r}]: {hint}")
+
+
+class LateValues(ReadWhenUsed, NamedValues[Value]):
+    """Values of a resumed run by name: each is read when somebody asks for it."""
 
 
 class BaseRun:
@@ -252,7 +257,9 @@ class Run(BaseRun):
     @property
     def stores(self) -> Mapping[str, Value]:
         """The named results of the run, whatever its status; empty before its end."""
-        return NamedValues(self.progress.stores)
+        journal = self._state.journal
+        is_late = journal is not None and bool(journal.unread)
+        return (LateValues if is_late else NamedValues)(self.progress.stores)
 
     @property
     def output(self) -> Value:

@@ -95,7 +95,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
     step, row = row, _made(row)
-    output = None if row.many else shown(row.value)
+    output = None if row.many else shown(row.held)
     return {
         "step": step.id,
         "kind": row.word,

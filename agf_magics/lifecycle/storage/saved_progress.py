@@ -85,7 +85,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
             setattr(row, name, number)
         for name, other in zip((*OTHERS, *TIMES), others, strict=True):
             setattr(row, name, other)
-        row.value = value
+        row.held = value
         row.error = StepError(Diagnostic(*error)) if error is not None else None
     restore_end(progress)
 
@@ -100,7 +100,7 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
     return [
         _counts_of(row),
         [*_others_of(row), *times],
-        secrets.shown(preview(secrets.shown(row.value), 3, [40])),
+        secrets.shown(preview(secrets.shown(row.held), 3, [40])),
         described,
     ]
 
@@ -149,7 +149,7 @@ def _count(row: Row, record: Record, error: StepError | None) -> None:
     row.started += 1
     if error is None:
         row.finished += 1
-        row.value = record.value_shown if not row.many else None
+        row.held = record.value_shown if not row.many else None
     else:
         row.failed += 1
         row.error = error

@@ -43,7 +43,7 @@ def unpickled(
         if is_late and record.result.parts is not None:
             if not trust:
                 record.check_signature(run_id)
-            value: Value = LateValue(record.result.parts, read)
+            value: Value = LateValue(record.result.parts, read, record.result.shown)
         else:
             value = read()
         return record._replace(result=record.result._replace(unpickled=(value,)))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
-from .environment import literal_secrets, read_values
+from .environment import literal_secrets, read_values, shown_words
 from .foreign_text import Masked
 
 
@@ -20,6 +20,11 @@ class Target(Protocol):
     @property
     def text(self) -> str:
         """As a person wrote it."""
+        ...
+
+    @property
+    def line(self) -> str:
+        """What follows ``%mcp connect NAME``."""
         ...
 
     def warnings(self, who: str) -> list[Diagnostic]: ...
@@ -41,6 +46,11 @@ class Address:
     @property
     def text(self) -> str:
         return self.address
+
+    @property
+    def line(self) -> str:
+        signs_in = ["--sign-in"] if self.signs_in else []
+        return shlex.join([self.address, *shown_words("--header", self.headers), *signs_in])
 
     def warnings(self, who: str) -> list[Diagnostic]:
         return literal_secrets(who, self.headers)
@@ -66,6 +76,10 @@ class Command:
     @property
     def text(self) -> str:
         return shlex.join(self.words)
+
+    @property
+    def line(self) -> str:
+        return shlex.join([*shown_words("--env", self.environment), "--", *self.words])
 
     def warnings(self, who: str) -> list[Diagnostic]:
         return literal_secrets(who, self.environment)

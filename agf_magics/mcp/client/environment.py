@@ -61,5 +61,12 @@ def literal_secrets(owner: str, values: Mapping[str, str]) -> list[Diagnostic]:
     ]
 
 
+def shown_words(option: str, values: Mapping[str, str]) -> list[str]:
+    """``values`` as the words of a line; a value that names no variable may be a secret, and is left
+    out."""
+    pairs = ((name, value if _NAMED.search(value) else "…") for name, value in values.items())
+    return [word for name, value in pairs for word in (option, f"{name}={value}")]
+
+
 def _variable(name: str) -> str:
     return re.sub(r"\W", "_", name).upper()

@@ -1,92 +1,33 @@
 """A person signs in to a server in a browser (OAuth), and the tokens stay out of notebooks.
 
 The SDK leads through the flow: it checks the ``state``, uses PKCE, and follows no redirect to
-another origin. Here are its three ends: the page that is opened, the answer that comes back to a
-port of this computer, and the place of the tokens: the system's keyring where there is one, else
-the memory of this process. On a JupyterHub the browser runs elsewhere, so the person pastes the
-address of the page to which it was sent.
+another origin. Here are two of its ends: the page that is opened, and the answer that comes back to
+a port of this computer. On a JupyterHub the browser runs elsewhere, so the person pastes the address
+of the page to which it was sent. The third end is the place of the tokens (`tokens`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import time
+import secrets
 import webbrowser
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
-from mcp.client.auth import OAuthClientProvider, OAuthFlowError
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
 
-SERVICE = "agf-magics mcp"
-"""The name of the tokens in the keyring."""
+from .renewing import Provider
+from .tokens import Tokens
+
 SIGN_IN_SECONDS = 300.0
 """Seconds in which a person signs in."""
 LONGEST_REQUEST = 20_000
 
-_MEMORY: dict[str, str] = {}
-
 Paste = Callable[[str], Awaitable[str]]
 """Asks the person to paste a text."""
-
-
-class Tokens:
-    """The tokens of one address: a `TokenStorage` of the SDK."""
-
-    def __init__(self, address: str) -> None:
-        self._address = address
-
-    async def get_tokens(self) -> OAuthToken | None:
-        text = await self._read("tokens")
-        return OAuthToken.model_validate_json(text) if text else None
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        await self._write("tokens", tokens.model_dump_json())
-        until = "" if tokens.expires_in is None else str(time.time() + tokens.expires_in)
-        await self._write("until", until)
-
-    async def until(self) -> float | None:
-        """When the kept token expires, in seconds since 1970; None: it is not known. The SDK takes a
-        kept token for valid otherwise, and asks the person again in place of renewing it."""
-        text = await self._read("until")
-        return float(text) if text else None
-
-    async def get_client_info(self) -> OAuthClientInformationFull | None:
-        text = await self._read("client")
-        return OAuthClientInformationFull.model_validate_json(text) if text else None
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        await self._write("client", client_info.model_dump_json())
-
-    async def _read(self, what: str) -> str | None:
-        key = f"{self._address} {what}"
-        if key in _MEMORY:
-            return _MEMORY[key]
-        return await asyncio.to_thread(_in_keyring, "get_password", key)
-
-    async def _write(self, what: str, text: str) -> None:
-        key = f"{self._address} {what}"
-        _MEMORY[key] = text
-        await asyncio.to_thread(_in_keyring, "set_password", key, text)
-
-
-def _in_keyring(act: str, key: str, *text: str) -> str | None:
-    """What the keyring gives; None without one: tokens then live as long as the process."""
-    try:
-        import keyring
-
-        result = getattr(keyring, act)(SERVICE, key, *text)
-    # A locked keyring, one without a backend, a text that is too long for it: each has its own error.
-    except Exception:
-        return None
-    return result if isinstance(result, str) else None
 
 
 class SignIn:
@@ -97,8 +38,10 @@ class SignIn:
         self._address, self._paste, self._attended = address, paste, attended
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._listener: asyncio.Server | None = None
+        self._state = ""
+        """What the answer must repeat: any program here, and any page of the browser, can send one."""
 
-    async def start(self) -> OAuthClientProvider:
+    async def start(self) -> Provider:
         """Listen on a port of this computer, and return what authorizes requests."""
         self._listener = await asyncio.start_server(
             self._serve, "127.0.0.1", 0, limit=LONGEST_REQUEST
@@ -113,12 +56,13 @@ class SignIn:
                 "token_endpoint_auth_method": "none",
             }
         )
-        tokens = Tokens(self._address)
-        provider = OAuthClientProvider(
-            self._address, metadata, tokens, self._open, self._called_back
+        return Provider(
+            self._address,
+            Tokens(self._address),
+            client_metadata=metadata,
+            redirect_handler=self._open,
+            callback_handler=self._called_back,
         )
-        provider.context.token_expiry_time = await tokens.until()
-        return provider
 
     def close(self) -> None:
         if self._listener is not None:
@@ -130,6 +74,7 @@ class SignIn:
             raise OAuthFlowError("the sign-in has expired: connect the server again")
         if urlsplit(address).scheme not in ("http", "https"):
             raise OAuthFlowError("the page to sign in on is no web page")
+        self._state = _first(address, "state") or ""
         print(f"sign in: {address}")
         if not _is_remote():
             await asyncio.to_thread(webbrowser.open, address)
@@ -141,16 +86,10 @@ class SignIn:
             async with asyncio.timeout(SIGN_IN_SECONDS):
                 text = await self._answer
         self._answer = asyncio.get_running_loop().create_future()
-        fields = parse_qs(urlsplit(text.strip()).query)
-
-        def first(name: str) -> str | None:
-            return next(iter(fields.get(name, [])), None)
-
-        if why := first("error"):
+        if why := _first(text, "error"):
             raise OAuthFlowError(f"the sign-in was refused: {why[:100]}")
-        return AuthorizationCodeResult(
-            code=first("code") or "", state=first("state"), iss=first("iss")
-        )
+        code, state, iss = (_first(text, name) for name in ("code", "state", "iss"))
+        return AuthorizationCodeResult(code=code or "", state=state, iss=iss)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request of the browser."""
@@ -158,8 +97,10 @@ class SignIn:
             async with asyncio.timeout(10):
                 words = (await reader.readline()).decode("latin-1").split(" ")
             target = words[1] if len(words) > 2 else ""
-            is_answer = urlsplit(target).path == "/callback"
+            is_answer = self._is_answer(target)
             page = b"You are signed in. Close this page." if is_answer else b"Nothing is here."
+            if is_answer and _first(target, "error"):
+                page = b"The sign-in was refused. Close this page."
             status = "200 OK" if is_answer else "404 Not Found"
             head = (
                 f"HTTP/1.1 {status}\r\ncontent-type: text/plain\r\ncontent-length: {len(page)}\r\n"
@@ -169,6 +110,18 @@ class SignIn:
             if is_answer and not self._answer.done():
                 self._answer.set_result(target)
         writer.close()
+
+    def _is_answer(self, target: str) -> bool:
+        """Whether a request has the answer of the page that was opened: one with another state is
+        forged, and the person goes on signing in."""
+        state = (_first(target, "state") or "").encode()
+        is_ours = bool(self._state) and secrets.compare_digest(state, self._state.encode())
+        return is_ours and urlsplit(target).path == "/callback"
+
+
+def _first(address: str, name: str) -> str | None:
+    """The first value of a field of an address."""
+    return next(iter(parse_qs(urlsplit(address.strip()).query).get(name, [])), None)
 
 
 def _is_remote() -> bool:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED
 
-from ...catalog import Registry, ToolContext
+from ...catalog import Registry, Throttle, ToolContext
+from ...catalog.shelf import Gone
 from ...schemas.json_schema import judge
 from ...schemas.violations import describe_all
 from ...text.diagnostics import AgfError, DefinitionError, Diagnostic, StepError
@@ -54,6 +55,7 @@ class Server:
         only: Sequence[str] | None,
         timeout: float,
         wait: float,
+        throttle: Throttle | None,
         is_trusted: bool,
         mode: str,
         ref: str,
@@ -62,6 +64,7 @@ class Server:
         self.name = name
         self.ref = ref
         self.is_trusted = is_trusted
+        self._throttle = throttle
         self._target, self._only, self._timeout, self._wait = target, only, timeout, wait
         self._mode, self.registry = mode, registry
         self._state: State = "closed"
@@ -138,8 +141,7 @@ class Server:
             if self._session is not None and self._session.is_open:
                 return self._session
             if self.was_closed:
-                message = f"{self._who} was closed"
-                raise self._unreachable(message, f"connect it again: %mcp connect {self.name} …")
+                raise self._unreachable(*self._closed)
             if (left := self._rests_until - time.monotonic()) > 0:
                 message = f"{self._who} failed {FAILURES} times: not started for {left:.0f} s"
                 raise self._unreachable(message, f"start it now: %mcp {self.name} --restart")
@@ -149,9 +151,16 @@ class Server:
         """Close it for good."""
         self.was_closed = True
         await self._end_session()
+        if self._listed:
+            self.registry.tools.left[f"{self.name}__"] = self._closed
         for listed in self._listed.values():
             self.registry.tools.remove(listed.registered)
         self._listed = {}
+
+    @property
+    def _closed(self) -> Gone:
+        hint = f"connect it again: %mcp connect {self.name} {self._target.line}"
+        return Gone(f"{self._who} was closed", hint)
 
     async def _end_session(self) -> None:
         session, self._session = self._session, None
@@ -246,7 +255,8 @@ class Server:
             self._register(self._session.version)
 
     def _register(self, version: str) -> None:
-        owner = Owner(self.name, self.ref, version, self._timeout, self.is_trusted)
+        owner = Owner(self.name, self.ref, version, self._timeout, self._throttle, self.is_trusted)
+        self.registry.tools.left.pop(f"{self.name}__", None)
         for listed in self._listed.values():
             self.registry.tools.add(make_tool(listed, owner, self.call))
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from ...catalog import Registry, default
+from ...catalog import Registry, Throttle, default
+from ...catalog.tools.throttle import make_throttle
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.folder import notebook_folder
 from .config_files import read_entries, read_entry
@@ -94,6 +95,8 @@ def connect(
     tools: Sequence[str] | None = None,
     timeout: float = 60.0,
     wait: float = 10.0,
+    rate: str | None = None,
+    at_once: int | None = None,
     trust: bool = False,
     protocol: Literal["auto", "old"] = "auto",
     ref: str = "",
@@ -120,6 +123,10 @@ def connect(
     - ``tools``: the names of the server's tools to register. Default None: all.
     - ``timeout``: the longest time that one call may take, in seconds. Default 60.
     - ``wait``: the longest time that connecting may take, in seconds. Default 10.
+    - ``rate``: how many calls of all its tools start in an interval, such as ``"20/s"`` or
+      ``"100/min"``; others wait. Default None: no limit.
+    - ``at_once``: how many calls of all its tools run at the same time; others wait. Default None: no
+      limit.
     - ``trust``: whether to believe what the server says about its tools: read-only ones are reused
       (``--reuse``), and no call that a model picks asks you first. Default False.
     - ``protocol``: ``"old"``: only the protocols before 2026. Default ``"auto"``: what the server
@@ -143,6 +150,7 @@ def connect(
         only=tools,
         timeout=timeout,
         wait=max(wait, SIGNING_IN) if sign_in else wait,
+        throttle=_throttle(name, rate, at_once),
         is_trusted=trust,
         mode=MODES[protocol],
         ref=ref,
@@ -172,6 +180,14 @@ def entry_text(file: str | Path, name: str) -> str:
 def close_all() -> None:
     """Close all connected servers, and remove their tools from the registry."""
     servers.close_all()
+
+
+def _throttle(name: str, rate: str | None, at_once: int | None) -> Throttle | None:
+    try:
+        return make_throttle(None, rate, at_once, None)
+    except (TypeError, ValueError) as error:
+        why = f"MCP server {name!r}: {error}"
+    raise DefinitionError(Diagnostic("mcp.config", why, hint='for example rate="20/s", at_once=4'))
 
 
 def _target(

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from ...catalog import Tool, ToolContext
+from ...catalog import Throttle, Tool, ToolContext
 from ...catalog.tools.schema_arguments import SchemaArguments
 from ...values.value import Value
 from .listing import Listed
@@ -29,6 +29,8 @@ class Owner(NamedTuple):
     """What it says of its own version."""
     timeout: float
     """Seconds that a call may take."""
+    throttle: Throttle | None
+    """How many calls are made at a time, of all its tools together."""
     is_trusted: bool
 
 
@@ -56,6 +58,7 @@ def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
         asks_first=not owner.is_trusted,
         server=owner.name,
         server_ref=owner.ref,
+        throttle=owner.throttle,
     )
 
 

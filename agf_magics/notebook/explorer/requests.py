@@ -149,7 +149,7 @@ def _run(run: AnyRun, given: Mapping[str, Any]) -> Json:
         ],
         "stores": [
             NamedStoreRow(line(name, 60), value_brief(value, mask))
-            for name, value in islice(run.stores.items(), MOST_STORES)
+            for name, value in islice(run.progress.stores.items(), MOST_STORES)
         ],
     }
     if run.error is not None:
@@ -169,8 +169,8 @@ def _store(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def _store_value(run: AnyRun, given: Mapping[str, Any]) -> Value:
     number = natural(given.get("number"))
-    for value in islice(run.stores.values(), number, number + 1):
-        return value
+    for name in islice(run.stores, number, number + 1):
+        return run.stores[name]
     raise Refused("the run no longer has this store")
 
 
@@ -181,7 +181,7 @@ def _text(run: AnyRun, given: Mapping[str, Any]) -> Json:
     elif "step" in given:
         row, calls = row_of(run, given), calls_of(run)
         attempts = (
-            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.value is None else []
+            calls.attempts(row, MOST_ATTEMPTS) if calls is not None and row.held is None else []
         )
         value = attempts[-1].value_shown if attempts else row.value
     else:
@@ -288,8 +288,8 @@ def _values(run: AnyRun, row: Row) -> Json:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
         found["attempts"] = call_rows(calls, attempts)
-    if row.value is not None:
-        found["output"] = value_json(mask(row.value), mask)
+    if row.held is not None:
+        found["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":
         found["output"] = value_json(last.value_shown)
     elif row.state == "ok":

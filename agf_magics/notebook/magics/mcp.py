@@ -9,7 +9,7 @@ from IPython.core.magic import line_magic, magics_class
 
 from ...commands import magics
 from ...commands.line import ParsedLine
-from ...commands.values import amount
+from ...commands.values import amount, count
 from ...commands.words import Token, line_error
 from ...compat.imports import loaded
 from ...pictures.amounts import counted
@@ -85,6 +85,8 @@ class McpMagics(NotebookMagics):
             ref=parsed.text("--ref") or "",
             timeout=amount(parsed, "--timeout", 60.0),
             wait=amount(parsed, "--wait", 10.0),
+            rate=parsed.text("--rate"),
+            at_once=count(parsed, "--at-once", None, least=1),
             registry=self.notebook.registry,
         )
         print(_summary(server))

@@ -91,12 +91,13 @@ def body_html(
         output = f'<div style="margin:4px 0">{_value_html(run, run.output)}</div>'
         large.append(("the output", output))
     large += more
-    if run.stores:
-        stores = "".join(
-            _store(run, name, value) for name, value in islice(run.stores.items(), MOST_STORES)
+    stores = run.progress.stores
+    if stores:
+        listed_stores = "".join(
+            _store(run, name, value) for name, value in islice(stores.items(), MOST_STORES)
         )
-        title = f"{counted(len(run.stores), 'store')}{_more(run.stores)}"
-        large.append(("the stores", _folded(title, stores)))
+        title = f"{counted(len(stores), 'store')}{_more(stores)}"
+        large.append(("the stores", _folded(title, listed_stores)))
     steps = page.steps_html(run.progress, now=_now(run))
     if len(steps) > MOST_BODY:
         steps = page.steps_html(run.progress, now=_now(run), has_folds=False)
@@ -130,9 +131,10 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
         lines.append(error_text(run.error))
     if _has_output(run):
         lines += ["output:", *(f"  {one}" for one in _value_lines(run, run.output))]
-    if run.stores:
-        lines.append(f"stores:{_more(run.stores)}")
-        for name, value in islice(run.stores.items(), MOST_STORES):
+    stores = run.progress.stores
+    if stores:
+        lines.append(f"stores:{_more(stores)}")
+        for name, value in islice(stores.items(), MOST_STORES):
             found = _value_lines(run, value)
             if len(found) == 1:
                 lines.append(f"  {line(name, 60)}: {found[0]}")

@@ -65,6 +65,22 @@ async def slow(seconds: float, ctx: Context) -> str:
         raise
 
 
+_inside: list[int] = []
+
+
+@server.tool()
+async def crowd(together: int) -> int:
+    """Waits for so many calls at the same time; how many there are."""
+    _inside.append(together)
+    while len(_inside) < together:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)  # one more would be inside too
+    together = len(_inside)
+    await asyncio.sleep(0.05)
+    _inside.pop()
+    return together
+
+
 @server.tool(structured_output=False)
 def picture() -> list[object]:
     """A text, an image and a link."""

@@ -1,0 +1,64 @@
+"""The stored values of a resumed run that nobody has needed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ..values.unread import CannotRead, Unread
+from ..values.value import Value
+from .calls.call_rows import CallRows
+from .codec.encoding import DecodeError
+from .codec.identities import bare
+from .codec.parted import opaque_kind
+from .records.recorded_outcomes import EarlierOutcomes, LateValue, LostValue
+from .records.records import CallKey, decoded
+
+
+class UnreadValues:
+    """Values of earlier sessions, each of which is one object, however many calls have returned
+    it."""
+
+    def __init__(
+        self, log: EarlierOutcomes, rows: CallRows, lost: Callable[[CallKey, LostValue], None]
+    ) -> None:
+        """``lost``: called for a value that cannot be read when somebody needs it."""
+        self._log, self._rows, self._lost = log, rows, lost
+        self._unread: dict[bytes, Unread] = {}
+        """By the names of their objects."""
+
+    def __bool__(self) -> bool:
+        return bool(self._unread)
+
+    def has(self, key: CallKey) -> bool:
+        """Whether this call returned a value of parts whose outcome was not taken."""
+        return self._log.late(key) is not None
+
+    def take(self, key: CallKey) -> Unread | None:
+        """The value that this call returned, once; None: expressions look into it, or it is
+        damaged."""
+        late = self._log.late(key)
+        try:
+            kind = opaque_kind(bare(late.data)) if late is not None else ""
+        except DecodeError:
+            kind = ""
+        if late is None or not kind:
+            return None
+        self._log.take(key, reads=False)
+        name = self._rows.identities.name_of(late.data)
+        known = self._unread.get(name) if name else None
+        if known is None:
+            find = partial(self._rows.identities.find, name)
+            known = Unread(kind, decoded(late.shown), partial(self._read, key, late), find)
+            self._unread[name or late.data] = known
+        return known
+
+    def _read(self, key: CallKey, late: LateValue) -> Value:
+        try:
+            value = late.read()
+        except DecodeError as error:
+            self._log.lose(key)
+            self._lost(key, LostValue(str(error), late.data))
+            raise CannotRead(str(error)) from None
+        self._rows.objects.know(value, bare(late.data))
+        return value

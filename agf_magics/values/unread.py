@@ -1,0 +1,152 @@
+"""An opaque value that an earlier session has stored, and that is read when somebody needs it.
+
+It stands in a frame in the place of its value: expressions pass it on as any opaque value, and the
+boundary of user code (`isolate`) and each public name give the value itself. A resumed run reads
+only what its calls still need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar, final
+
+from ..text.diagnostics import Diagnostic, StepError
+from .extent import CONTAINERS
+
+V = TypeVar("V")
+
+
+class Lost(StepError):
+    """A value cannot be read any more."""
+
+    unread: Unread | None = None
+    """Which one."""
+
+
+class CannotRead(Exception):
+    """What ``read`` of an `Unread` raises. The message has the reason."""
+
+
+_NOTHING: Any = object()
+
+
+@final
+class Unread:
+    """A value that is not read yet."""
+
+    __slots__ = ("__weakref__", "_find", "_read", "_value", "_why", "kind", "make_again", "shown")
+
+    def __init__(
+        self,
+        kind: str,
+        shown: Any,
+        read: Callable[[], Any],
+        find: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """``kind``: the name of its class; ``shown``: its preview. ``read``: reads it; raises
+        CannotRead. ``find``: returns the very object if another value has brought it."""
+        self.kind, self.shown = kind, shown
+        self.make_again: Any = None
+        """The call that has returned it, for the engine."""
+        self._read, self._find, self._value = read, find, _NOTHING
+        self._why = ""
+        """Why it cannot be read."""
+
+    @property
+    def value(self) -> Any:
+        """The value. Raises Lost."""
+        if self._value is _NOTHING and not self._why:
+            try:
+                self.put(self._read())
+            except CannotRead as why:
+                self._why = str(why)
+        if self._value is _NOTHING:
+            raise self._lost()
+        return self._value
+
+    def _lost(self) -> Lost:
+        message = f"a stored {self.kind} cannot be read: {self._why}"
+        hint = "resume the run once more: the call that returned it is made again"
+        lost = Lost(Diagnostic("journal.lost-value", message, None, hint))
+        lost.unread = self
+        return lost
+
+    @property
+    def known(self) -> Any:
+        """The value if it is in memory; else this object."""
+        if self._value is _NOTHING and (found := self._find()) is not None:
+            self.put(found)
+        return self if self._value is _NOTHING else self._value
+
+    def put(self, value: Any) -> None:
+        """Have this value: no reading, and no call, is needed any more."""
+        self._value, self.make_again = value, None
+
+    # Whoever looks at it all the same, finds the value.
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __reduce__(self) -> Any:
+        return _same, (self.value,)
+
+
+def _same(value: V) -> V:
+    return value
+
+
+def read_all(value: Any) -> Any:
+    """``value`` with all values in it that were not read; the same object if it has none. Raises
+    Lost."""
+    if type(value) is Unread:
+        return value.value
+    return _with_values(value, {}) if type(value) in CONTAINERS else value
+
+
+def _with_values(value: Any, seen: dict[int, Any]) -> Any:
+    """A container with its values, each container once."""
+    known = seen.get(id(value))
+    if known is not None:
+        return known
+    seen[id(value)] = value  # as long as it is open: nothing contains itself
+    parts: Iterable[tuple[Any, Any]] = value.items() if type(value) is dict else enumerate(value)
+    changed = {}
+    for place, part in parts:
+        if type(part) is Unread:
+            changed[place] = part.value
+        elif type(part) in CONTAINERS and (inner := _with_values(part, seen)) is not part:
+            changed[place] = inner
+    if changed:
+        seen[id(value)] = made = value.copy()
+        for place, part in changed.items():
+            made[place] = part
+    return seen[id(value)]
+
+
+class ReadWhenUsed(dict[str, Any]):
+    """Values by name, each of which is read when somebody asks for it."""
+
+    def __getitem__(self, name: str) -> Any:
+        return read_all(super().__getitem__(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return read_all(super().get(name, default))
+
+    # Python copies a dict past its methods, unless it has an iterator of its own.
+    def __iter__(self) -> Iterator[str]:
+        return super().__iter__()
+
+    def values(self) -> Any:
+        return [self[name] for name in self]
+
+    def items(self) -> Any:
+        return [(name, self[name]) for name in self]
+
+    def __repr__(self) -> str:
+        return repr(dict(self.items()))
+
+    def __reduce__(self) -> Any:
+        return dict, (self.items(),)

@@ -1,0 +1,259 @@
+"""A resumed run reads a stored value when somebody needs it: never one that nobody needs, and never a stand-in."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import agf_magics as agf
+from agf_magics.journal.database import value_files
+from agf_magics.journal.database.store import Store
+from agf_magics.values.unread import Unread
+from tests.engine import kept
+
+N = 1_500_000
+
+
+@pytest.fixture(autouse=True)
+def all_are_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every result took longer than it takes to store it."""
+    monkeypatch.setattr(value_files, "RATE", 1e18)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    with kept.journal_in(tmp_path) as path:
+        yield path
+
+
+def frame_of(n: float) -> pd.DataFrame:
+    return pd.DataFrame({"a": np.arange(N) + n})
+
+
+class Session:
+    """Tools that note their calls; `stop` fails the first time."""
+
+    def __init__(self) -> None:
+        self.made, self.got = list[Any](), list[Any]()
+        self.registry = registry = agf.Registry()
+        made, got, fails = self.made, self.got, [True]
+
+        @agf.tool(registry=registry)
+        def make(n: int) -> Any:
+            made.append(n)
+            return frame_of(n)
+
+        @agf.tool(registry=registry)
+        def array(n: int) -> Any:
+            made.append(n)
+            return np.arange(N) + n
+
+        @agf.tool(registry=registry)
+        def stop() -> str:
+            if fails:
+                fails.pop()
+                raise LookupError("not yet")
+            return "went on"
+
+        @agf.tool(registry=registry)
+        def take(given: Any) -> str:
+            got.append(given)
+            return type(given).__name__
+
+        self.fails = fails
+
+    def resumed(self, text: str, input: Any = None, damage: Callable[[], None] = lambda: None, **more: Any) -> Any:
+        """The run of a definition, which stops once, resumed in what is another process for the store."""
+        flow = agf.define(text, registry=self.registry)
+        failed = agf.run(flow.name, input, registry=self.registry, raises=False, **more)
+        assert getattr(failed.error, "code", "") == "step.tool-failed", failed.error
+        Store.close_all()
+        damage()
+        self.made.clear()
+        return agf.resume(failed.run_id, registry=self.registry, raises=False, **more)
+
+
+TWO = """
+pipeline: two
+steps:
+- tool: {name: make, args: {n: 1}, output: first}
+- tool: {name: make, args: {n: 2}, output: second}
+- tool: {name: stop}
+- tool: {name: take, args: {given: !expr second}}
+"""
+
+
+def zero(path: Path, but: Any = None) -> None:
+    """Write zeros over the stored values, except the array ``but``."""
+    for file in (path.parent / "values").iterdir():
+        if but is None or file.read_bytes() != but.tobytes():
+            file.write_bytes(bytes(file.stat().st_size))
+
+
+def test_what_no_call_needs_is_not_read(path: Path) -> None:
+    session = Session()
+    run = session.resumed(TWO, damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))
+    assert (run.status, session.made, run.warnings) == ("ok", [], ())
+    assert session.got[0].equals(frame_of(2))
+    # Whoever asks for it is told; what shows it, shows its preview.
+    with pytest.raises(agf.StepError) as lost:
+        run.stores["first"]
+    assert lost.value.code == "journal.lost-value"
+    assert run.stores["second"] is session.got[0]
+    assert "1,500,000 × 1" in run._repr_mimebundle_()["text/html"]
+
+
+def test_the_bytes_that_are_read_are_those_of_the_value_that_is_needed(path: Path) -> None:
+    counters = Path("/proc/self/io")
+    if not counters.exists():
+        pytest.skip("the system does not count bytes")
+
+    def read() -> int:
+        return int(counters.read_text().split()[1])
+
+    session, before = Session(), [0]
+    run = session.resumed(TWO, damage=lambda: before.__setitem__(0, read()))
+    assert run.status == "ok"
+    assert 8 * N < read() - before[0] < 1.5 * 8 * N
+
+
+EVERY = """
+pipeline: every
+steps:
+- tool: {name: make, args: {n: 1}, output: frame}
+- for_each:
+    over: ctx.numbers
+    on_error: abort
+    do: {tool: {name: array, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: arrays
+- tool: {name: make, args: {n: 1}, output: again}
+- tool: {name: stop}
+- transform: {value: "{'frame': frame, 'arrays': arrays, 'same': frame == frame, 'other': frame == again}"}
+"""
+
+
+@pytest.mark.parametrize("on", ["here", "processes:2"])
+def test_each_door_gives_the_value_itself(on: str, path: Path) -> None:
+    session = Session()
+    run = session.resumed(EVERY, {"numbers": [2, 3]}, on=on)
+    assert (run.status, session.made) == ("ok", [])
+    assert (run.output["same"], run.output["other"]) == (True, False)
+    doors = {
+        "output": run.output["frame"],
+        "a store": run.stores["frame"],
+        "get": run.stores.get("frame"),
+        "items": dict(run.stores.items())["frame"],
+        "values": next(value for value in run.stores.values() if not isinstance(value, list)),
+        "a copy": dict(run.stores)["frame"],
+        "two stars": {**run.stores}["frame"],
+        "copy": copy.copy(run.stores)["frame"],
+        "a step": run.steps["steps[0]"].value,
+    }
+    assert {name: type(value) for name, value in doors.items()} == dict.fromkeys(doors, pd.DataFrame)
+    assert len(set(map(id, doors.values()))) == 1, "a resumed run has one object"
+    assert pickle.loads(pickle.dumps(run.stores["arrays"]))[1][0] == 3
+    for arrays in (run.output["arrays"], run.stores["arrays"], run.steps["steps[1]"].value):
+        assert [int(array[0]) for array in arrays] == [2, 3]
+    loaded = agf.runs(run.run_id).load()
+    assert loaded["frame"].equals(frame_of(1))
+
+
+INSIDE: dict[str, tuple[str, Any]] = {
+    "an argument": ("- tool: {name: take, args: {given: !expr made}}", "DataFrame"),
+    "inside an argument": ("- tool: {name: kinds, args: {given: !expr \"{'in': [made]}\"}}", ["DataFrame"]),
+    "a fold": ("- fold: {over: 'made', init: '0', do: {transform: {value: acc + 1}}, output: n}", 3),
+    "elements": (
+        """
+- for_each:
+    over: made
+    on_error: abort
+    do: {tool: {name: take, args: {given: !expr item}}}
+    collect: {transform: {value: pipe}}""",
+        ["ndarray"] * 3,
+    ),
+    "a fan-out": (
+        """
+- for_each:
+    over: ctx.numbers
+    on_error: abort
+    do: {tool: {name: take, args: {given: !expr made}}}
+    collect: {transform: {value: pipe}}""",
+        ["DataFrame"] * 2,
+    ),
+    "a pipeline": ("- call: {pipeline: inner, pass: {given: made}}", "DataFrame"),
+    "a graph that looks inside": ("- call: {pipeline: looks, pass: {given: made}}", {"n": N, "given": "x"}),
+}
+
+INNER = """
+pipeline: inner
+steps:
+- tool: {name: take, args: {given: !expr ctx.given}}
+"""
+
+GRAPH = """
+name: looks
+state: {given: any, n: int}
+nodes:
+  look: {type: passthrough, output: {n: "{state.given.size}", given: x}}
+edges:
+- {from: START, to: look}
+- {from: look, to: END}
+"""
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("place", INSIDE)
+def test_each_place_that_needs_a_value_reads_it_or_makes_its_call_again(place: str, damaged: bool, path: Path) -> None:
+    steps, expected = INSIDE[place]
+    session = Session()
+    agf.define(INNER, registry=session.registry)
+    agf.define(GRAPH, registry=session.registry)
+    rows = "fold" in place or "elements" in place
+    if rows:
+        agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
+
+    @agf.tool(registry=session.registry)
+    def kinds(given: Any) -> list[str]:
+        return [type(part).__name__ for part in given["in"]]
+
+    text = "pipeline: p\nsteps:\n- tool: {name: make, args: {n: 1}, output: made}\n- tool: {name: stop}\n" + steps
+    run = session.resumed(text, {"numbers": [1, 2]}, damage=lambda: zero(path) if damaged else None)
+    assert (run.status, run.output) == ("ok", expected), run.error
+    again = ["journal.lost-value"] if damaged else []
+    assert [warning.code for warning in run.warnings] == again
+    if not rows:
+        assert session.made == ([1] if again else []), "one call for all that need it"
+
+
+REFUSED = {
+    "- agent: {prompt: 'of {ctx.made}'}": "'ctx.made' has an opaque DataFrame in it, which has no text form",
+    "- transform: {value: made - 1}": "'-' needs two numbers, not an opaque DataFrame and a number",
+    "- transform: {value: made.a}": "'made' is an opaque DataFrame, not an object: it has no 'a'",
+}
+
+
+@pytest.mark.parametrize("step", REFUSED)
+def test_what_expressions_refuse_is_refused_without_reading(step: str, path: Path) -> None:
+    session = Session()
+    agf.agent(lambda input: "", name="default", registry=session.registry)
+    text = f"pipeline: p\nsteps:\n- tool: {{name: make, args: {{n: 1}}, output: made}}\n- tool: {{name: stop}}\n{step}"
+    run = session.resumed(text, damage=lambda: zero(path))
+    assert run.error.diagnostic.message == REFUSED[step]
+    assert run.warnings == ()
+
+
+def test_no_stand_in_reaches_a_page_or_a_file(path: Path, tmp_path: Path) -> None:
+    session = Session()
+    run = session.resumed(TWO, damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))
+    shown = [str(run._repr_mimebundle_()), repr(run), str(run.steps), str(agf.runs(run.run_id).calls)]
+    shown.append(agf.runs(run.run_id).export(tmp_path / "run.json").read_text())
+    for text in shown:
+        assert Unread.__name__ not in text
