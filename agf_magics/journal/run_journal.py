@@ -32,7 +32,7 @@ from .codec.same_values import is_same
 from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
 from .database.ordered_rows import OrderedRows
-from .database.store import ADD_LARGE, FINISH, REOPEN, ROOM, START, Store
+from .database.store import ADD_LARGE, END_RUN, REOPEN_RUN, ROOM, START_RUN, Store
 from .database.writer import Writer
 from .records.failures import error_json
 from .records.recorded_outcomes import (
@@ -121,7 +121,7 @@ class Journal:
         what = (num, self.run_id, name, language, started, owner, work, signature)
         row = (*what, head, state, work_crc, end, self.part)
         # Awaited: a call whose run is not in the file could never be resumed.
-        await self.durable(self._write(START, row), lost=0)
+        await self.durable(self._write(START_RUN, row), lost=0)
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -144,7 +144,7 @@ class Journal:
             self._open = True
             if self._ended:
                 # The end was faster than the exit of the process: take it back.
-                self.store.writer.later(REOPEN, [(self.num, self.store.owner.name)], self._break)
+                self.store.writer.later(REOPEN_RUN, [(self.num, self.store.owner.name)], self._break)
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -161,7 +161,7 @@ class Journal:
         if (changes := self.rows.changes()) is not None:
             self._later(*changes, self._break)
         ending = self._ending(status, output, stores, error)
-        self.store.writer.later(FINISH, [ending], self._not_ended)
+        self.store.writer.later(END_RUN, [ending], self._not_ended)
 
     def close(self) -> None:
         """Write nothing more: a call is still running, and the run may be resumed before the call

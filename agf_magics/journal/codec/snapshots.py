@@ -16,7 +16,7 @@ from ...text.length import ATOMS
 from ...values.value import Value
 from .fingerprints import Print
 
-MOST = 1_000
+MOST_COPIED = 1_000
 """Parts of lists and dicts; a value with more of them has no snapshot."""
 
 
@@ -50,7 +50,7 @@ def _copy(value: Any, seen: dict[int, Any]) -> Any:
     if type(value) in ATOMS or type(value) is bytes:
         return value
     if id(value) not in seen:
-        if len(seen) >= MOST:
+        if len(seen) >= MOST_COPIED:
             raise _None
         seen[id(value)] = None  # one that contains itself
         seen[id(value)] = _copied(value, seen)

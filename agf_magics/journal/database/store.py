@@ -45,17 +45,17 @@ that are added in order fill their pages."""
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """Adds a record."""
 
-START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
+START_RUN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
     work_sign, head_crc, state_crc, work_crc, end_crc, part)
 VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
 """Adds a run."""
 
-FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
+END_RUN = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
 status=?, ended=?, tokens=?, cost=?, lost=?,
 state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 """Ends it."""
 
-REOPEN = """UPDATE runs SET status='running', ended=NULL,
+REOPEN_RUN = """UPDATE runs SET status='running', ended=NULL,
 state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
 WHERE num=? AND owner=? AND status='cancelled'"""
 """Takes its end back."""
