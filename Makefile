@@ -135,14 +135,16 @@ newest:  ## the tests of models with the newest pydantic-ai
 	@build/newest/bin/python -m pytest tests/catalog tests/engine tests/lifecycle $(ARGS)
 
 # Node's packages are for building only: the bundle has the client of the protocol in it.
-vscode:  ## the extension for VS Code, into build/agf-magics.vsix (needs Node.js)
-	@mkdir -p build
-	@cd editors/vscode && npm install --silent --no-audit --no-fund && npm run --silent package
+NODE = $(abspath $(PY)) $(abspath editors/vscode/check/node.py)
 
-# By hand, not in CI. code-server compiles its modules: it needs Node.js as new as it asks for, and libkrb5-dev.
-vscode-check: vscode browser-tools  ## the extension in code-server (CODE_SERVER=... takes one that is there); pictures in build/vscode-check
-	@[ -n "$$CODE_SERVER" ] || npm install --silent --no-audit --no-fund --prefix build/code-server code-server
-	@$(PY) editors/vscode/check/check.py
+vscode: $(PY)  ## the extension for VS Code, into build/agf-magics.vsix (Node.js, where it is missing, into build/node)
+	@mkdir -p build
+	@cd editors/vscode && $(NODE) npm install --silent --no-audit --no-fund && $(NODE) npm run --silent package
+
+# By hand, not in CI: building code-server takes some minutes, and 1 GB in build.
+vscode-check: vscode browser-tools $(VENV)/.has-test  ## the extension in code-server (CODE_SERVER=... takes one that is there); pictures in build/vscode-check
+	@[ -n "$$CODE_SERVER" ] || $(NODE) --code-server
+	@$(NODE) $(abspath $(PY)) editors/vscode/check/check.py
 
 clean:  ## remove what was built, but not the environment
 	@rm -rf build dist .mypy_cache .ruff_cache .pytest_cache .coverage .coverage.*

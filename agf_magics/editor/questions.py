@@ -66,7 +66,7 @@ def definition_at(file: WrittenFile, offset: int, group: TextGroup) -> Target | 
     spot = spot_of(file, offset)
     if spot is None or file.read is None:
         return None
-    body = spot.shift if spot.shift else file.read.body
+    body = spot.shift if spot.shift else file.read.definition_start
     start = spot.cell.rfind("\n", 0, spot.place) + 1
     line = spot.cell[start:].split("\n", 1)[0]
     word = word_at(NAME, line, spot.place - start)

@@ -17,6 +17,7 @@ from pygls.lsp.server import LanguageServer
 from ..text.giving_up import giving_up
 from ..version import __version__
 from .folder_texts import folder_texts, path_of
+from .folding import folds_of
 from .positions import Positions
 from .protocol_values import (
     TOKENS,
@@ -30,7 +31,7 @@ from .protocol_values import (
 )
 from .questions import complete_at, definition_at, help_at
 from .repairs import repairs_of
-from .symbols import folds_of, symbols_of, tokens_of
+from .symbols import symbols_of, tokens_of
 from .text_group import TextGroup, WrittenFile
 
 PAUSE = 0.15

@@ -1,4 +1,4 @@
-"""The steps of a text as a tree, its names by their places, and the blocks that can be folded."""
+"""The steps of a text as a tree, and its names by their places."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def symbols_of(file: WrittenFile) -> list[Symbol]:
     flow, end = read.written.flow, len(file.text)
     inner = tuple(_steps([flow.body], end, read))
     name = flow.name or read.name or ""
-    start = min(read.head[0], end)
-    return [Symbol(f"{flow.language} {name}".strip(), "", start, end, read.head[1], inner)]
+    start = min(read.magic_start, end)
+    return [Symbol(f"{flow.language} {name}".strip(), "", start, end, read.magic_end, inner)]
 
 
 _LINE = re.compile(
@@ -71,7 +71,7 @@ MOST_DEEP = 20
 
 def _of_lines(read: ReadText) -> list[Symbol]:
     """A symbol for each line that begins with a key, below the line that it is indented under."""
-    lines = list(islice(_LINE.finditer(read.text, read.body), MOST_SYMBOLS))
+    lines = list(islice(_LINE.finditer(read.text, read.definition_start), MOST_SYMBOLS))
     end = len(read.text.rstrip())
 
     def below(first: int, last: int, deep: int) -> Iterator[Symbol]:
@@ -118,7 +118,7 @@ def _start(span: Span | None, read: ReadText) -> int | None:
     """Where a place begins in the text; None for the place of another text."""
     if span is None or span.source is not read.sources[0]:
         return None
-    return span.start + read.body
+    return span.start + read.definition_start
 
 
 def tokens_of(file: WrittenFile) -> list[Token]:
@@ -148,22 +148,3 @@ def _apart(found: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
         if last <= start < end and "\n" not in text[start:end]:
             last = end
             yield Token(start, end, kind)
-
-
-def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
-    """The first and the last line of each block that is indented below a line."""
-    if file.read is None:
-        return []
-    found, open_blocks, last = list[tuple[int, int]](), list[tuple[int, int]](), 0
-    for number, line in enumerate([*file.text.split("\n"), "---"]):
-        bare = line.lstrip(" ")
-        if not bare.strip():
-            continue
-        column = len(line) - len(bare) if not line.startswith("---") else -1
-        while open_blocks and open_blocks[-1][0] >= column:
-            _, first = open_blocks.pop()
-            if last > first:
-                found.append((first, last))
-        open_blocks.append((column, number))
-        last = number
-    return sorted(found)

@@ -1,21 +1,26 @@
 """Texts that know each other's names: the cells of a notebook, or the files of a folder.
 
 A text is read once for each change. It is linked again only if a text that it names has changed, so
-a change in a notebook of many cells costs one cell.
+a change in a notebook of many cells costs one cell; a change of Python links all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
-from ..catalog import Registry
+from ..catalog import Registry, install
 from ..languages.ours import recognized_language
+from ..settings.settings import current
 from ..text.diagnostics import AgfError
 from .problems import Place, ReadText, places_of, read_cell, read_file_text
-from .python_scan import Registered, scan_python, without_magics
+from .python_cells import is_file, is_python, tree_of
+from .python_scan import Registered, scan_program
 
 LONGEST_FILE = 300_000
 """Characters of a file that is checked while it is written."""
@@ -23,12 +28,21 @@ LONGEST_FILE = 300_000
 ONLY_A_KERNEL_KNOWS = (
     "flow.unknown-tool",
     "flow.unknown-agent",
+    "flow.unknown-capability",
     "flow.no-agent",
     "flow.unknown-flow",
     "flow.unknown-transform",
     "flow.unknown-policy",
+    "flow.unknown-schema",
+    "model.no-key",
+    "model.none",
 )
-"""The codes of names that something may register which the scan cannot read."""
+"""The codes of problems that go if the running program registers something, or chooses a model."""
+
+_REGISTERS = re.compile(
+    r"^[ \t]*+(?:\w++[ \t]*+=[ \t]*+)?%(?:mcp[ \t]++connect\b|config[ \t]++AgfMagics\.model)", re.M
+)
+"""A line of a magic by which the running program knows more than its text."""
 
 
 class Target(NamedTuple):
@@ -52,12 +66,12 @@ class WrittenFile:
     problems: list[Place] | None = None
     """None: it must be linked again."""
     is_read: bool = False
+    tree: ast.Module | None = None
+    """The statements of Python; while a person writes what Python cannot read, those before."""
 
     @property
     def is_python(self) -> bool:
-        return self.uri.endswith(".py") or (
-            self.is_cell and not self.text.lstrip().startswith("%%")
-        )
+        return is_python(self.text) if self.is_cell else self.uri.endswith(".py")
 
     @property
     def name(self) -> str:
@@ -77,7 +91,7 @@ class TextGroup:
         self.is_complete = True
         """Whether the scan knows every name that the texts register."""
         self._offers: dict[str, object] = {}
-        self._python = ""
+        self._python: list[ast.Module] | None = None
 
     def put(self, uri: str, text: str, *, is_cell: bool = False, is_open: bool = True) -> None:
         """Take the text of a cell or a file, in place of an older one."""
@@ -95,7 +109,7 @@ class TextGroup:
         cells = {uri: self.files[uri] for uri in uris if uri in self.files}
         if [*self.files] != [*files, *cells]:
             self.files = files | cells
-            self._python = "\0"  # what is defined later wins
+            self._python = None  # what is defined later wins
 
     def check(self) -> list[WrittenFile]:
         """Read what changed, and return the open texts whose problems may be others."""
@@ -114,24 +128,28 @@ class TextGroup:
 
     def _read(self, file: WrittenFile) -> None:
         file.is_read, file.read, file.problems = True, None, None
+        if file.is_python:
+            tree = tree_of(file.text) if len(file.text) <= LONGEST_FILE else None
+            file.tree = tree or file.tree
+            return
+        file.tree = None
         if file.is_cell:
             file.read = read_cell(file.text)
-        elif not file.is_python and len(file.text) <= LONGEST_FILE:
+        elif len(file.text) <= LONGEST_FILE:
             language = recognized_language(file.text)
             file.read = read_file_text(file.text, language, file.name) if language else None
 
     def _register(self) -> set[str] | None:
         """Register what all texts define, and return the names that mean something else now; None:
         it may be any name."""
-        python = [file for file in self.files.values() if file.is_python]
-        joined = "\0".join(f"{file.uri}\0{file.text}" for file in python)
-        is_same_python = joined == self._python
+        python = [file.tree for file in self.files.values() if file.tree is not None]
+        is_same_python = _are_same(python, self._python)
         if is_same_python:
             self.registry = self.registry.without("flows", "schemas")
             self.targets = {at: to for at, to in self.targets.items() if at[0] != "flow"}
         else:
-            self._python, self.registry, self.targets = joined, Registry(), {}
-            self._scan(python)
+            self._python, self.registry, self.targets = python, new_registry(), {}
+            self._scan()
         offers = dict[str, object]()
         for file in self.files.values():
             for name, thing in self._define(file):
@@ -145,17 +163,19 @@ class TextGroup:
             if before.get(name) is not offers.get(name)
         }
 
-    def _scan(self, files: list[WrittenFile]) -> None:
-        self.is_complete = True
+    def _scan(self) -> None:
+        """Register what the Python texts do."""
+        python = [file for file in self.files.values() if file.tree is not None]
+        self.is_complete = not any(_REGISTERS.search(file.text) for file in python if file.is_cell)
         # The cells of a notebook are one program: the import is in the first one.
-        cells = [file for file in files if file.is_cell]
-        for part in [cells, *([file] for file in files if not file.is_cell)]:
-            text = "\n".join(without_magics(file.text) for file in part)
-            for found in scan_python(text, self.registry):
+        cells = [file for file in python if file.is_cell and not is_file(file.text)]
+        for program in [*([file] for file in python if file not in cells), cells]:
+            trees = [file.tree for file in program if file.tree is not None]
+            for found in scan_program(trees, self.registry):
                 self.is_complete &= found.name is not None
                 if found.name is not None:
                     kind = "agent" if found.kind == "model_agent" else found.kind
-                    self.targets[kind, found.name] = _target(part, found)
+                    self.targets[kind, found.name] = _target(program[found.part], found)
 
     def _define(self, file: WrittenFile) -> Iterator[tuple[str, object]]:
         """Register what a text defines, and name it."""
@@ -174,7 +194,9 @@ class TextGroup:
             self.registry.flows.define(flow, file.uri)
         span = flow.origin.span
         start, end = (span.start, span.end) if span and span.source is read.sources[0] else (0, 0)
-        self.targets["flow", flow.name] = Target(file.uri, start + read.body, end + read.body)
+        self.targets["flow", flow.name] = Target(
+            file.uri, start + read.definition_start, end + read.definition_start
+        )
         yield flow.name, read.written.flow
 
     def _problems(self, file: WrittenFile) -> list[Place]:
@@ -204,15 +226,25 @@ def _has_word(text: str, word: str) -> bool:
     return False
 
 
-def _target(files: list[WrittenFile], found: Registered) -> Target:
-    """The place of a name in the one of the joined texts that has its line."""
-    line = found.line
-    for file in files:
-        lines = file.text.split("\n")
-        if line < len(lines):
-            start = sum(len(each) + 1 for each in lines[:line])
-            before = lines[line].encode("utf-8", "surrogatepass")[: found.column]
-            start += len(before.decode("utf-8", "ignore"))
-            return Target(file.uri, start, start + found.width)
-        line -= len(lines)
-    return Target(files[0].uri, 0, 0)
+def _target(file: WrittenFile, found: Registered) -> Target:
+    """The place of a name in the text that registers it."""
+    lines = file.text.split("\n")
+    if found.line >= len(lines):  # of the text before
+        return Target(file.uri, 0, 0)
+    start = sum(len(each) + 1 for each in lines[: found.line])
+    before = lines[found.line].encode("utf-8", "surrogatepass")[: found.column]
+    start += len(before.decode("utf-8", "ignore"))
+    return Target(file.uri, start, start + found.width)
+
+
+def _are_same(some: Sequence[object], others: Sequence[object] | None) -> bool:
+    """Whether these are the same objects."""
+    return others is not None and [*map(id, some)] == [*map(id, others)]
+
+
+def new_registry() -> Registry:
+    """A registry with what each kernel has from the start, of which nothing can be called."""
+    registry = Registry()
+    install(registry, folder=Path, allow_shell=lambda: False)
+    registry.configured = lambda: (current.settings.model, current.settings.model_base_url)
+    return registry

@@ -18,6 +18,7 @@ from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.step_path import StepPath, format_path
+from ..journal.records.failures import Unstored
 from ..journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ..journal.records.records import CallKey
 from ..journal.run_journal import Journal
@@ -28,6 +29,7 @@ from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
+from ..values.unread import Lost
 from ..values.value import Value
 from .host.host import TURN, Host
 from .linking.linked import Linked
@@ -311,9 +313,9 @@ def check_extent(site: CallSite[Step], value: Value) -> None:
 
 def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     """Whether ``on_error`` and ``rescue`` apply: to failures of steps, not to exceeded limits, open
-    questions, wrong answers and unknown names."""
+    questions, wrong answers, unknown names, and what the journal cannot keep or has lost."""
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name
-        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer))
+        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer, Unstored, Lost))
     )

@@ -46,6 +46,10 @@ from .secrets.masking import Received
 from .storing import Storing
 from .unread_values import UnreadValues
 
+LONGEST_ANSWER = 100_000_000
+"""Bytes of an answer of a person, which is a row."""
+
+
 T = TypeVar("T")
 
 
@@ -144,7 +148,9 @@ class Journal:
             self._open = True
             if self._ended:
                 # The end was faster than the exit of the process: take it back.
-                self.store.writer.later(REOPEN_RUN, [(self.num, self.store.owner.name)], self._break)
+                self.store.writer.later(
+                    REOPEN_RUN, [(self.num, self.store.owner.name)], self._break
+                )
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -316,7 +322,8 @@ class Journal:
         is not stored."""
         if secret:
             self.rows.secret.returned(value)
-        packed = self.rows.secret.pack(value, self.most, call.received, secret)
+        # An answer is stored, however long: the question must not be asked again.
+        packed = self.rows.secret.pack(value, LONGEST_ANSWER, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
     async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:

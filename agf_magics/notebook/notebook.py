@@ -36,6 +36,7 @@ from ..flow.flow import Flow
 from ..languages import LANGUAGES
 from ..lifecycle.definitions.checking import Defined, problems_before_run
 from ..lifecycle.definitions.define import register
+from ..lifecycle.definitions.linking import link_flow
 from ..lifecycle.input.fields import unused_fields
 from ..lifecycle.launch import launch
 from ..lifecycle.runs import run as run_module
@@ -180,7 +181,9 @@ class Notebook:
         if flow is None or "--run" not in parsed:
             from ..pictures.diagram import Diagram
 
-            return Diagram(flow) if flow and "--draw" in parsed else None
+            if flow is None or "--draw" not in parsed:
+                return None
+            return Diagram(flow, callees=link_flow(flow, self.registry)[0].callees)
         return self.run(flow, request, shown=() if request.quiet else defined.problems)
 
     def define(

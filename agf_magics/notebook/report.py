@@ -121,6 +121,11 @@ class ReportAnswers:
             return self.replies[key].get("value")
         return self._keep(name, key, reply_to({"do": name, "with": given}, self._requests))
 
+    def ask_whole_picture(self, **given: Any) -> None:
+        """The picture without folded frames: nothing in the file could unfold them."""
+        given_whole = {"do": "picture", "with": given | {"folded": []}}
+        self._keep("picture", key_of("picture", given), reply_to(given_whole, self._requests))
+
     def ask_calls(self, step: str, rows: Sequence[Json]) -> None:
         """Ask for each of these calls of a page in full: one answer has all of them."""
         missing = [row for row in rows if row["number"] not in self._calls]
@@ -298,9 +303,9 @@ def _ask_for_explorer(run: AnyRun, answers: ReportAnswers) -> None:
     rows = list(run.progress.rows.values())
     keys = dict.fromkeys(row.key[:-1] for row in rows)
     for flow in [list(key) for key in keys] or [[]]:
-        answers.ask("picture", flow=flow, direction="auto")
+        answers.ask_whole_picture(flow=flow, direction="auto")
     for direction in ("TB", "LR"):
-        answers.ask("picture", flow=[], direction=direction)
+        answers.ask_whole_picture(flow=[], direction=direction)
     for row in rows if calls_of(run) is not None else ():
         if row.many or row.elements or row.again:
             answers.ask("spans", step=row.id)
@@ -373,7 +378,7 @@ def _started(run: AnyRun) -> datetime:
 
 def _picture(run: AnyRun) -> str:
     """The picture in an image, where nothing in it can act on the page."""
-    drawn = Diagram(run.flow, run.progress)
+    drawn = Diagram(run.flow, run.progress, callees=run._linked.callees)
     try:
         picture = run.secrets.text(drawn.svg())
     except NoPicture as error:

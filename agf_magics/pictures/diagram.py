@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from functools import cached_property
 from pathlib import Path
@@ -22,12 +22,14 @@ from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, taken_edges, tallies
 from .scene.boxes import way
-from .scene.builder import scene
+from .scene.builder import called_flows, scene
 from .scene.scene import Frame, Scene
 from .widget_hook import Widgets
 
 MOST_SAVED_BOXES = 60
 """Boxes of a picture above which a cell saves the outline: nobody reads so small a picture."""
+MOST_OPENED = 25
+"""Boxes up to which a picture shows the steps of the flows that it calls."""
 SAVED_PICTURE = 280_000
 """Characters of what a cell saves of a picture (decision D58)."""
 DARK_PAGES = (
@@ -56,12 +58,18 @@ class Diagram:
     """
 
     def __init__(
-        self, flow: Flow, progress: Progress | None = None, direction: Direction = "auto"
+        self,
+        flow: Flow,
+        progress: Progress | None = None,
+        direction: Direction = "auto",
+        callees: Mapping[str, Any] | None = None,
     ) -> None:
+        """``callees``: `Linked.callees`; the flows that it calls are shown as far as there is room."""
         self.flow = flow
         self.progress = progress
         self._direction = direction
-        self._scene = scene(flow)
+        called = called_flows(flow, callees or {}, MOST_OPENED)
+        self._scene = scene(flow, (), called.closed, called.opened)
 
     def to_dot(self) -> str:
         """The picture as graphviz text, for any graphviz tool."""
@@ -188,9 +196,9 @@ def states(progress: Progress) -> States:
     """The states of the boxes of a run, and the numbers of its edges."""
     counted = tallies(progress)
     corners = {
-        key[0]: corner_of(row, counted.get(key))
+        row.id: corner_of(row, counted.get(key))
         for key, row in progress.rows.items()
-        if len(key) == 1 and row.state != "pending"
+        if row.state != "pending"
     }
     return corners | {
         way(*edge): numbers_of(numbers) for edge, numbers in taken_edges(progress).items()

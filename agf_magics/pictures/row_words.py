@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
-from ..flow.progress.rows import Key, Row
+from ..flow.progress.rows import Key, Row, key_of
 from ..flow.progress.turns import Turn, Turns
 from ..flow.step_names import called, only_call
 from ..flow.steps import Invoke
@@ -201,13 +201,14 @@ def corner_of(row: Row, tally: Tally | None) -> Corner:
 
 
 def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
-    """The taken edges of the walks of the outermost flow: for walk, source and target the round
-    numbers. An edge from START has the number 1."""
+    """The taken edges of the walks that run once: for the id of the walk's row, source and target the
+    round numbers. An edge from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
     for at, source, target in list(progress.taken):
-        match at:
-            case (str(walk), int(rounds)):
-                found.setdefault((walk, source, target), []).append(rounds + 1)
+        *path, rounds = at
+        key = key_of(tuple(path))
+        if len(key) == len(path) and isinstance(rounds, int):
+            found.setdefault(("/".join(key), source, target), []).append(rounds + 1)
     return found
 
 

@@ -56,7 +56,9 @@ KINDS = {
     **dict.fromkeys(("call", "subgraph", "delegate"), _CALL),
     **dict.fromkeys(("for_each", "batch", "map", "tools"), _EACH),
     "parallel": _BESIDE,
-    **dict.fromkeys(("plan", "graph", "sequential"), Kind("◇", "#dfe4ea", "#3d4a5c", "#7b8794")),
+    **dict.fromkeys(
+        ("plan", "graph", "sequential", "steps"), Kind("◇", "#dfe4ea", "#3d4a5c", "#7b8794")
+    ),
     "fold": _AGAIN._replace(glyph="Σ"),
     **dict.fromkeys(("loop", "ticks", "ask again"), _AGAIN),
     **dict.fromkeys(("match", "conditional", "router", "reply"), _CHOICE),

@@ -42,7 +42,7 @@ def load() -> object:
 def grow(frame: object, name: str) -> object:
     made.append(name)
     time.sleep(pause)
-    return frame.assign(**{name: frame["a"] * len(made)})
+    return frame.assign(**{name: frame["a"] * ord(name)})
 
 @agf.tool
 def last(frame: object) -> list:
@@ -60,11 +60,14 @@ steps:
 - tool: {name: grow, args: {frame: !expr three, name: k}, output: four}
 - tool: {name: last, args: {frame: !expr four}}
 ''')
+counters = Path("/proc/self/io")
+bytes_before = int(counters.read_text().split()[1]) if counters.exists() else 0
 begun, before = time.monotonic(), time.process_time()
 run = agf.resume("growing") if what == "resumed" else agf.run("growing")
 print(json.dumps({
     "calls": made, "output": run.output, "seconds": time.monotonic() - begun, "cpu": time.process_time() - before,
     "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
+    "read": int(counters.read_text().split()[1]) - bytes_before if bytes_before else 0,
 }))
 """
 
@@ -99,7 +102,7 @@ def main() -> None:
     gigabytes = 11 * 8 * rows / 1e9
     print(
         f"resumed: {len(resumed['calls'])} of 5 calls, {resumed['seconds']:.1f} s, {resumed['cpu']:.1f} s of CPU,"
-        f" {resumed['peak']:,.0f} MB at most;"
+        f" {resumed['peak']:,.0f} MB at most, {resumed['read'] / 1e9:.2f} GB read;"
         f" the store has {stored / 1e9 / gigabytes:.2f} x the {gigabytes:.2f} GB of columns"
     )
     for what, found in whole.items():

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from agf_magics.catalog import Registry
-from agf_magics.editor.python_scan import scan_python
+from agf_magics.editor.python_cells import tree_of
+from agf_magics.editor.python_scan import scan_program, scan_python
+from agf_magics.editor.text_group import TextGroup
 
 TEXTS = {
     "decorators": """
@@ -102,6 +104,31 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
         ("import agf_magics\n@agf_magics.tool(name=3)\ndef f(): ...", [("tool", None)]),
         ("%load_ext agf_magics\nfrom agf_magics import tool\n!ls\ntool?\n@tool\ndef f(): ...", [("tool", "f")]),
         ("%%bash\nfrom agf_magics import tool", []),
+        (
+            "from agf_magics import tool\nr = %runs p\nfiles = !ls\na, b = %time 1\n@tool\ndef f(): ...",
+            [("tool", "f")],
+        ),
+        (
+            "from agf_magics import tool\nif True:\n    %time 1\n%mcp shop -- \\\n  python s.py\n@tool\ndef f(): ...",
+            [("tool", "f")],
+        ),
+        ("%%time\nfrom agf_magics import tool\n@tool\ndef f(): ...", [("tool", "f")]),
+        ("%%capture out\nfrom agf_magics import tool\nx = %time 1\n@tool\ndef f(): ...", [("tool", "f")]),
+        ("%%writefile tools.py\nfrom agf_magics import tool\n@tool\ndef f(): ...", [("tool", "f")]),
+        ("%%writefile notes.md\nfrom agf_magics import tool\n@tool\ndef f(): ...", []),
+        ('from agf_magics import tool\nTEXT = """\n%no magic\n"""\n@tool\ndef f(): ...', [("tool", "f")]),
+        ("from agf_magics import transform\n@transform('a.b')\ndef f(outputs): ...", [("transform", "a.b")]),
+        ("import agf_magics as agf\n@agf.tool(registry=agf.registry)\ndef f(): ...", [("tool", "f")]),
+        ("import agf_magics as agf, company\ncompany.register(agf.registry)", [("", None)]),
+        ("import agf_magics as agf\nagf.registry.tools.add(made)", [("", None)]),
+        ("import agf_magics as agf\nagf.registry.choose('openai:gpt-4o')", [("", None)]),
+        (
+            "import agf_magics as agf\nt = agf.registry.tools['fetch']\nt.test()\nlist(agf.registry.tools.keys())",
+            [],
+        ),
+        ("import agf_magics as agf\nshop = agf.mcp.connect('shop', ['python', 's.py'])", [("", None)]),
+        ("from agf_magics import define as d\nd('pipeline: p')", [("", None)]),
+        ("import agf_magics as agf\nf = agf.load('pipeline: p')\nagf.run(f)", []),
         ("from agf_magics import tool\ndef f(:", []),
         ("(" * 10_000, []),
         ("\0", []),
@@ -111,6 +138,38 @@ def test_the_scan_finds_what_the_text_registers_when_it_runs(name: str, tmp_path
 )
 def test_what_a_text_registers_is_read_and_not_run(text: str, names: list[tuple[str, str | None]]) -> None:
     assert found(text)[1] == names
+
+
+def test_what_one_cell_imports_and_defines_another_one_registers() -> None:
+    cells = ["import agf_magics as agf", "def fetch(): ...", "r = %run_pipeline p", "broken (", "agf.tool(fetch)"]
+    trees = [tree for cell in cells if (tree := tree_of(cell)) is not None]
+    [one] = scan_program(trees, Registry())
+    assert (one.name, one.part, one.line) == ("fetch", 3, 0)  # the cell that cannot be read has no tree
+
+
+def test_a_cell_that_a_person_is_writing_registers_what_it_did_before() -> None:
+    group = TextGroup()
+    group.put("tools", "from agf_magics import tool\n@tool\ndef fetch(): ...", is_cell=True)
+    group.put("p", "%%pipeline\npipeline: p\nsteps:\n- tool: {name: fetch}\n", is_cell=True)
+    group.check()
+    assert group.files["p"].problems == []
+    group.put("tools", "from agf_magics import tool\n@tool\ndef fetch(): ...\nfor each in", is_cell=True)
+    assert [file.uri for file in group.check()] == ["tools"]
+    assert not group.files["p"].problems
+    group.put("tools", "%%bash\nls", is_cell=True)
+    group.check()
+    assert [one.code for one in group.files["p"].problems or ()] == ["flow.unknown-tool"]
+
+
+@pytest.mark.parametrize(
+    "line", ["%mcp connect shop -- python s.py", "s = %mcp connect shop -- x", "%config AgfMagics.model = 'openai:x'"]
+)
+def test_after_a_magic_that_registers_unknown_names_are_not_certain(line: str) -> None:
+    group = TextGroup()
+    group.put("m", line, is_cell=True)
+    group.put("p", "%%pipeline\npipeline: p\nsteps:\n- tool: {name: shop__price}\n", is_cell=True)
+    group.check()
+    assert [group.is_certain(one) for one in group.files["p"].problems or ()] == [False]
 
 
 def test_a_name_has_its_place() -> None:

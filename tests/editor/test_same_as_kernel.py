@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from agf_magics.catalog import Registry
 from agf_magics.editor.positions import Positions
 from agf_magics.editor.problems import Problem, problems_of, read_cell
+from agf_magics.editor.text_group import new_registry
 from agf_magics.languages.ours import recognized_language
 from agf_magics.lifecycle.definitions.define import register
 from agf_magics.text.diagnostics import AgfError
@@ -57,10 +57,10 @@ def is_text(cell: str) -> bool:
 
 
 def said_by_the_kernel(cell: str) -> list[Problem]:
-    registry, read = Registry(), read_cell(cell)
+    registry, read = new_registry(), read_cell(cell)
     if read is not None and not read.is_run:
         with suppress(AgfError):
-            body = Source("this cell", cell[read.body :])
+            body = Source("this cell", cell[read.definition_start :])
             register(body, read.language, name=read.name, registry=registry)
     return problems_of(cell, registry)
 

@@ -17,8 +17,9 @@ import pytest
 
 from agf_magics.journal.codec import parted
 from agf_magics.journal.codec.encoding import DecodeError
-from agf_magics.journal.codec.parted import HoldsSecret, Search, content_digest, put_together, take_apart
+from agf_magics.journal.codec.parted import content_digest, put_together, take_apart
 from agf_magics.journal.codec.pickles import NotPicklable
+from agf_magics.journal.codec.secret_search import FEW_FORMS, SEARCHED, HoldsSecret, Search
 
 N = 20_000
 DAYS = pd.date_range("2026-01-01", periods=N, freq="h")
@@ -200,12 +201,11 @@ def test_large_data_is_not_copied_to_take_it_apart(kind: str) -> None:
 
 
 SECRET = b"sk-0123456789"
-PIECE = parted._PIECE
 
 HOLDING: dict[str, Callable[[], Any]] = {
     "text": lambda: "x" * 100_000 + SECRET.decode(),
     "in a list": lambda: ["x" * 1000] * 3_000 + [SECRET.decode()],
-    "between two pieces": lambda: b"x" * (PIECE - 20) + SECRET + b"x" * PIECE,
+    "between two pieces": lambda: b"x" * (SEARCHED - 20) + SECRET + b"x" * SEARCHED,
     "bytes of an array": lambda: np.frombuffer(b"x" * 100_000 + SECRET, "u1"),
     "texts of an array": lambda: np.array([SECRET] + [b"x" * 20] * 5_000),
     "frame": lambda: pd.DataFrame({"a": ["word"] * N + [SECRET.decode()]}),
@@ -215,15 +215,47 @@ HOLDING: dict[str, Callable[[], Any]] = {
 }
 
 
+OTHERS = {
+    "few forms": (b"another",),
+    "many forms": tuple(b"another %d" % number for number in range(FEW_FORMS + 1)),
+}
+
+
+@pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("kind", HOLDING)
-def test_a_text_that_must_not_be_stored_is_seen(kind: str) -> None:
+def test_a_text_that_must_not_be_stored_is_seen(kind: str, others: str) -> None:
     memory = Memory()
     for shift in range(0, 60, 7) if kind == "between two pieces" else (0,):
         value = HOLDING[kind]() if not shift else b"y" * shift + HOLDING[kind]()
         with pytest.raises(HoldsSecret):
-            memory.stored(value, Search((SECRET, b"another")))
+            memory.stored(value, Search((SECRET, *OTHERS[others])))
     assert memory.parts == {}
-    memory.stored(HOLDING[kind](), Search((b"another",)))
+    memory.stored(HOLDING[kind](), Search(OTHERS[others]))
+
+
+ODD = [
+    b"a.c(",
+    b"\\E*+?",
+    b"\x00\x01\n\xff",
+    "söme".encode(),
+    b"\r\n\r\n",
+    b"[a-z]{2}",
+    b"^one$",
+    b"\x80\x81\x82\x83",
+    b"a|bc",
+]
+
+
+@pytest.mark.parametrize("form", ODD, ids=repr)
+def test_a_form_of_any_bytes_is_found_as_it_is(form: bytes) -> None:
+    assert len(ODD) > FEW_FORMS
+    for size in (1, len(form) - 1, 50):  # the bytes that come before it
+        search = Search(ODD)
+        search.look(b"abc ac( E Z one some \xf6 \n a b c" + b"x" * size)
+        search.look(form[:-2])
+        search.look(form[-2:-1])
+        with pytest.raises(HoldsSecret):
+            search.look(form[-1:] + b"x")
 
 
 def test_numbers_are_searched_only_for_numbers() -> None:

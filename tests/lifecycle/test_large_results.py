@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -336,6 +337,48 @@ def test_the_result_of_an_effect_is_stored_however_quick_it_was(path: Path, monk
     agf.define("pipeline: booked\nsteps:\n- tool: {name: book}", registry=registry)
     run = agf.run("booked", registry=registry)
     assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), np.arange(N))
+
+
+STOPS: dict[str, Callable[[], Any]] = {
+    "no pickle, small": threading.Lock,
+    "no pickle, large": lambda: [np.arange(N), threading.Lock()],
+    "a full disk": lambda: np.arange(N),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits")
+@pytest.mark.parametrize("kind", ["tool", "agent"])
+@pytest.mark.parametrize("why", STOPS)
+def test_a_run_ends_where_a_result_must_be_stored_and_cannot(why: str, kind: str, path: Path) -> None:
+    import resource
+
+    made, registry = list[str](), agf.Registry()
+
+    def book(input: Any = None) -> Any:
+        made.append("book")
+        return STOPS[why]()
+
+    agf.tool(lambda given: made.append("after"), name="after", registry=registry)
+    if kind == "tool":
+        agf.tool(lambda: book(), name="book", registry=registry, reuse=False)
+        step = "tool: {name: book, output: booked, on_error: continue}"
+    else:
+        agf.agent(book, name="book", registry=registry)
+        step = "agent: {identity: book, prompt: book, output: booked, on_error: continue}"
+    text = f"pipeline: p\nsteps:\n- {step}\n- tool: {{name: after, args: {{given: !expr booked}}}}"
+    agf.define(text, registry=registry)
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000_000, usual[1]))
+    try:
+        run = agf.run("p", registry=registry, raises=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
+    assert (run.status, made, codes(run)) == ("error", ["book"], [])
+    assert getattr(run.error, "code", "") == "journal.unstored"
+    assert ("File too large" if why == "a full disk" else "cannot be pickled") in str(run.error)
+    if kind == "tool":  # a person decides whether it is called again
+        waits = agf.resume(run.run_id, registry=registry, raises=False, ask=None)
+        assert (waits.status, made) == ("waiting", ["book"])
 
 
 def test_a_disk_with_hardly_room_is_not_filled(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

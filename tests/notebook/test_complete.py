@@ -20,7 +20,7 @@ from agf_magics.editor.cursor import Reading
 from agf_magics.editor.word_help import describe
 from agf_magics.flow.checks.rules import check
 from agf_magics.languages import LANGUAGES
-from agf_magics.notebook.completion.answer import answer
+from agf_magics.notebook.completion.matcher_result import matcher_result
 from agf_magics.notebook.completion.tab import matcher
 from agf_magics.text.diagnostics import Diagnostics
 from agf_magics.text.source import Source
@@ -123,7 +123,7 @@ def test_a_blank_line_offers_everything_that_may_stand_there_and_says_what_it_is
     cell: str, first: tuple[str, str], known: Surroundings
 ) -> None:
     context = CompletionContext("", cell, len(cell.rpartition("\n")[2]), cell.count("\n"), None)
-    offered = next(iter(answer(context, known)["completions"]))
+    offered = next(iter(matcher_result(context, known)["completions"]))
     assert (offered.text, offered.type) == first
 
 

@@ -50,7 +50,15 @@ from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
 from .approvals import permitted
 from .dry_run import result
-from .failures import RESULT, failed_before, failure, unknown_outcome, unusable, with_place
+from .failures import (
+    RESULT,
+    check_stored,
+    failed_before,
+    failure,
+    unknown_outcome,
+    unusable,
+    with_place,
+)
 from .questions import ATTEMPTS, ask_person
 from .step_prints import open_prints, separate_prints
 from .tool_context import RunContact, contexts_of
@@ -173,7 +181,9 @@ async def call(
         journal.running.pop(started.key, None)
     alone = not site.scope.concurrent
     done = journal.outcome(started, value, None, site.is_secret, alone)
-    return await journal.durable(done, value)
+    await journal.durable(done)
+    check_stored(site.step, site.key, callee.name, journal)
+    return value
 
 
 def refuse_unrecorded(recording: Recording, asked: AskedCall) -> None:

@@ -406,7 +406,7 @@ class Tree:
             self._close_session(row, before in self._built, first)
         if getattr(callee, "agent", None) is not None:
             self._sessions.add(key)
-        for called in _flows(callee):
+        for called in flows_of(callee):
             self._flow(called.flow, called.callees, key, below, many, loops, inner)
         return row
 
@@ -473,7 +473,7 @@ def _asked(step: Step, callee: Any, in_session: bool) -> str:
     return ", ".join(parts)
 
 
-def _flows(callee: Any) -> tuple[Any, ...]:
+def flows_of(callee: Any) -> tuple[Any, ...]:
     """The linked flows that a call may run: the one that it names, or all that it can choose
     from."""
     if callee is None:
@@ -481,7 +481,7 @@ def _flows(callee: Any) -> tuple[Any, ...]:
     if isinstance(getattr(callee, "flow", None), Flow):
         return (callee,)
     others = getattr(callee, "callees", None)
-    return tuple(flow for other in others.values() for flow in _flows(other)) if others else ()
+    return tuple(flow for other in others.values() for flow in flows_of(other)) if others else ()
 
 
 MOST_TOOLS = 6

@@ -20,7 +20,7 @@ from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
 from ..codec.fingerprints import Fingerprint, Print, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
-from ..codec.parted import HoldsSecret, Search
+from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
 from ..codec.snapshots import Held, snapshot
@@ -140,6 +140,8 @@ class CallRows:
         self.objects = KnownObjects()
         self.results: LargeResults | None = None
         """What stores large results; None: these are not stored."""
+        self.unstored: dict[CallKey, str] = {}
+        """Why the results of calls that must not be repeated could not be stored."""
         self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
         self.large = LargeValues()
@@ -377,7 +379,8 @@ class CallRows:
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
         except NotStored as error:
-            return packed._replace(is_large=False, why=self.secret.text(str(error)))
+            why = self.secret.text(str(error))
+            return packed._replace(is_large=False, why=why, is_refused=True)
         return packed._replace(form="parts", data=data, why=None, is_large=False)
 
     def settle(self, outcome: Outcome) -> Insert:
@@ -390,7 +393,9 @@ class CallRows:
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
-        if packed.form == "again" and packed.why != QUICKER_TO_MAKE:
+        if packed.is_refused and outcome.must_be_stored:
+            self.unstored[call.key] = packed.why or ""
+        elif packed.form == "again" and packed.why != QUICKER_TO_MAKE:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)

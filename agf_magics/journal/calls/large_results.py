@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..codec.fingerprints import Print, is_same_print, print_of
-from ..codec.parted import Parted, Search, content_digest, is_plain, parts_in, take_apart
+from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
 from ..codec.pickles import NotPicklable
+from ..codec.secret_search import Search
 from ..database.errors import JournalError
 from ..database.store import Store
 from ..database.value_files import Part

@@ -46,6 +46,8 @@ class EncodedValue(NamedTuple):
     """A preview as JSON, if the form is not JSON."""
     why: str | None = None
     """Why it is not stored."""
+    is_refused: bool = False
+    """Whether it may be stored, and cannot be: no pickle can hold it, or the disk is full."""
     is_large: bool = False
     """Whether it is not stored only because it has too many bytes for a row."""
     is_json: bool = False
@@ -87,7 +89,8 @@ def encode_value(value: Value, most: int) -> EncodedValue:
             with contextlib.suppress(PickleTooLarge):
                 return EncodedValue("pickle", pickled(value, most), shown)
         except NotPicklable as error:
-            return EncodedValue("again", None, shown, f"it cannot be pickled ({error})")
+            why = f"it cannot be pickled ({error})"
+            return EncodedValue("again", None, shown, why, is_refused=True)
     why, is_json = f"it has more than {_bytes(most)}", size >= 0
     size = max(size if is_json else bytes_of_data(value), most)
     return EncodedValue("again", None, shown, why, is_large=True, is_json=is_json, size=size)

@@ -26,15 +26,13 @@ from .encoding import DecodeError
 from .fingerprints import CODE
 from .json_texts import checker, encode
 from .pickles import NotPicklable
+from .secret_search import HoldsSecret, Search
 
 LEAST = 64_000
 """Bytes of a buffer, or of the rest of a pickle, from which on it is a part."""
 
 MOST_CUT = 10_000
 """Columns of a block that are parts of their own."""
-
-_NUMBERS = frozenset("?hHiIlLqQnNefdg")
-"""The formats of buffers in which no text can be."""
 
 OPEN = frozenset({*ATOMS, dict, list})
 """The types of values into which expressions look."""
@@ -94,39 +92,6 @@ class Parted(NamedTuple):
         head = [buffers, rest_part, self.is_plain, self.kind]
         return encode(head).encode() + b"\n" + self.rest
 
-
-class HoldsSecret(Exception):
-    """The value contains one of the texts that it must not contain."""
-
-
-class Search:
-    """A search for texts in what is stored, piece by piece: no other thread waits for long."""
-
-    def __init__(self, forms: Sequence[bytes], in_numbers: bool = False) -> None:
-        """``in_numbers``: default False; True: the forms may be numbers."""
-        self._forms, self._in_numbers = forms, in_numbers
-        self._overlap = max(map(len, forms), default=1) - 1
-        self._end = b""
-
-    def look(self, data: Any) -> None:
-        """Look at what follows in one stream. Raises HoldsSecret."""
-        if self._forms and memoryview(data).nbytes:
-            view = memoryview(data).cast("B")
-            for start in range(0, view.nbytes, _PIECE):
-                piece = self._end + view[start : start + _PIECE]
-                if any(form in piece for form in self._forms):
-                    raise HoldsSecret
-                self._end = piece[len(piece) - self._overlap :] if self._overlap else b""
-
-    def look_at(self, buffer: memoryview, raw: memoryview) -> None:
-        """Look at a buffer alone. Raises HoldsSecret."""
-        kind = buffer.format.lstrip("@=<>!")
-        if self._forms and (self._in_numbers or not (kind in _NUMBERS or kind.startswith("Z"))):
-            Search(self._forms).look(raw)
-
-
-_PIECE = 1 << 20
-"""Bytes that are searched at a time."""
 
 NOTHING_TO_FIND = Search(())
 

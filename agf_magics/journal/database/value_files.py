@@ -67,20 +67,26 @@ class Freed(NamedTuple):
 
 
 class NewPart:
-    """A part whose digest is known only at its end."""
+    """A part that is being written."""
 
-    def __init__(self, folder: Path, name: str, check_room: Callable[[int], None]) -> None:
-        """``check_room``: called for the size of what is written next. Raises OSError."""
+    def __init__(
+        self, folder: Path, name: str, check_room: Callable[[int], None], digest: str | None = None
+    ) -> None:
+        """``check_room``: called for the size of what is written next. ``digest``: default None: it is
+        known only at the end. Raises OSError."""
         self._folder, self._path = folder, folder / name
         self._check_room = check_room
         self._file = os.open(self._path, _NEW, 0o600)
-        self._hash, self._size = hashlib.sha256(), 0
+        self._digest, self._size = digest, 0
+        self._hash = hashlib.sha256()
 
     def write(self, data: Any) -> None:
         """Add bytes. Raises OSError."""
         view = memoryview(data)
         self._check_room(view.nbytes)
-        self._hash.update(view)
+        # A known digest is compared when the part is read, as any other.
+        if self._digest is None:
+            self._hash.update(view)
         self._size += view.nbytes
         view = view.cast("B") if view.nbytes else view[:0]
         while view.nbytes:
@@ -88,7 +94,7 @@ class NewPart:
 
     @property
     def part(self) -> Part:
-        return Part(self._hash.hexdigest(), self._size)
+        return Part(self._digest or self._hash.hexdigest(), self._size)
 
     def keep(self) -> None:
         """Give it its name. Raises OSError."""
@@ -126,18 +132,19 @@ class ValueFiles:
         if size >= MEASURED:
             self.rate = 0.5 * self.rate + 0.5 * size / max(seconds, 1e-3)
 
-    def create(self, fills: bool = False) -> NewPart:
-        """A part to write. ``fills``: default False; True: also if the disk has hardly room. Raises
-        OSError."""
+    def create(self, fills: bool = False, digest: str | None = None) -> NewPart:
+        """A part to write. ``fills``: default False; True: also if the disk has hardly room.
+        ``digest``: default None: it is known only at the end. Raises OSError."""
         self._make()
         check = _has_room if fills else self._check_room
-        return NewPart(self.folder, f"{self._owner}-{next(self._numbers)}.part", check)
+        name = f"{self._owner}-{next(self._numbers)}.part"
+        return NewPart(self.folder, name, check, digest)
 
     def add(self, part: Part, data: memoryview, fills: bool = False) -> None:
         """Write a part, unless it is there and sound. ``fills``: as for `create`. Raises OSError."""
         if self.has(part):
             return
-        new = self.create(fills)
+        new = self.create(fills, part.digest)
         try:
             new.write(data)
             self.keep(new)

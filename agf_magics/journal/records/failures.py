@@ -19,6 +19,11 @@ from ..secrets.masking import Secrets
 from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
 
 
+class Unstored(StepError):
+    """The result of a call that must not be repeated cannot be stored: the run ends before a step uses
+    it."""
+
+
 def error_json(error: BaseException, secrets: Secrets) -> str:
     """A failure as JSON: its messages and its place."""
     diagnostics: Iterable[Diagnostic] = [

@@ -102,7 +102,7 @@ class Extras {
 
   // A box of the picture: a dashed border, and a label on its lower edge.
   paintBox(box, i) {
-    const mark = this.mark(i, this.view.picture?.found?.folded.includes(box.id)), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
+    const rows = i >= 0 ? [i] : box.isFolded ? this.view.picture.groups[-1 - i] : [], mark = rows.map(row => this.mark(row, box.isFolded)).find(Boolean), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
     if (box.marked === now || (!now && !box.badge)) return;
     box.marked = now;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));

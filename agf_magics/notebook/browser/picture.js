@@ -14,6 +14,8 @@ const LARGEST = 1.4; // the scale of a small picture
 const MARGIN = 12; // units at the edge of a picture that are empty
 const MAP = [140, 110]; // pixels of the overview, at most
 const READABLE = 0.84; // the scale below which words cannot be read: the small ones have 11 units
+const WORST = ["running", "waiting", "failed", "error", "damaged", "cancelled", "interrupted", "left", "lost", "kept", "dropped", "ok", "skipped", "pending"]; // what a group says
+const NOT_ENDED = new Set(["running", "waiting", "pending"]);
 const WAYS = { ArrowDown: [0, 1], ArrowUp: [0, -1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
 
 function copied(node) {
@@ -74,6 +76,7 @@ class PictureView {
     this.state = view.state;
     this.flow = [];
     this.folded = null; // the kernel decides
+    this.kept = null; // the direction and the lines, after something was folded or unfolded
     this.boxes = new Map();
     const tool = (sign, title, click) => button(sign, click, { title, "aria-label": title });
     this.direction = "auto";
@@ -101,9 +104,10 @@ class PictureView {
     const { flow, folded, direction } = this, room = { width: Math.round(this.view.columns.clientWidth || 900), height: Math.round(innerHeight * 0.8) };
     this.canvas.replaceChildren(this.svg ?? hint("The picture is on its way …"));
     try {
-      const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}) });
+      const found = await this.state.request("picture", { flow, direction, ...room, ...(folded ? { folded } : {}), ...this.kept });
       if (flow === this.flow && folded === this.folded && direction === this.direction) this.put(found);
     } catch (error) {
+      this.anchor = null;
       if (flow === this.found?.flow && this.svg && folded) { // too much was unfolded
         this.folded = this.found.folded;
         return this.view.inform(error.message);
@@ -117,9 +121,9 @@ class PictureView {
 
   // Another flow, at the place where it was left.
   enter(flow) {
-    this.seen.set(this.flow.join("/"), this.box && { box: this.box, scale: this.scale, folded: this.folded });
+    this.seen.set(this.flow.join("/"), this.box && { box: this.box, scale: this.scale, folded: this.folded, kept: this.kept });
     const left = this.seen.get(flow.join("/"));
-    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null, scale: left?.scale });
+    Object.assign(this, { flow, folded: left?.folded ?? null, box: left?.box ?? null, scale: left?.scale, kept: left?.kept ?? null });
     this.fetch();
   }
 
@@ -147,7 +151,8 @@ class PictureView {
     const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
     const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
-    const rowOf = id => this.rowOf(found.flow, id);
+    this.groups = []; // the rows of each group of steps
+    const rowOf = id => found.groups[id] ? -this.groups.push(found.groups[id].map(step => this.rowOf(found.flow, step))) : this.rowOf(found.flow, id);
     for (const id of found.frames) this.addBox(titles.get(id), rowOf(id), id, frames.get(id));
     for (const id of found.boxes) this.addBox(boxes.get(id), rowOf(id), id, boxes.get(id));
     for (const id of found.frames) this.addFold(frames.get(id), id, "−");
@@ -156,15 +161,25 @@ class PictureView {
     this.dark = element("style", {}, `.picture.dark { ${found.dark} }`);
     this.fitRoom();
     this.canvas.replaceChildren(this.dark, this.svg);
-    if (this.box) this.show(this.box); else this.begin();
+    if (this.anchor) this.restore(this.anchor);
+    else if (this.box) this.show(this.box);
+    else this.begin();
     this.draw();
+  }
+
+  // After a frame was folded or unfolded, it stays where it was, in the same size: below the pointer.
+  restore({ id, corner, pointer, scale }) {
+    this.anchor = null;
+    const box = [...this.boxes.values()].find(box => box.id === id), [x, y, ...size] = box ? box.area : this.whole;
+    const at = [x, y].map((low, k) => low + bounded(0, pointer[k] - corner[k], size[k]) - pointer[k] + this.box[k]);
+    this.show([...at, this.canvas.clientWidth / scale, this.canvas.clientHeight / scale]);
   }
 
   // A picture that cannot be read beside the panel has the whole width, and the panel is below it. The place is as high as the picture
   // there, or higher: as the panel beside it.
   fitRoom() {
     const [, , width, height] = this.whole, all = this.view.columns.clientWidth || 900, [beside, whole] = [all * BESIDE, all].map(room => Math.min(1, room / width));
-    this.isWide = beside < READABLE && whole > beside * 1.1;
+    if (!this.kept) this.isWide = beside < READABLE && whole > beside * 1.1;
     this.view.arrange();
     const scale = Math.max(READABLE, this.isWide ? whole : beside), most = Math.max(innerHeight * 0.8, TALLEST);
     this.canvas.style.minHeight = `${bounded(140, 16 + height * scale, most)}px`;
@@ -183,7 +198,7 @@ class PictureView {
     if (!group || !ring || i == null) return;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(ring.getAttribute(name)));
     const bar = color => svgElement("rect", { x: x + 10, y: y + height - 4.5, height: 2.5, width: 0, fill: color });
-    const box = { id, group, ring, x: x + width / 2, y: y + height / 2, top: y, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
+    const box = { id, group, ring, area: [x, y, width, height], isFolded: this.found.folded.includes(id), x: x + width / 2, y: y + height / 2, top: y, left: x + 10, right: x + width - 6, room: width - 20, tall: height, done: bar("#27894f"), lost: bar("#d64545") };
     box.pill = svgElement("rect", { y: y - 9, height: 16, rx: 8 });
     box.corner = svgElement("text", { y: y + 3, fill: "#ffffff", "text-anchor": "middle", "font-weight": "bold" });
     box.border = { role: ring.getAttribute("class"), stroke: ring.getAttribute("stroke"), "stroke-width": ring.getAttribute("stroke-width") ?? 1 };
@@ -205,8 +220,9 @@ class PictureView {
     for (const part of new Set([group, bordered])) {
       part.addEventListener("click", event => {
         if (this.moved || event.detail > 1) return;
-        this.view.choose(i);
-        this.expectSecond(() => this.open(i, id));
+        if (i >= 0) this.view.choose(i);
+        else if (box.isFolded) this.toggle(id, this.point(event)); // a group has nothing else to show
+        this.expectSecond(() => i >= 0 && this.open(i, id, this.point(event)));
       });
     }
     this.boxes.set(i, box);
@@ -232,7 +248,7 @@ class PictureView {
   turnTo(direction) {
     this.direction = direction;
     this.turn.title = this.turn.ariaLabel = `Direction: ${DIRECTION_NAMES[direction]}`;
-    this.box = null;
+    this.box = this.kept = null;
     this.fetch();
   }
 
@@ -241,11 +257,11 @@ class PictureView {
     const rect = bordered?.querySelector("rect");
     if (!rect) return;
     const cx = Number(rect.getAttribute("x")), cy = Number(rect.getAttribute("y"));
-    const label = `${sign === "−" ? "Fold" : "Unfold"} ${id}`;
+    const label = `${sign === "−" ? "Fold" : "Unfold"} ${id}`, box = [...this.boxes.values()].find(box => box.id === id);
     const group = svgElement("g", { role: "button", tabindex: "-1", "aria-label": label, style: "cursor:pointer" });
     group.append(svgElement("title", {}, label), svgElement("circle", { cx, cy, r: 7, fill: "#f5f5f5", stroke: "#7d7d7d" }),
       svgElement("text", { x: cx, y: cy + 3.6, "text-anchor": "middle", fill: "#1b1b1b", "font-weight": "bold" }, sign));
-    group.addEventListener("click", event => event.detail > 1 && this.isTwice || this.toggle(id));
+    group.addEventListener("click", event => event.detail > 1 && this.isTwice || this.toggle(id, box?.area));
     this.svg.append(group);
   }
 
@@ -261,16 +277,19 @@ class PictureView {
     });
   }
 
-  toggle(id) {
-    const folded = this.found.folded;
+  // Everything else moves: the frame itself stays at the pointer, and the picture keeps its direction.
+  toggle(id, at) {
+    const folded = this.found.folded, box = [...this.boxes.values()].find(box => box.id === id);
     this.folded = folded.includes(id) ? folded.filter(other => other !== id) : [...folded, id];
-    this.box = null; // everything moves
+    if (box) this.anchor = { id, corner: box.area, pointer: at ?? box.area, scale: this.scale };
+    this.isMoved = true;
+    this.kept = { direction: this.found.down ? "TB" : "LR", breaks: this.found.breaks };
     this.fetch();
   }
 
   // A frame folds; a call opens the flow that it calls.
-  open(i, id) {
-    if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id);
+  open(i, id, at) {
+    if (this.found.frames.includes(id) || this.found.folded.includes(id)) this.toggle(id, at);
     else if (this.state.tree[i + 1]?.[Step.id].startsWith(`${this.state.tree[i][Step.id]}/`)) this.enter([...this.flow, id]);
   }
 
@@ -278,11 +297,10 @@ class PictureView {
     this.following();
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
-      const look = this.state.look(i), row = this.state.rows[i], isChosen = i === this.view.chosen;
-      const words = look.name === "pending" ? "" : row[Now.corner], tail = look.name === "running" ? this.state.arriving(i) : "";
-      const does = look.name === "running" ? (row[Now.okShare] == null ? null : row[Now.brief]) ?? row[Now.counted] : ""; // its progress, its pace
+      const { look, words, done, lost, does, tail } = i < 0 ? this.groupNow(this.groups[-1 - i]) : this.stepNow(i);
+      const isChosen = i === this.view.chosen || (i < 0 && box.isFolded && this.groups[-1 - i].includes(this.view.chosen));
       this.write(box, tail ? ending(plainWords(tail), box) : beginning(does, box), tail || does);
-      const now = `${look.name} ${words} ${row[Now.okShare]} ${row[Now.failedShare]} ${isChosen}`;
+      const now = `${look.name} ${words} ${done} ${lost} ${isChosen}`;
       if (box.now === now) continue;
       box.now = now;
       const wide = words.length * LETTER + 12;
@@ -298,13 +316,13 @@ class PictureView {
       box.group.setAttribute("tabindex", isChosen ? 0 : -1);
       box.group.setAttribute("aria-pressed", isChosen);
       box.group.setAttribute("aria-label", `${box.name}, ${look.word}`);
-      box.done.setAttribute("width", box.room * (row[Now.okShare] ?? 0));
-      box.lost.setAttribute("x", box.left + box.room * (row[Now.okShare] ?? 0));
-      box.lost.setAttribute("width", box.room * (row[Now.failedShare] ?? 0));
+      box.done.setAttribute("width", box.room * (done ?? 0));
+      box.lost.setAttribute("x", box.left + box.room * (done ?? 0));
+      box.lost.setAttribute("width", box.room * (lost ?? 0));
     }
     if (this.box && !this.map.hasAttribute("hidden")) this.drawMap(); // its boxes have the colours of their states
     for (const edge of this.edges ?? []) {
-      const all = this.flow.length ? "" : this.state.edges[edge.key] ?? "", count = all.length > edge.room ? timesOf(all) : all;
+      const all = this.state.edges[[...this.flow, edge.key].join("/")] ?? "", count = all.length > edge.room ? timesOf(all) : all;
       const words = count.length > edge.room ? "" : count;
       if (edge.text.textContent === words) continue;
       edge.text.textContent = words;
@@ -316,6 +334,23 @@ class PictureView {
       edge.group.setAttribute("visibility", words ? "visible" : "hidden");
     }
     if (!this.boxes.has(this.view.chosen)) this.boxes.values().next().value?.group.setAttribute("tabindex", 0);
+  }
+
+  lookOf(i) { return i < 0 ? this.groupNow(this.groups[-1 - i]).look : this.state.look(i); }
+
+  // What the box of a step shows.
+  stepNow(i) {
+    const look = this.state.look(i), row = this.state.rows[i], isRunning = look.name === "running", [done, lost] = [row[Now.okShare], row[Now.failedShare]];
+    const does = isRunning ? (done == null ? null : row[Now.brief]) ?? row[Now.counted] : ""; // its progress, its pace
+    return { look, words: look.name === "pending" ? "" : row[Now.corner], done, lost, does, tail: isRunning ? this.state.arriving(i) : "" };
+  }
+
+  // What the box of a group of steps shows: the state that matters most, how many have ended, and which one runs.
+  groupNow(rows) {
+    const looks = rows.map(i => this.state.look(i)), found = looks.reduce((worst, look) => WORST.indexOf(look.name) < WORST.indexOf(worst.name) ? look : worst);
+    const ended = looks.filter(look => !NOT_ENDED.has(look.name)).length, running = rows.find((_, k) => looks[k].name === "running");
+    const look = found.name === "ok" && ended < rows.length && this.state.last.live ? this.state.byName.get("running") : found; // between two of them
+    return { look, words: look.name === "pending" ? "" : `${look.mark} ${ended}/${rows.length}`, does: running == null ? "" : this.state.nameOf(running), tail: "" };
   }
 
   // Lines in place of those below the name of a box; none: its own. The tooltip has the whole text.
@@ -348,7 +383,7 @@ class PictureView {
     const scale = Math.min(MAP[0] / width, MAP[1] / height), rounded = side => side.toFixed(1);
     for (const [name, value] of Object.entries({ width: width * scale, height: height * scale, viewBox: this.whole.join(" ") })) this.map.setAttribute(name, value);
     const boxes = [...this.boxes].map(([i, box]) => svgElement("rect", { x: box.left - 10, y: box.y - box.tall / 2, width: box.room + 20, height: box.tall,
-      fill: this.state.look(i).name === "pending" ? "#8886" : this.state.look(i).color }));
+      fill: this.lookOf(i).name === "pending" ? "#8886" : this.lookOf(i).color }));
     this.map.replaceChildren(...boxes, svgElement("rect", { class: "seen", "stroke-width": rounded(2 / scale),
       x: rounded(seenX), y: rounded(seenY), width: rounded(seenWidth), height: rounded(seenHeight) }));
   }
@@ -368,7 +403,7 @@ class PictureView {
   // While the run goes on, the step that runs is in sight, until a person moves the view.
   following() {
     if (this.isMoved || !this.state.last.live || !this.box) return;
-    const running = [...this.boxes].filter(([i]) => this.state.look(i).name === "running").map(([, box]) => box);
+    const running = [...this.boxes].filter(([i]) => this.lookOf(i).name === "running").map(([, box]) => box);
     const box = running.at(-1), [x, y, width, height] = this.box;
     const isSeen = box && box.x > x && box.x < x + width && box.y - box.tall / 2 > y && box.y + box.tall / 2 < y + height;
     if (box && !isSeen) this.isFollowing = true;

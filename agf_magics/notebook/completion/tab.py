@@ -18,9 +18,9 @@ def matcher(known: Callable[[], Surroundings]) -> Matcher:
     """The matcher for ``shell.Completer.custom_matchers``."""
 
     def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
-        from .answer import answer
+        from .matcher_result import matcher_result
 
-        return answer(context, known())
+        return matcher_result(context, known())
 
     marked: Matcher = context_matcher(priority=200)(agf_magics)
     return marked

@@ -11,7 +11,9 @@ from typing import Any
 from IPython.core.displayhook import CapturingDisplayHook
 
 from ...catalog import Registry
+from ...catalog.registry import default
 from ...flow.flow import Flow
+from ...lifecycle.definitions.linking import link_flow
 from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
 from . import registry_page
@@ -25,7 +27,8 @@ def install_formats(undo: ExitStack, shell: Any, is_shown: Callable[[Run], bool]
     def flow(found: Flow, **_: Any) -> dict[str, str]:
         from ...pictures.diagram import Diagram
 
-        return Diagram(found)._repr_mimebundle_()
+        linked = link_flow(found, default(None))[0]
+        return Diagram(found, callees=linked.callees)._repr_mimebundle_()
 
     def registry(found: Registry, **_: Any) -> dict[str, str]:
         return registry_page.everything(found)

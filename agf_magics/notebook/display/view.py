@@ -96,7 +96,7 @@ class Page(View):
     def reserve(self, run: Run) -> None:
         self.slot.reserve(self._first(run))
         if self._drawing is not None:
-            self._drawing.begin(self._show_picture)
+            self._drawing.begin(self._show_picture, run._linked.callees)
 
     def tick(self, run: Run) -> None:
         now, changes = time.monotonic(), run.progress.changes
@@ -362,7 +362,7 @@ class Pictured(View):
 
     def reserve(self, run: Run) -> None:
         self._slot.reserve(EMPTY)
-        self._drawing.begin(self._slot.end)
+        self._drawing.begin(self._slot.end, run._linked.callees)
         self._lines.reserve(run)
 
     def tick(self, run: Run) -> None:

@@ -39,6 +39,7 @@ from ...pictures.row_words import (
     tally_of,
 )
 from ...pictures.scene.builder import scene
+from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
 from ...text.diagnostics import AgfError
@@ -76,19 +77,26 @@ def requests_of(run: AnyRun) -> Requests:
 def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
     """A flow without states: the page paints these on the boxes. ``flow``: the ids of the calls
     that lead to it; ``folded``: the ids of frames that are drawn as a box; none: a large picture
-    starts folded. ``direction``: TB, LR or auto. ``width``, ``height``: the pixels of its place."""
+    starts folded. ``direction``: TB, LR or auto. ``breaks``: with which boxes its lines began
+    before something was unfolded. ``width``, ``height``: the pixels of its place. Of a
+    long chain the steps are in groups, which have no row: the page paints the states of their steps."""
     inside = texts_of(given.get("flow"))
     shown = linked_within(linked, inside)
     flow = shown.flow
     called = [id for id, callee in shown.callees.items() if isinstance(callee, Linked)]
-    drawn = scene(flow, called=called)
+    drawn = with_groups(scene(flow, called=called), ())
+    groups = steps_of_groups(drawn)
     frames = {frame.id for frame in drawn.frames}
     folded = [id for id in texts_of(given.get("folded")) if id in frames]
     if "folded" not in given:
         folded = _folded_at_start(drawn)
-    drawn = scene(flow, folded, called) if folded else drawn
+    if folded:
+        drawn = with_groups(scene(flow, folded, called), folded)
     direction = given.get("direction")
-    arranged = arrange(drawn, direction if direction in ("TB", "LR") else "auto", _room(given))
+    breaks = texts_of(given.get("breaks")) if "breaks" in given else None
+    arranged = arrange(
+        drawn, direction if direction in ("TB", "LR") else "auto", _room(given), breaks
+    )
     return {
         "svg": paint(drawn, arranged, {}),
         "dark": dark_style(drawn),
@@ -96,7 +104,9 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
         "boxes": [box.id for box in drawn.boxes],
         "frames": [frame.id for frame in drawn.frames],
         "folded": folded,
+        "groups": groups,
         "down": arranged.layout.is_down,
+        "breaks": [*arranged.breaks],
         "edges": [
             EdgeRow(way, round(at.anchor.x, 1), round(at.anchor.y, 1), at.side, room)
             for way, at, room in edge_places(drawn, arranged)
@@ -105,7 +115,10 @@ def picture_json(linked: Linked, given: Mapping[str, Any]) -> Json:
 
 
 def _folded_at_start(drawn: Scene) -> list[str]:
-    """The outermost frames that are folded until the picture has few boxes, the largest first."""
+    """The outermost frames that are folded until the picture has few boxes, the largest first; all
+    groups of a long chain."""
+    if groups := steps_of_groups(drawn):
+        return [*groups]
     sizes = {
         frame.id: sum(1 for box in within(frame.parts) if not isinstance(box, Frame))
         for frame in drawn.parts

@@ -16,6 +16,7 @@ from ...commands.output_files import write_by, write_file
 from ...commands.values import near_file
 from ...commands.words import line_error
 from ...lifecycle.definitions.file_sets import definition_files, knowing
+from ...lifecycle.definitions.linking import link_flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..display import registry_page
 from ..notebook import definition_text
@@ -92,7 +93,9 @@ class DefinitionMagics(NotebookMagics):
             hint = f"write {' or '.join(DIRECTIONS)}"
             raise line_error("direction", f"{wanted.text!r} is not a direction", wanted, hint)
         flow = self.notebook.flow(parsed.words("NAME")[0])
-        picture = Diagram(flow, direction=cast(Direction, wanted.text) if wanted else "auto")
+        callees = link_flow(flow, self.notebook.registry)[0].callees
+        direction = cast(Direction, wanted.text) if wanted else "auto"
+        picture = Diagram(flow, direction=direction, callees=callees)
         target = parsed.word("--save")
         if target is None:
             return picture

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextvars
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ...compat.browser import IN_BROWSER
+from ...engine.linking.linked import Callee
 from ...flow.flow import Flow
 from ...flow.progress.progress import Progress
 from ...text.giving_up import giving_up
@@ -30,14 +31,15 @@ class Drawing:
         """Set when it is drawn."""
         self._thread: threading.Thread | None = None
 
-    def begin(self, show: Callable[[Bundle], object]) -> None:
-        """Draw the picture on a thread of its own, which then calls ``show`` with it."""
+    def begin(self, show: Callable[[Bundle], object], callees: Mapping[str, Callee]) -> None:
+        """Draw the picture on a thread of its own, which then calls ``show`` with it. ``callees``: what
+        the calls of the flow are linked to."""
         if IN_BROWSER:
-            return self._draw(show)
+            return self._draw(show, callees)
         # In the context of the cell, to which the output of the thread then belongs.
         context = contextvars.copy_context()
         self._thread = threading.Thread(
-            target=context.run, args=(self._draw, show), name="agf-picture", daemon=True
+            target=context.run, args=(self._draw, show, callees), name="agf-picture", daemon=True
         )
         return self._thread.start()
 
@@ -52,13 +54,13 @@ class Drawing:
         if self._thread is not None:
             self._thread.join()
 
-    def _draw(self, show: Callable[[Bundle], object]) -> None:
+    def _draw(self, show: Callable[[Bundle], object], callees: Mapping[str, Callee]) -> None:
         # Imported here: scene and layout are an eighth of the package, and not each notebook draws.
         from ...pictures.diagram import Diagram
 
         # A mistake of this package is no reason to print into the cell.
         with giving_up(__name__, "a flow was not drawn"):
-            diagram = Diagram(self._flow)
+            diagram = Diagram(self._flow, callees=callees)
             bundle: Bundle = dict(diagram._repr_mimebundle_())
             self._diagram = diagram
             show(bundle)

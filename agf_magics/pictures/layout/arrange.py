@@ -8,7 +8,7 @@ room as the lines of a text fill a page.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ..scene.scene import Box, Scene, Tags
@@ -34,15 +34,24 @@ class Arranged(NamedTuple):
     layout: Layout
     tags: Mapping[str, Tags]
     """The values of each box that come from far away, by the id of the box."""
+    breaks: tuple[str, ...] = ()
+    """The parts with which a chain in lines begins a new line."""
 
 
 def arrange(
-    scene: Scene, direction: Direction = "auto", room: tuple[float, float] = ROOM
+    scene: Scene,
+    direction: Direction = "auto",
+    room: tuple[float, float] = ROOM,
+    breaks: Collection[str] | None = None,
 ) -> Arranged:
-    """The best layout of ``scene`` for a room, in pixels. Raises `NoPicture`."""
+    """The best layout of ``scene`` for a room, in pixels. ``breaks``: as those of an earlier picture
+    of the flow, whose lines this one keeps. Raises `NoPicture`."""
     count = sum(1 for _ in scene.boxes)
     if count > MOST_BOXES:
         raise NoPicture(f"no picture: {count:,} boxes; at most {MOST_BOXES:,} can be drawn")
+    if breaks is not None and direction != "auto":
+        kept = _arranged(scene, _cut(scene, breaks), direction == "TB")
+        return kept._replace(layout=with_clear_labels(scene, kept.layout))
     plain = {
         is_down: _arranged(scene, [scene.parts], is_down)
         for is_down in (True, False)
@@ -84,9 +93,18 @@ def _arranged(scene: Scene, chunks: Sequence[Sequence[Box]], is_down: bool) -> A
     links, tags = wired(scene, chunks)
     if len(chunks) == 1:
         return Arranged(laid_out(chunks[0], links, tags, is_down), tags)
-    return Arranged(
-        in_lines([laid_out(c, links, tags, is_down) for c in chunks], chunks, links), tags
-    )
+    layout = in_lines([laid_out(c, links, tags, is_down) for c in chunks], chunks, links)
+    return Arranged(layout, tags, tuple(parts[0].id for parts in chunks[1:]))
+
+
+def _cut(scene: Scene, breaks: Collection[str]) -> list[list[Box]]:
+    """The parts of a scene in lines that begin with ``breaks``."""
+    lines: list[list[Box]] = [[]]
+    for part in scene.parts:
+        if part.id in breaks and lines[-1]:
+            lines.append([])
+        lines[-1].append(part)
+    return lines
 
 
 def _best_lines(

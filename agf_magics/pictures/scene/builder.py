@@ -2,7 +2,8 @@
 
 Only its values place the calls of a plan, only its edges the nodes of a graph; if that is the whole
 flow, it has no frame. The values of a graph are in its boxes, since every node may read and write the
-state. A step that only hands a value on (``collect: pipe``) has no box.
+state. A step that only hands a value on (``collect: pipe``) has no box. A called flow is a box, or a
+frame with its own steps (`opened`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, pairwise
+from typing import Any, NamedTuple
 
 from ...flow.flow import Flow
 from ...flow.graph_steps import END, START, Dag, Walk
+from ...flow.progress.rows import flows_of
 from ...flow.step import Step
 from ...flow.step_names import (
     COLLECT,
@@ -35,6 +38,7 @@ from ...flow.steps import (
     Fold,
     Invoke,
     Repeat,
+    calls,
     children,
     every,
 )
@@ -66,19 +70,71 @@ DOES = 80
 """Characters of what a box does."""
 
 
-def scene(flow: Flow, folded: Collection[str] = (), called: Collection[str] = ()) -> Scene:
-    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames;
-    ``called``: the ids of calls that are linked to flows."""
-    return _Builder(flow, frozenset(folded), frozenset(called)).scene()
+class Called(NamedTuple):
+    """The calls of a flow and of the flows that it calls, by the path of each: the ids of the calls
+    that lead to it and its own."""
+
+    opened: Mapping[str, Flow]
+    """Those that are drawn as frames with the steps of their flows."""
+    closed: frozenset[str]
+    """Those that are boxes."""
+
+
+def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
+    """The calls of written flows, outer ones first, opened as long as the picture has at most
+    ``most`` boxes. A flow of one step says no more than its call. ``callees``: `Linked.callees`."""
+    count, opened, closed = _count(scene(flow)), dict[str, Flow](), set[str]()
+    waiting = [(flow, callees, "")]
+    for caller, linked, before in waiting:  # it grows
+        for call in calls(caller.body):
+            path = f"{before}{call.id}"
+            inner = [one for one in flows_of(linked.get(call.id)) if not one.flow.origin.is_built]
+            more = _count(scene(inner[0].flow), within_a_call=True) - 1 if len(inner) == 1 else 0
+            if more and count + more <= most:
+                count += more
+                opened[path] = inner[0].flow
+                waiting.append((inner[0].flow, inner[0].callees, f"{path}/"))
+            elif inner:
+                closed.add(path)
+    return Called(opened, frozenset(closed))
+
+
+def _count(drawn: Scene, within_a_call: bool = False) -> int:
+    """The boxes of a scene; in a call its flow has no input and no terminals of its own."""
+    return sum(not within_a_call or box.step is not None for box in drawn.boxes)
+
+
+def scene(
+    flow: Flow,
+    folded: Collection[str] = (),
+    called: Collection[str] = (),
+    opened: Mapping[str, Flow] | None = None,
+) -> Scene:
+    """The boxes, frames and lines of ``flow``. The steps ``folded`` are boxes instead of frames.
+    ``called``, ``opened``: the paths of the calls of flows that are boxes, and that are frames (see
+    `Called`)."""
+    return _Builder(flow, frozenset(folded), frozenset(called), opened or {}).scene()
 
 
 class _Builder:
-    def __init__(self, flow: Flow, folded: Collection[str], called: Collection[str]) -> None:
+    def __init__(
+        self,
+        flow: Flow,
+        folded: Collection[str],
+        called: Collection[str],
+        opened: Mapping[str, Flow],
+        before: str = "",
+    ) -> None:
         self.flow = flow
         self.folded = folded
         self.called = called
+        self.opened = opened
+        self.before = before
+        """The calls that lead to this flow: the beginning of the ids of all its boxes."""
         self.data = DataFlow(flow)
         self.links: list[Link] = []
+        self.inner_values: dict[tuple[str, str], tuple[str, ...]] = {}
+        """Those of the called flows that are shown."""
         self.box_of: dict[str, Box] = {}
         """The box or frame that shows a step, by the id of the step."""
         self.prefix = ""
@@ -87,22 +143,41 @@ class _Builder:
         """The edges of a graph's nodes that are tags, as they are shown."""
 
     def scene(self) -> Scene:
-        body: Step = self.flow.body
-        while isinstance(body, Steps) and len(body.steps) == 1:
-            body = body.steps[0]
-        is_free = isinstance(body, Dag | Walk) and bool(children(body))
-        if isinstance(body, Dag | Walk) and is_free:
-            parts = self.free(body, None)
-        else:
-            parts = self.chain(self.flow.body.steps, many=False)
+        parts, _, _ = self.body(None)
         parts = self.with_input(tuple(map(self.with_leaving, parts)))
         return Scene(
             name=self.flow.name,
             parts=parts,
             links=tuple(self.links),
             values=self.values(parts),
-            is_free=is_free,
+            is_free=self.whole() is not None,
         )
+
+    def whole(self) -> Dag | Walk | None:
+        """The plan or the graph that is the whole flow."""
+        body: Step = self.flow.body
+        while isinstance(body, Steps) and len(body.steps) == 1:
+            body = body.steps[0]
+        return body if isinstance(body, Dag | Walk) and children(body) else None
+
+    def body(self, head: Box | None) -> tuple[tuple[Box, ...], Sequence[Box], Sequence[Box]]:
+        """The boxes of the whole flow, and those with which it begins and ends, if they are not the
+        first and the last one. ``head``: of its frame, if it has one."""
+        whole = self.whole()
+        if whole is None:
+            return self.chain(self.flow.body.steps, head is not None and head.many), (), ()
+        parts = self.free(whole, head)
+        return parts, *(self.ends_of(whole, parts) if head is not None else ((), ()))
+
+    def inside(self, path: str, head: Box) -> Box:
+        """The frame of a call with the steps of the flow that it calls."""
+        flow = self.opened[path]
+        inner = _Builder(flow, self.folded, self.called, self.opened, f"{path}/")
+        parts, begin, end = inner.body(head)
+        self.inner_values |= inner.values(parts)
+        self.links += inner.links
+        self.leaving |= inner.leaving
+        return _framed(head, parts, begin, end)
 
     def step(self, step: Step, many: bool, name: str = "", case: str = "") -> Box:
         """``name``: that of a branch or a node. ``case``: see `Box.case`."""
@@ -120,23 +195,26 @@ class _Builder:
         shown, does, output = self.texts(said, name_of(step, name), output)
         if call is not None:
             does = " · ".join(filter(None, (does, how(step))))
+        id, path = f"{self.before}{step.id}", f"{self.before}{said.id}"
         box = Box(
-            id=step.id,
+            id=id,
             word=step.word,
             name=shown,
             does=does,
             output=output,
             case=case,
             many=many,
-            opens=step.id in self.folded
-            or said.id in self.called
+            opens=id in self.folded
+            or path in self.called
             or (isinstance(said, Invoke) and said.kind == "flow"),
             tooltip=self.tooltip(step, shown),
             step=step,
         )
+        if path in self.opened and id not in self.folded:
+            box = self.inside(path, box)
         if isinstance(step, Invoke | Compute) or not children(step):
             return box
-        if call is not None or step.id in self.folded:
+        if call is not None or id in self.folded:
             self.box_of |= {inner.id: box for inner in every(step)}
             return box
         return self.frame(step, box)
@@ -194,15 +272,7 @@ class _Builder:
                 assert isinstance(step, Dag | Walk), "every other step is a box"
                 parts = self.free(step, head)
                 begin, end = self.ends_of(step, parts)
-        if not parts:
-            return head
-        framed = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
-        frame = Frame(
-            **framed,
-            parts=parts,
-            first=tuple(begin or first_boxes(parts[0])),
-            last=tuple(end or last(parts[-1])),
-        )
+        frame = _framed(head, parts, begin, end)
         if isinstance(step, Fold | Repeat):
             self.box_of[step.body.id] = frame
         if isinstance(step, Branches | Each) and step.collect is not None:
@@ -264,7 +334,11 @@ class _Builder:
         for name, most in step.limits.items():
             if name in nodes:
                 self.leaving.setdefault(nodes[name].id, []).append(f"at most {most:,} times")
-        ends = {} if head else {name: _terminal(step.id, name) for name in (START, END)}
+        ends = (
+            {}
+            if head
+            else {name: _terminal(f"{self.before}{step.id}", name) for name in (START, END)}
+        )
         known = nodes | ends
         seen = set[tuple[str, str]]()
         far = edges_far(step.edges, NEAR_NODES) if len(nodes) > MANY_NODES else set[int]()
@@ -278,7 +352,7 @@ class _Builder:
                 shown = f"{label} ▸ {edge.target}".strip()
                 self.leaving.setdefault(last(known[edge.source])[-1].id, []).append(shown)
                 continue
-            key = way(step.id, edge.source, edge.target)
+            key = way(f"{self.before}{step.id}", edge.source, edge.target)
             ends_of = known[edge.source].id, known[edge.target].id
             first_time = (edge.source, edge.target) not in seen
             self.links.append(Link(*ends_of, "then", label, key if first_time else ""))
@@ -286,7 +360,7 @@ class _Builder:
         for name in step.limits:
             target = step.exits.get(name, END)
             if name in known and target in known and (name, target) not in seen:
-                key = way(step.id, name, target)
+                key = way(f"{self.before}{step.id}", name, target)
                 self.links.append(
                     Link(known[name].id, known[target].id, "limit", "limit reached", key)
                 )
@@ -349,7 +423,8 @@ class _Builder:
                 continue
             if tail in around and head in around:
                 names.setdefault((tail, head), {})[self.short(wire.name)] = None
-        return {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
+        own = {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
+        return own | self.inner_values
 
     def short(self, names: str) -> str:
         """Names without the prefix that all paths of a plan have."""
@@ -358,6 +433,19 @@ class _Builder:
             for name in names.split(", ")
         )
         return ", ".join(map(short_path, shown))
+
+
+def _framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequence[Box]) -> Box:
+    """The frame ``head`` around ``parts``, with the boxes at which it begins and ends."""
+    if not parts:
+        return head
+    fields = {field: getattr(head, field) for field in Box.__slots__} | {"opens": False}
+    return Frame(
+        **fields,
+        parts=parts,
+        first=tuple(begin or first_boxes(parts[0])),
+        last=tuple(end or last(parts[-1])),
+    )
 
 
 def _frames_around(

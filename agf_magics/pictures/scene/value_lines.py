@@ -137,11 +137,16 @@ class _Wiring:
 
 def ranks(scene: Scene) -> Mapping[str, int]:
     """The length of the longest way to each box: over the order of steps, and over the values where
-    only values decide."""
+    only values decide, as between the calls of a plan."""
     boxes = {box.id: box for box in scene.every}
+    frame_of = {inner.id: frame.id for frame in scene.frames for inner in frame.parts}
     pairs = [(link.tail, link.head) for link in scene.links if link.kind != "back"]
-    if not any(link.kind == "then" for link in scene.links):
-        pairs += list(scene.values)
+    ordered = {frame_of.get(link.tail) for link in scene.links if link.kind == "then"}
+    pairs += [
+        (tail, head)
+        for tail, head in scene.values
+        if frame_of.get(tail) == frame_of.get(head) and frame_of.get(tail) not in ordered
+    ]
     between = [
         (before.id, after.id)
         for tail, head in pairs

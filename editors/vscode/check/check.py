@@ -1,6 +1,6 @@
 """The extension in the real editor: code-server, driven by Playwright; screenshots in build/vscode-check.
 
-    make vscode-check          by hand, not in CI: it builds code-server from npm, which takes a quarter of an hour
+    make vscode-check          by hand, not in CI: it builds code-server from npm, which takes some minutes
 
 Problems, hints, completion, a quick fix and colours come from the extension. The cells are run by the kernel of
 ./kernel, because the Jupyter extension is in no registry.
@@ -17,14 +17,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import TimeoutError, sync_playwright
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Frame, Page
+    from playwright.sync_api import Frame, Locator, Page
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -38,9 +38,10 @@ PATIENCE = 180
 TOOLS = 'from agf_magics import tool\n\n\n@tool\ndef fetch(url: str) -> str:\n    """Fetch a page."""\n    return url\n'
 FILE = "pipeline: of_a_file\nsteps:\n- tool: {name: fetsh, args: {url: x}}\n"
 CELLS = (
-    "%load_ext agf_magics\n" + TOOLS,
-    "%%pipeline\npipeline: wrong\nsteps:\n- tool: {name: fetsh, args: {url: x}}\n",
+    "%load_ext agf_magics\n" + TOOLS.replace("fetch", "gather"),  # a tool that no file has
+    "%%pipeline\npipeline: wrong\nsteps:\n- tool: {name: gathr, args: {url: x}}\n",
     "%%pipeline --draw --run --set name=Ada\npipeline: greet\nsteps:\n- transform: {value: \"'hello ' + ctx.name\"}\n",
+    "r = %run_pipeline greet --quiet --set name=Bea\nr.output",
 )
 
 SETTINGS = {
@@ -161,14 +162,26 @@ def open_file(page: Page, name: str) -> None:
     page.locator(f".tabs-container .tab[data-resource-name='{name}']").wait_for()
 
 
+def hover(page: Page, word: Locator, text: str) -> str:
+    """What the editor shows at a word: it forgets the pointer while it is busy, so that it is moved
+    again."""
+    shown = page.locator(".monaco-hover:visible", has_text=text).first
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        page.mouse.move(5, 5)
+        word.hover()
+        with suppress(TimeoutError):
+            shown.wait_for(timeout=5_000)
+            return shown.inner_text()
+    raise AssertionError(f"no help has {text!r}")
+
+
 def check_file(page: Page) -> None:
     open_file(page, "p.agf.yaml")
     editor = page.locator(".editor-instance .monaco-editor").first
     editor.locator(".squiggly-error").first.wait_for()
-    editor.locator("span:text-is('fetsh')").first.hover()
-    hover = page.locator(".monaco-hover:visible", has_text="did you mean fetch?")
-    hover.first.wait_for()
-    assert "flow.unknown-tool" in hover.first.inner_text()
+    told = hover(page, editor.locator("span:text-is('fetsh')").first, "did you mean fetch?")
+    assert "flow.unknown-tool" in told
     picture(page, "1-file")
     print("a file: the error is underlined, its hint and its code are shown")
 
@@ -179,9 +192,8 @@ def check_cells(page: Page) -> None:
         ".notebookOverlay .code-cell-row, .notebookOverlay .cell-list-container .monaco-list-row"
     ).nth(1)
     cell.locator(".squiggly-error").first.wait_for()
-    word = cell.locator(".view-line span span", has_text=re.compile("fetsh")).last
-    word.hover()
-    page.locator(".monaco-hover:visible", has_text="did you mean fetch?").first.wait_for()
+    word = cell.locator(".view-line span span", has_text=re.compile("gathr")).last
+    hover(page, word, "did you mean gather?")
     picture(page, "2-cell")
     print("a cell: the error is underlined, its hint is shown")
     colours = {span.get_attribute("class") for span in cell.locator(".view-line span span").all()}
@@ -190,10 +202,10 @@ def check_cells(page: Page) -> None:
     page.keyboard.press("Escape")
     word.click()
     page.keyboard.press("Control+.")
-    page.locator(".action-widget >> text=Replace by fetch").first.wait_for()
+    page.locator(".action-widget >> text=Replace by gather").first.wait_for()
     picture(page, "3-quick-fix")
     page.keyboard.press("Enter")
-    cell.locator(".view-line", has_text="name: fetch").wait_for()
+    cell.locator(".view-line", has_text="name: gather").wait_for()
     cell.locator(".squiggly-error").first.wait_for(state="detached")
     print("a cell: the quick fix takes the error away")
     page.keyboard.press("Control+End")
@@ -214,15 +226,23 @@ def check_run(page: Page) -> None:
         ".quick-input-list .monaco-list-row", has_text="Notebook: Run All"
     ).first.wait_for()
     page.keyboard.press("Enter")
+    wait_for_output(page, "hello Ada", "1 of 1 step")
+    picture(page, "5-run")
+    page.mouse.move(800, 600)
+    wait_for_output(page, "hello Bea", scroll=300)
+    print("a run: its picture, its page and its output are shown")
+
+
+def wait_for_output(page: Page, *words: str, scroll: int = 0) -> None:
+    """``scroll``: the pixels to go down until it is there: the editor draws only what is in sight."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         texts = [text_of(frame) for frame in page.frames[1:]]
-        if any("hello Ada" in text and "1 of 1 step" in text for text in texts):
-            picture(page, "5-run")
-            print("a run: its picture, its page and its output are shown")
+        if any(all(word in text for word in words) for text in texts):
             return
+        page.mouse.wheel(0, scroll)
         page.wait_for_timeout(500)
-    raise AssertionError("the run shows no output")
+    raise AssertionError(f"no output has {words}")
 
 
 def text_of(frame: Frame) -> str:

@@ -1,4 +1,4 @@
-"""The completions of our cells, as a result for IPython.
+"""The completions of our cells as the result of a matcher of IPython.
 
 It suppresses all other completions: in a YAML body an empty answer is better than Python's names.
 """
@@ -25,8 +25,8 @@ class Silence(list[SimpleCompletion]):
         return super().__len__() or 1
 
 
-def answer(context: CompletionContext, known: Surroundings) -> SimpleMatcherResult:
-    """The completions for IPython."""
+def matcher_result(context: CompletionContext, known: Surroundings) -> SimpleMatcherResult:
+    """What IPython shows below the cursor, in our order."""
     found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
     if found is None:
         return SimpleMatcherResult(completions=[], suppress=False)

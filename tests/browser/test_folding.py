@@ -1,0 +1,102 @@
+"""A frame that is folded or unfolded stays below the pointer, and the picture keeps its direction and its lines."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator
+
+from tests.browser.harness import Notebook, Open
+
+pytestmark = pytest.mark.browser
+
+SETUP = """%load_ext agf_magics
+import agf_magics as agf
+
+@agf.tool
+def step(x: int, n: int) -> int:
+    if n == 123:
+        raise ValueError("the hundred and twenty-third")
+    return x
+
+steps = "".join(f"- tool: {{name: step, args: {{x: !expr ctx.x{n}, n: {n}}}, output: x{n + 1}}}\\n" for n in range(200))
+agf.define("pipeline: two_hundred\\nsteps:\\n" + steps)"""
+
+FRAMES = """%%pipeline --run --set 'words=[pear, fig]'
+pipeline: frames
+steps:
+- tool: {name: step, args: {x: 1, n: 0}, output: one}
+- tool: {name: step, args: {x: !expr ctx.one, n: 1}, output: two}
+- parallel:
+    branches:
+      a: {tool: {name: step, args: {x: 1, n: 2}}}
+      b: {tool: {name: step, args: {x: 1, n: 3}}}
+      c: {tool: {name: step, args: {x: 1, n: 4}}}
+      d: {tool: {name: step, args: {x: 1, n: 5}}}
+    collect: {transform: {value: pipe}}
+    output: all
+- tool: {name: step, args: {x: !expr ctx.two, n: 6}, output: end}"""
+
+
+def corner(thing: Locator) -> tuple[float, float]:
+    """Where the border of a box or a frame begins."""
+    place = thing.locator("rect:not([stroke-opacity])").first.bounding_box()
+    assert place is not None
+    return place["x"], place["y"]
+
+
+def drawn(page: Notebook, cell: int) -> Locator:
+    page.open_view(cell, "Picture")
+    picture = page.explorer(cell).locator(".picture")
+    picture.locator("g.box").first.wait_for()
+    page.output(cell).evaluate("node => node.scrollIntoView({block: 'start'})")
+    return picture
+
+
+@pytest.mark.main
+def test_a_frame_stays_where_it_was_clicked(opened: Open) -> None:
+    page = opened(SETUP, FRAMES)
+    page.run_all()
+    picture = drawn(page, 1)
+    frame, folded = picture.locator("g.frame[data-step='steps[2]']"), picture.locator("g.box[data-step='steps[2]']")
+    before = corner(frame)
+    picture.locator("g[aria-label='Fold steps[2]']").click()
+    folded.wait_for()
+    assert corner(folded) == pytest.approx(before, abs=1)
+    for action in ("dblclick", "press"):  # by the pointer, and by a key
+        if action == "dblclick":
+            folded.dblclick()
+            frame.wait_for()
+        else:
+            folded.focus()
+            page.press("Enter")
+            frame.wait_for()
+        assert corner(frame) == pytest.approx(before, abs=1), action
+        picture.locator("g[aria-label='Fold steps[2]']").click()
+        folded.wait_for()
+    assert page.errors == []
+
+
+def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
+    page = opened(SETUP, "%run_pipeline two_hundred --set x0=1")
+    page.run(0)
+    page.run(1)
+    picture = drawn(page, 1)
+    boxes = picture.locator("g.box")
+    assert boxes.count() == 21, "the input and twenty groups"
+    failed, name = boxes.filter(has_text="✗ 4/10"), "steps[120] … steps[129]"
+    assert failed.get_attribute("data-step") == name
+    assert boxes.filter(has_text="✓ 10/10").count() == 12
+    assert page.explorer(1).locator(".panel h3").inner_text() == "x124", "the step that failed is selected"
+    page.picture("folded-chain")
+    before = [corner(boxes.filter(has_text="x61 …")), corner(failed)]
+    failed.click()
+    frame = picture.locator(f"g.frame[data-step='{name}']")
+    frame.wait_for()
+    assert corner(frame) == pytest.approx(before[1], abs=1)
+    step = picture.locator("g.box[data-step='steps[123]']")
+    assert (step.get_attribute("aria-label") or "").endswith(", failed")
+    page.picture("unfolded-group")
+    picture.locator(f"g[aria-label='Fold {name}']").click()
+    failed.wait_for()
+    assert [corner(boxes.filter(has_text="x61 …")), corner(failed)] == [pytest.approx(place, abs=1) for place in before]
+    assert not [error for error in page.errors if "the hundred" not in error]
