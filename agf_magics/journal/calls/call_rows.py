@@ -335,8 +335,7 @@ class CallRows:
         return call._replace(digest=self.digests.digest_late(call.late), late=None)
 
     def held(self, outcome: Outcome) -> Held | None:
-        """What is stored of a large value while the next steps go on; None: they have to wait. On
-        any thread."""
+        """What is stored while the next steps go on; None: they have to wait. On any thread."""
         copy = None if outcome.must_be_stored else snapshot(outcome.value, outcome.packed.is_json)
         return Held(copy[0], self._print(outcome)) if copy is not None else None
 
@@ -349,11 +348,9 @@ class CallRows:
 
     def _print(self, outcome: Outcome) -> Print | None:
         """The fingerprint of what a call returned; None: it has none, or nobody needs it."""
-        if not is_knowable(outcome.value):
-            return None
-        given = outcome.call.objects
-        now = given.after(outcome.value) if given is not None else None
-        return now or print_of(outcome.value)
+        value, given = outcome.value, outcome.call.objects
+        now = given.after(value) if given is not None else None
+        return now or (print_of(value) if is_knowable(value) else None)
 
     def stored(
         self,
@@ -363,9 +360,8 @@ class CallRows:
         fills: bool = False,
         copy: Value = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. ``now``: its fingerprint;
-        default None: it is taken. ``fills``: default False; True: it may fill the disk. ``copy``:
-        default None: nobody changes the value meanwhile; else what is stored of it."""
+        """A large value with its parts stored; another one as it is. By default ``now``, its
+        fingerprint, is taken, it must not fill the disk, and ``copy`` is the value itself."""
         if not packed.is_large or self.results is None:
             return packed
         # A secret that the run has received is searched each time.
