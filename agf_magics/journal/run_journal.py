@@ -494,8 +494,5 @@ class Journal:
             self._warned.add(step)
             message = f"the result of {call.name!r} in {step} is not stored: {why}"
             hint = "a resumed run makes the call again"
-            self.emit(
-                ev.Warned(
-                    time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")
-                )
-            )
+            unkept = Diagnostic("journal.unkept", message, None, hint, "warning")
+            self.emit(ev.Warned(time.monotonic(), unkept))
