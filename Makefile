@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab floors newest vscode vscode-check clean
+.PHONY: help install demo lab test slow laws mutants coverage lint types size format notebooks docs bench browser browser-tools movie lite test-lite browse-lite dist wheel-check extras colab mcp-servers floors newest vscode vscode-check clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -119,6 +119,9 @@ extras: dist  ## install the wheel with each extra alone in an empty environment
 
 colab: dist  ## install the wheel beside Colab's IPython, ipykernel and ipywidgets, and run the quickstart there
 	@$(PY) .ci/colab.py dist/*.whl
+
+mcp-servers: $(VENV)/.has-test  ## three MCP servers of PyPI in one flow, served again to clients of others; needs a network and Node.js
+	@$(PY) .ci/mcp_servers.py
 
 # Of the package's own dependencies only: the tools that test it, and the data of users, are the newest ones.
 floors:  ## the tests with the oldest dependencies that pyproject.toml allows

@@ -84,7 +84,7 @@ async def run(
                 # Inside the time limit: a journal on a slow disk, or one that another process
                 # holds, may wait.
                 await journal.start(emit, linked.flow.name, linked.flow.language)
-            grant = grant.narrow(linked.uses, asked=linked.asked)
+            grant = grant.narrow(linked.uses, asked=linked.tools_that_ask)
             scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
             if runner.has_unread:

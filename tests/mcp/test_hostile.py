@@ -1,10 +1,16 @@
-"""Hostile servers: the kernel lives, nothing leaks, no process remains, and the error says what happened."""
+"""Hostile servers: the kernel lives, nothing leaks, no process remains, and the error says what happened.
+
+Each speaks a protocol before 2026, and again that of 2026-07-28.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,14 +20,18 @@ from agf_magics.mcp import Server
 from tests.mcp.servers import PROGRAMS, call, is_alive, program, until
 
 
-@pytest.fixture(autouse=True)
-def _all_are_closed() -> object:
-    yield
+@pytest.fixture(autouse=True, params=["old", "new"])
+def protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("PROTOCOL_OF_TESTS", request.param)
+    yield request.param
     agf.mcp.close_all()
 
 
-def connect(mode: str, **options: object) -> Server:
-    return agf.mcp.connect("bad", command=program("hostile", mode), **options)  # type: ignore[arg-type]
+def connect(mode: str, **options: Any) -> Server:
+    env = {"PROTOCOL": "$PROTOCOL_OF_TESTS", **options.pop("env", {})}
+    server = agf.mcp.connect("bad", command=program("hostile", mode), env=env, **options)
+    assert (server.protocol >= "2026") is (os.environ["PROTOCOL_OF_TESTS"] == "new")
+    return server
 
 
 def refused(mode: str, **options: object) -> Diagnostic:
@@ -171,7 +181,7 @@ def test_a_flood_of_changes_is_a_few_listings() -> None:
     assert call("bad__go").output == "done"
 
 
-def test_a_question_before_2026_belongs_to_the_one_call_and_nothing_else_is_given() -> None:
+def test_a_question_belongs_to_the_call_and_nothing_else_is_given(protocol: str) -> None:
     connect("asks")
     asked: list[str] = []
 
@@ -182,7 +192,11 @@ def test_a_question_before_2026_belongs_to_the_one_call_and_nothing_else_is_give
     answers = call("bad__go", ask=ask).output
     assert asked[0].startswith("password?")
     assert '"action": "decline"' in answers
-    assert answers.count('"error"') == 2  # sampling and roots
+    if protocol == "old":
+        assert answers.count('"error"') == 2  # sampling and roots
+    else:
+        connect("asks-model")
+        assert failed(ask=ask).code == "mcp.refused"
 
 
 def test_three_failed_starts_are_followed_by_a_rest(tmp_path: Path) -> None:

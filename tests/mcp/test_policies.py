@@ -115,6 +115,17 @@ def test_a_server_that_is_not_connected_is_said_before_the_first_step(mark: Path
     assert diagnostic.hint == "connect it: %mcp connect quick -- COMMAND"
     connect(mark, registry)
     assert agf.run(flow, registry=registry).output == "2"
+    agf.mcp.servers["quick"].close()
+    with pytest.raises(agf.DefinitionError, match="connect it again: %mcp connect quick --env"):
+        agf.run(flow, registry=registry)
+
+
+def test_the_allowed_tools_of_a_server_that_is_not_connected_are_not_told_too(mark: Path) -> None:
+    registry = agf.Registry()
+    Model("quick__add", registry)
+    with pytest.raises(agf.DefinitionError) as caught:
+        run("{alias: quick, server_ref: acme/quick, allowed_tools: [add, {name: drop, approval: true}]}", registry)
+    assert [each.code for each in caught.value.diagnostics if each.severity == "error"] == ["policy.mcp-not-connected"]
 
 
 def test_a_tool_that_the_server_does_not_have_is_named(mark: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,7 +66,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def served(folder: Path, **capabilities: object) -> HandClient:
+def served(folder: Path, **capabilities: Any) -> HandClient:
     return HandClient(folder, "*.yaml", "--tools", "tools.py", **capabilities)
 
 

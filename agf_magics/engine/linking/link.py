@@ -25,7 +25,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
-from .fan_out_checks import repeated_effects, unlimited
+from .fan_out_checks import warn_repeated_effects, warn_unlimited
 from .field_checks import (
     check_arguments,
     check_passed,
@@ -35,7 +35,7 @@ from .field_checks import (
     unknown_reads,
 )
 from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
-from .server_tools import expand, not_connected
+from .server_tools import absent, expand, not_connected
 from .sessions import model_binding, registered_names, session_flow, session_name
 
 MOST_STEPS = 100_000
@@ -70,9 +70,11 @@ class _Linker:
         self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
-        self.done: dict[str, Linked] = {}
+        self.linked_flows: dict[str, Linked] = {}
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
+        self.absent: tuple[str, ...] = ()
+        """The beginnings of the names of tools whose server is not connected, which has been told."""
         self.size: dict[str, tuple[int, int]] = {}
         """The number of steps of each flow with all its calls, and the depth of its calls."""
 
@@ -83,10 +85,14 @@ class _Linker:
         schemas = {**self.registry.schemas, **flow.declared.schemas}
         callees, brought = dict[str, Callee](), dict[str, Mapping[str, Tool]]()
         self.problems.extend(flow.declared.refuses)
-        self.problems.extend(not_connected(flow.declared.servers, self.registry))
+        for server in absent(flow.declared.servers, self.registry):
+            self.problems.extend((not_connected(server, self.registry),))
+            self.absent += (f"{server.alias.text}__", f"{server.ref or server.alias.text}__")
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
-        steps, open_inside, inside = 0, 0, (*around, key_of(flow))
+        steps = 0
+        open_inside = 0
+        inside = (*around, key_of(flow))
         # One walk for everything that needs each step: a definition may have 100,000.
         for step in every(flow.body):
             steps += 1
@@ -124,8 +130,8 @@ class _Linker:
         self.problems.extend(unknown_reads(flow, callees))
         self.problems.extend(unknown_gifts(flow, callees))
         self.problems.extend(foreign_names(flow, callees))
-        self.problems.extend(unlimited(flow, callees))
-        self.problems.extend(repeated_effects(flow, callees))
+        self.problems.extend(warn_unlimited(flow, callees))
+        self.problems.extend(warn_repeated_effects(flow, callees))
         tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
         self.registry = outer
         return Linked(flow, callees, schemas, tools, brought, uses, asked)
@@ -292,6 +298,8 @@ class _Linker:
         name = step.name.text
         flows = self.registry.flows
         tools = self.registry.tools
+        if name.startswith(self.absent):
+            return None
         # Only a model calls agents as tools; an author has a step for them.
         if name in self.registry.agents and step.pick is not None:
             return self.agent_as_tool(step, self.registry.agents[name], around)
@@ -475,18 +483,18 @@ class _Linker:
             )
             return None
         # Python's stack would end first, in the middle of a run.
-        if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
+        if len(around) + (self.size[name][1] if name in self.linked_flows else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
             self.problems.error(
                 "flow.too-large", message, step.name.span, "call it from an outer flow"
             )
             return None
         # Once, wherever it is called from: its size and its problems do not depend on the caller.
-        if name not in self.done:
+        if name not in self.linked_flows:
             # Not in the session's registry: it does not give its tools to its callees.
-            self.done[name] = self.flow(flow, around, self.base)
+            self.linked_flows[name] = self.flow(flow, around, self.base)
         check_passed(step, flow, self.problems)
-        return self.done[name]
+        return self.linked_flows[name]
 
 
 def key_of(flow: Flow) -> str:

@@ -7,7 +7,7 @@ with that reference; a definition starts none (decision B3′).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ...catalog import Registry, Tool
 from ...flow.step_options import EVERY_TOOL, ServerUse
@@ -33,17 +33,20 @@ def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, st
         return [(f"{alias}__{local}", tool.name) for local, tool in tools.items()]
     ref, _, local = registered.rpartition("__")
     if ref and name not in registry.tools and registered not in registry.tools:
-        found = server_tools(alias, ref, registry).get(local)
-        return [(name, found.name if found is not None else registered)]
+        of_server = server_tools(alias, ref, registry).get(local)
+        return [(name, of_server.name if of_server is not None else registered)]
     return [(name, registered or name)]
 
 
-def not_connected(servers: tuple[ServerUse, ...], registry: Registry) -> Iterator[Diagnostic]:
-    """An error for each server that a definition needs and that is not connected."""
-    for server in servers:
-        alias, ref = server.alias.text, server.ref
-        if not server_tools(alias, ref, registry):
-            who = f" ({ref})" if ref else ""
-            message = f"MCP server {alias!r}{who} is not connected"
-            hint = f"connect it: %mcp connect {alias} -- COMMAND"
-            yield Diagnostic("policy.mcp-not-connected", message, server.alias.span, hint)
+def absent(servers: Iterable[ServerUse], registry: Registry) -> Iterator[ServerUse]:
+    """The servers that a definition needs and that are not connected."""
+    return (each for each in servers if not server_tools(each.alias.text, each.ref, registry))
+
+
+def not_connected(server: ServerUse, registry: Registry) -> Diagnostic:
+    """The error for such a server."""
+    alias, ref = server.alias.text, server.ref
+    gone = registry.tools.gone(f"{alias}__")
+    message = f"MCP server {alias!r}{f' ({ref})' if ref else ''} is not connected"
+    hint = gone.hint if gone is not None else f"connect it: %mcp connect {alias} -- COMMAND"
+    return Diagnostic("policy.mcp-not-connected", message, server.alias.span, hint)

@@ -8,11 +8,12 @@ from typing import Any
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.server import Server, ServerRequestContext, apps
+from mcp.server import Server, apps
 
 from ...catalog import Registry
 from ...flow.flow import Flow
 from ...flow.progress.question import Question
+from ...lifecycle.past.past_run import PastRun
 from ...lifecycle.runs.run import Run
 from ...limits.limits import Limits
 from ...pictures.plain import plain
@@ -36,8 +37,7 @@ from .own_tools import NAMES, OwnTool, own_tools
 from .run_app import META, PAGE_TOOL, RUN_ID, TITLE, URI, document
 from .served_run import ServedRun
 from .served_runs import MOST_RUNNING, ServedRuns
-
-Context = ServerRequestContext[Any, Any]
+from .tasks import CAPABILITY, ON_DEMAND, Context, Tasks
 
 ASKED = "question"
 """The key of the question in a result that requires input."""
@@ -65,10 +65,11 @@ class FlowServer:
         self.tools = flow_tools(flows, NAMES)
         self.served = ServedRuns(flows, registry, most_running, limits=limits)
         self.own = own_tools(self.served, self.tools, registry)
+        self._tasks = Tasks(self.served, self.tools, self._follow, _result_of)
 
     def server(self) -> Server[Any]:
         """The SDK's server."""
-        server: Server[Any] = Server(
+        server: Server[Any] = _Server(
             "agf-magics",
             version=__version__,
             instructions=INSTRUCTIONS,
@@ -78,6 +79,7 @@ class FlowServer:
             on_read_resource=_read_resource,
         )
         server.extensions[apps.EXTENSION_ID] = {}
+        self._tasks.serve(server)
         return server
 
     async def _list(
@@ -118,25 +120,32 @@ class FlowServer:
             arguments = params.arguments or {}
             served = await self.served.start(tool.name, tool.input_of(arguments))
         assert served.run is not None, "it was started"
-        told = 0
         try:
-            while not served.has_ended:
-                question = await served.next()
-                if question is None and served.done > told:
-                    told = served.done
-                    await context.session.report_progress(told, None, served.at)
-                elif question is None:
-                    continue
-                elif not _can_ask(context):
-                    return _waits(served.run, question)
-                elif not context.session.can_send_request:
-                    return _input_required(served.run, _request(served, question))
-                else:
-                    await _elicit(context, served, question)
+            return await self._follow(context, tool, served)
         except asyncio.CancelledError:
             served.run.cancel(CANCELLED)
             raise
-        return await asyncio.to_thread(_result, tool, served.run)
+
+    async def _follow(
+        self, context: Context, tool: FlowTool, served: ServedRun
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Wait for the end of a run, report how far it is, and bring its questions to the client."""
+        assert served.run is not None, "it was started"
+        told = 0
+        while not served.has_ended:
+            question = await served.next()
+            if question is None and served.done > told:
+                told = served.done
+                await context.session.report_progress(told, None, served.at)
+            elif question is None:
+                continue
+            elif not _can_ask(context):
+                return _waits(served.run, question)
+            elif not context.session.can_send_request:
+                return _input_required(served.run, _request(served, question))
+            else:
+                await _elicit(context, served, question)
+        return await _result_of(tool, served.run)
 
     async def _continued(self, params: types.CallToolRequestParams) -> ServedRun | None:
         """The run that asked, when the client sends the answer; it may be in the journal only. None:
@@ -160,6 +169,13 @@ class FlowServer:
                 types.INVALID_PARAMS, f"the run {run_id!r} has ended: run_result has its result"
             )
         return served
+
+
+class _Server(Server[Any]):
+    """The SDK's server, which does not know that it has tasks."""
+
+    def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
+        return super().get_capabilities(*args, **options).model_copy(update={"tasks": CAPABILITY})
 
 
 # --- what the SDK's types say ---
@@ -187,6 +203,7 @@ def _flow_tool(tool: FlowTool) -> types.Tool:
         description=tool.description,
         input_schema=tool.accepts,
         output_schema=tool.gives,
+        execution=ON_DEMAND,
         _meta=META,
     )
 
@@ -205,7 +222,7 @@ def _text(text: str) -> list[types.ContentBlock]:
     return [types.TextContent(type="text", text=text)]
 
 
-def _failure(text: str, run: Run | None = None) -> types.CallToolResult:
+def _failure(text: str, run: Run | PastRun | None = None) -> types.CallToolResult:
     about = {RUN_ID: run.run_id} if run is not None else None
     return types.CallToolResult(content=_text(text), is_error=True, _meta=about)
 
@@ -215,7 +232,11 @@ def _own_result(value: dict[str, Value] | str) -> types.CallToolResult:
     return types.CallToolResult(content=_text(written(value)), structured_content=structured)
 
 
-def _result(tool: FlowTool, run: Run) -> types.CallToolResult:
+async def _result_of(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
+    return await asyncio.to_thread(_result, tool, run)
+
+
+def _result(tool: FlowTool, run: Run | PastRun) -> types.CallToolResult:
     """The result of a run that has ended."""
     if run.status != "ok":
         error = run.error

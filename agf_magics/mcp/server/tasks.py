@@ -1,0 +1,183 @@
+"""Long runs as tasks of the protocol of 2025-11-25: a call is answered at once, and its result is fetched later.
+
+The id of a task is that of its run, so a task outlives the server as its run does. The SDK has the
+types of tasks and serves none: it lets no call of a tool be answered by a task. So a call that asks
+for one is answered before it reaches the SDK's handler. In the protocol of 2026-07-28 tasks are an
+extension of another form, for which the SDK has no types; there, and for all other clients, the
+launch tools do the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server import Server, ServerRequestContext
+from mcp.server.context import CallNext, HandlerResult
+from mcp_types.methods import serialize_server_result
+
+from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.runs.run import Run
+from ...text.diagnostics import DefinitionError
+from .envelopes import Envelope, error_text, started
+from .flow_tools import FlowTool
+from .served_run import ServedRun
+from .served_runs import ServedRuns
+
+VERSION = "2025-11-25"
+"""The only protocol that has them so."""
+
+POLL = 1_000
+"""Milliseconds after which a client asks again."""
+
+RELATED = "io.modelcontextprotocol/related-task"
+"""The key of the id in what belongs to a task."""
+
+ON_DEMAND = types.ToolExecution(task_support="optional")
+"""What a tool says that can be called as a task."""
+
+CAPABILITY = types.ServerTasksCapability(
+    cancel=types.TasksCancelCapability(),
+    requests=types.ServerTasksRequestsCapability(
+        tools=types.TasksToolsCapability(call=types.TasksCallCapability())
+    ),
+)
+"""What the server says of them. They are not listed: a client is known by no more than their ids."""
+
+STATUSES: Mapping[str, types.TaskStatus] = {
+    "ok": "completed",
+    "error": "failed",
+    "cancelled": "cancelled",
+    "started": "working",
+    "waiting": "input_required",
+}
+"""The status of a task, by that of the envelope of its run."""
+
+Context = ServerRequestContext[Any, Any]
+Follow = Callable[
+    [Context, FlowTool, ServedRun], Awaitable[types.CallToolResult | types.InputRequiredResult]
+]
+"""Waits for the end of a run, and brings its questions to the client."""
+Result = Callable[[FlowTool, Run | PastRun], Awaitable[types.CallToolResult]]
+"""The result of a run that has ended."""
+
+
+class Tasks:
+    """The tasks of one server."""
+
+    def __init__(
+        self,
+        served: ServedRuns,
+        tools: Mapping[str, FlowTool],
+        follow: Follow,
+        result: Result,
+    ) -> None:
+        self._served, self._tools = served, tools
+        self._follow, self._result_of = follow, result
+
+    def serve(self, server: Server[Any]) -> None:
+        """Add them to the SDK's server."""
+        server.middleware.append(self._begin)
+        server.add_request_handler("tasks/get", types.GetTaskRequestParams, self._get)
+        server.add_request_handler("tasks/result", types.GetTaskPayloadRequestParams, self._result)
+        server.add_request_handler("tasks/cancel", types.CancelTaskRequestParams, self._cancel)
+
+    async def _begin(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Answer a call that asks for a task; hand on every other request."""
+        asked = ctx.params if isinstance(ctx.params, Mapping) else {}
+        is_call = ctx.method == "tools/call" and ctx.protocol_version == VERSION
+        if not is_call or asked.get("task") is None:
+            return await call_next(ctx)
+        params = types.CallToolRequestParams.model_validate(asked, by_name=False)
+        tool = self._tools.get(params.name)
+        if tool is None:
+            message = f"{params.name[:80]!r} cannot be called as a task"
+            raise MCPError(types.METHOD_NOT_FOUND, message)
+        with _told():
+            run = await self._served.launch(tool.name, tool.input_of(params.arguments or {}))
+        assert run.run is not None, "it was started"
+        return {"task": _about(run.run, started(run.run.run_id))}
+
+    async def _get(self, context: Context, params: types.GetTaskRequestParams) -> dict[str, Any]:
+        return _about(*await self._state(params.task_id))
+
+    async def _result(
+        self, context: Context, params: types.GetTaskPayloadRequestParams
+    ) -> dict[str, Any]:
+        """The result of the call. Waits for the end of the run, which does not end with the client
+        that waits."""
+        run, _ = await self._state(params.task_id)
+        tool, running = self._tools[run.name], self._served.served(params.task_id)
+        result: types.CallToolResult | types.InputRequiredResult
+        if running is not None:
+            result = await self._follow(context, tool, running)
+        else:
+            result = await self._result_of(tool, run)
+        about = {**(result.meta or {}), RELATED: {"taskId": params.task_id}}
+        whole = result.model_copy(update={"meta": about})
+        # As the SDK writes the result of a call, which this is.
+        written = whole.model_dump(by_alias=True, mode="json", exclude_none=True)
+        return serialize_server_result("tools/call", VERSION, written)
+
+    async def _cancel(
+        self, context: Context, params: types.CancelTaskRequestParams
+    ) -> dict[str, Any]:
+        run, envelope = await self._state(params.task_id)
+        if envelope["status"] not in ("started", "waiting"):
+            message = f"the task {params.task_id!r} has ended: {STATUSES[envelope['status']]}"
+            raise MCPError(types.INVALID_PARAMS, message)
+        with _told():
+            envelope = await self._served.cancel(params.task_id)
+        return _about(run, envelope)
+
+    async def _state(self, run_id: str) -> tuple[Run | PastRun, Envelope]:
+        """The run of a task, and its state; one that the end of the server interrupted goes on."""
+        with _told():
+            envelope = await self._served.state(run_id)
+            return await self._served.found(run_id), envelope
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """In the block, our refusals are those of the protocol."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise MCPError(types.INVALID_PARAMS, error_text(error)) from None
+
+
+def _about(run: Run | PastRun, envelope: Envelope) -> dict[str, Any]:
+    """The task of a run, as the protocol writes it."""
+    data = envelope["data"]
+    question = data.get("question")
+    message = question["text"] if question else data.get("error") or data.get("hint")
+    began, ended = _times(run)
+    task = types.Task(
+        task_id=run.run_id,
+        status=STATUSES[envelope["status"]],
+        status_message=message,
+        created_at=_written(began),
+        last_updated_at=_written(ended),
+        ttl=None,
+        poll_interval=POLL,
+    )
+    # It must say that it has no end, and leave out what else it does not have.
+    return {**task.model_dump(by_alias=True, mode="json", exclude_none=True), "ttl": None}
+
+
+def _times(run: Run | PastRun) -> tuple[float, float]:
+    """When a run began, and when it ended or is looked at, in seconds since 1970."""
+    now = time.time()
+    if isinstance(run, PastRun):
+        ended = run.ended
+        return run.started.timestamp(), ended.timestamp() if ended is not None else now
+    return now - (run.progress.seconds or 0.0), now
+
+
+def _written(when: float) -> str:
+    return datetime.fromtimestamp(when, UTC).isoformat()
