@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.value import Value
 from .fingerprints import Print
@@ -76,13 +76,13 @@ def _copied(value: Any, seen: dict[int, Any]) -> Any:
 
 
 def _arrow_kinds() -> tuple[type, ...]:
-    arrow: Any = loaded("pyarrow")
+    arrow: Any = module_if_loaded("pyarrow")
     return arrow.Table, arrow.RecordBatch, arrow.ChunkedArray, arrow.Array
 
 
 def _is_copied_on_write(value: Any) -> bool:
     """Whether it is a table of pandas that others cannot change in place, nor an object in it."""
-    pandas: Any = loaded("pandas")
+    pandas: Any = module_if_loaded("pandas")
     if int(pandas.__version__.split(".")[0]) < 3:
         return False
     if type(value) is pandas.DataFrame:
