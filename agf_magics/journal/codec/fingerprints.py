@@ -5,14 +5,17 @@ call that changed one of these must be made again when its run is resumed, or th
 would get the object as it was before. So the objects of a call are pickled before and after it, into
 a hash: no bytes are kept (decision D111).
 
-Three kinds of data are not read byte by byte. The columns of a table of pandas and polars are never
-written in place while somebody else has them: they are held, and compared by their addresses. Large
-arrays are pickled out of band, and have a checksum. What cannot be pickled has no fingerprint: a
-generator, an open file, a connection.
+Memory that its library lets nobody write is known by its place, and held so that no other value gets
+that place: tables of polars and Arrow. So are the elements of a large column of texts and numbers
+of Python. All other memory has a checksum, also columns of pandas: `frame["a"].array[0] = 1` writes
+into a column that others share. What cannot be pickled has no fingerprint: a generator, an open
+file, a connection.
 """
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import hashlib
 import pickle
 import sys
@@ -20,29 +23,29 @@ import threading
 import types
 import zlib
 from collections.abc import Iterator
+from operator import is_
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
-from ...catalog.digests.digesting import digest_value
+from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.value import Value
 
 MOST = 100_000_000
 """Bytes of a pickle, without its arrays; a larger one has no fingerprint."""
 
+WHOLE = 1_000_000
+"""Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts."""
+
+MANY = 10_000
+"""Elements of an array of objects from which on constants in it are known by their places."""
+
 CODE = (types.FunctionType, types.BuiltinFunctionType, types.ModuleType, type)
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 """They have no state for a step after the call."""
 
-
-class _Table(NamedTuple):
-    """A table of pandas."""
-
-    held: Any
-    """A copy of it that shares its columns."""
-    columns: list[memoryview]
-    pickled: bytes
-    """A hash of all the rest."""
+_CONSTANTS = frozenset({*ATOMS, bytes, complex, datetime.date, datetime.timedelta, decimal.Decimal})
+"""The types of elements that nobody can change."""
 
 
 class Print(NamedTuple):
@@ -51,9 +54,10 @@ class Print(NamedTuple):
     pickled: bytes
     buffers: list[tuple[int, int]]
     """The size and the checksum of each array."""
-    frames: list[Any]
-    """Tables of polars, which nobody writes in place."""
-    tables: list[_Table]
+    tables: list[Any]
+    """Those that nobody writes in place."""
+    columns: list[Any]
+    """Copies of arrays of constants, which hold the very same objects."""
 
 
 class Fingerprint:
@@ -121,6 +125,9 @@ class _Hash:
 
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
+        if size >= WHOLE:  # one text, or bytes
+            self.hash.update(b"%d %d" % (size, zlib.crc32(data)))
+            return size
         self._left -= size
         if self._left < 0:
             raise _TooLarge
@@ -129,17 +136,14 @@ class _Hash:
 
 
 class _Printer(pickle.Pickler):
-    def __init__(self, file: _Hash, prints: Print, columns: list[memoryview] | None = None) -> None:
+    def __init__(self, file: _Hash, prints: Print) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
             raw = buffer.raw()
-            if columns is not None:
-                columns.append(raw)
-            else:
-                prints.buffers.append((raw.nbytes, zlib.crc32(raw)))
+            prints.buffers.append((raw.nbytes, zlib.crc32(raw)))
 
         # No method of its own: such a circle would keep all that it has seen.
         super().__init__(file, protocol=5, buffer_callback=keep)
-        self._print, self._columns = prints, columns
+        self._print = prints
 
     def reducer_override(self, thing: Any) -> Any:
         if thing is str or thing is bytes:  # what this method itself makes
@@ -151,14 +155,22 @@ class _Printer(pickle.Pickler):
         kind = type(thing)
         if kind in LOCKS:
             return str, ("a lock",)
-        package = kind.__module__.partition(".")[0]
-        if package == "polars" and kind.__name__ in ("DataFrame", "Series", "LazyFrame"):
-            self._print.frames.append(thing.clone())
-            return str, (f"frame {id(thing)}",)
-        if package == "pandas" and self._columns is None and _is_copied_on_write(kind):
-            self._print.tables.append(_table(thing))
-            return str, ("a table",)
+        match kind.__module__.partition(".")[0]:
+            case "polars" if kind.__name__ in ("DataFrame", "Series", "LazyFrame"):
+                self._print.tables.append(thing.clone())
+                return str, (f"table {id(thing)}",)
+            case "pyarrow" if kind.__name__ in _OF_ARROW or kind.__name__.endswith("Array"):
+                self._print.tables.append(thing)
+                return str, (f"table of {kind.__name__}",)
+            case "numpy" if kind.__name__ in ("ndarray", "memmap"):
+                return _of_array(thing, self._print)
+            case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
+                return _without_cache(thing.__reduce_ex__(5))
         return NotImplemented
+
+
+_OF_ARROW = frozenset({"Table", "RecordBatch", "ChunkedArray"})
+"""Nobody changes them, nor the arrays in them."""
 
 
 def _is_bound(thing: Any) -> bool:
@@ -169,16 +181,50 @@ def _is_bound(thing: Any) -> bool:
     )
 
 
-def _is_copied_on_write(kind: type) -> bool:
-    pandas: Any = sys.modules["pandas"]
-    is_table = kind in (pandas.DataFrame, pandas.Series) or issubclass(kind, pandas.Index)
-    return is_table and int(pandas.__version__.split(".")[0]) >= 3
+def _without_cache(reduced: Any) -> Any:
+    """What pickle makes of a column of pandas, without what the column has computed of itself."""
+    if type(reduced) is not tuple or len(reduced) < 3:
+        return reduced
+    state = reduced[2]
+    if type(state) is tuple:  # of a class in C: with the attributes, if there are any
+        state = tuple(part for part in map(_without, state) if type(part) is not dict or part)
+    return (*reduced[:2], _without(state) or None, *reduced[3:])
 
 
-def _table(table: Any) -> _Table:
-    file, shared = _Hash(), _Table(table.copy(deep=False), [], b"")
-    _Printer(file, _nothing(), shared.columns).dump(table)
-    return shared._replace(pickled=file.hash.digest())
+def _without(part: Any) -> Any:
+    if type(part) is not dict:
+        return part
+    return {name: value for name, value in part.items() if name != "_cache"}
+
+
+def _of_array(array: Any, prints: Print) -> Any:
+    """What stands for an array whose memory pickle would copy; else it is left to pickle."""
+    what = ("array", array.dtype, array.shape, array.strides, array.flags.writeable)
+    if array.dtype.hasobject:
+        if array.size < MANY or not _has_constants(array):
+            return NotImplemented
+        prints.columns.append(array.copy())
+        return str, (what,)
+    if array.ndim:
+        for piece in _pieces(array):
+            prints.buffers.append((piece.nbytes, zlib.crc32(piece)))
+    return (str, (what,)) if array.ndim else NotImplemented
+
+
+def _has_constants(array: Any) -> bool:
+    pieces = (array[start : start + MANY] for start in range(0, len(array), MANY))
+    return all(_CONSTANTS.issuperset(map(type, piece.ravel().tolist())) for piece in pieces)
+
+
+def _pieces(array: Any) -> Iterator[Any]:
+    """The memory of an array as bytes; a view with gaps in copies of a part each."""
+    numpy: Any = sys.modules["numpy"]
+    if array.flags.f_contiguous and not array.flags.c_contiguous:
+        array = array.T
+    rows = max(1, WHOLE * len(array) // max(array.nbytes, 1))
+    step = max(len(array), 1) if array.flags.c_contiguous else rows
+    for start in range(0, len(array), step):
+        yield numpy.ascontiguousarray(array[start : start + step]).reshape(-1).view("u1")
 
 
 def _nothing() -> Print:
@@ -200,40 +246,51 @@ def is_same_print(before: Print, now: Print | None) -> bool:
     """Whether an object has not changed between two fingerprints."""
     if now is None or (before.pickled, before.buffers) != (now.pickled, now.buffers):
         return False
+    pairs = (before.tables, now.tables), (before.columns, now.columns)
+    if any(len(one) != len(other) for one, other in pairs):
+        return False
     try:
-        return all(map(_is_same_table, before.tables, now.tables)) and all(
-            map(_is_same_frame, before.frames, now.frames)
-        )
+        return all(map(_is_same_table, *pairs[0])) and all(map(_has_same_objects, *pairs[1]))
     except Exception:  # a column of polars that has objects
         return False
 
 
-def _is_same_table(before: _Table, now: _Table) -> bool:
-    if before.pickled == now.pickled and len(before.columns) == len(now.columns):
-        return all(map(_is_same_column, before.columns, now.columns))
-    # Some columns pickle what they have computed of themselves.
-    digest = digest_value(before.held)
-    return digest is not None and digest == digest_value(now.held)
+def _has_same_objects(before: Any, now: Any) -> bool:
+    return before.shape == now.shape and all(map(is_, before.flat, now.flat))
 
 
-def _is_same_column(before: memoryview, now: memoryview) -> bool:
-    if before.nbytes != now.nbytes:
-        return False
-    # A column that its table makes for each pickle is at another address.
-    return _address(before) == _address(now) or before == now
-
-
-def _address(raw: memoryview) -> int:
-    numpy: Any = sys.modules["numpy"]
-    return int(numpy.frombuffer(raw, "u1").__array_interface__["data"][0]) if raw.nbytes else 0
-
-
-def _is_same_frame(before: Any, now: Any) -> bool:
+def _is_same_table(before: Any, now: Any) -> bool:
     if type(before) is not type(now):
         return False
-    if type(before).__name__ == "LazyFrame":  # a plan, which nobody changes
+    # One of Arrow is never changed; a lazy one is a plan.
+    if before is now or type(before).__name__ == "LazyFrame":
         return True
+    if type(before).__module__.partition(".")[0] == "pyarrow":
+        return bool(before.equals(now))
     names = ("name", "dtype") if type(before).__name__ == "Series" else ("schema",)
-    return all(getattr(before, name) == getattr(now, name) for name in names) and bool(
-        before.equals(now)
-    )
+    if not all(getattr(before, name) == getattr(now, name) for name in names):
+        return False
+    return all(map(_is_same_column, _columns(before), _columns(now)))
+
+
+def _columns(table: Any) -> list[Any]:
+    return [table] if type(table).__name__ == "Series" else table.get_columns()
+
+
+def _is_same_column(before: Any, now: Any) -> bool:
+    """Whether two columns of polars have the same memory, or equal values in another one."""
+    places = _places(before)
+    return (places is not None and places == _places(now)) or bool(before.equals(now))
+
+
+def _places(column: Any) -> list[Any] | None:
+    """Where the memory of a column of polars is; None: it cannot be told."""
+    polars: Any = sys.modules["polars"]
+    if module_if_loaded("pyarrow") is None:
+        return None
+    column = column.to_arrow(compat_level=polars.CompatLevel.newest())
+    chunks = getattr(column, "chunks", [column])
+    return [
+        (chunk.offset, len(chunk), [part and (part.address, part.size) for part in chunk.buffers()])
+        for chunk in chunks
+    ]
