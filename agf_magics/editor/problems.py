@@ -104,9 +104,8 @@ def read_cell(cell: str) -> ReadText | None:
     written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
-        if (
-            parsed is not None and source.text.strip()
-        ):  # else `--help`, or a cell that a person begins
+        # Else `--help`, or a cell that a person begins.
+        if parsed is not None and source.text.strip():
             places[id(parsed.source)] = start
             sources.append(parsed.source)
             written = _written(parsed, source, language, is_run)
