@@ -17,12 +17,13 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import Fingerprint, Print, fingerprint
+from ..codec.fingerprints import Fingerprint, Print, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
+from ..codec.snapshots import Held, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
@@ -30,7 +31,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored
+from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -49,7 +50,10 @@ SHARED = "it shares an object of the type {} with the arguments, which later ste
 
 QUICKER_TO_MAKE = "it is quicker to make than to store"
 
-REPEATED = frozenset({"tool", "transform", "row"})
+ROW = "row"
+"""The kind of the record of a row of a table."""
+
+REPEATED = frozenset({"tool", "transform", ROW})
 """The kinds of calls that a resumed run makes again if that is quicker than storing what they return.
 A reply of a model is always stored."""
 
@@ -109,6 +113,10 @@ class Outcome(NamedTuple):
     """Why a resumed run has to make the call again."""
     must_be_stored: bool = False
     """Whether the call must not be repeated, or costs money."""
+    line: int | None = None
+    """The number of its row; None: the next one."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970; None: now."""
 
     @property
     def is_for_parts(self) -> bool:
@@ -140,7 +148,7 @@ class CallRows:
         self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
         self.large = LargeValues()
-        self._next_line = next_line
+        self.next_line = next_line
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
@@ -307,7 +315,8 @@ class CallRows:
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
-        if self.takes_long(call.began, size):
+        # A table is read from its rows, and reading makes no call.
+        if call.kind == ROW or self.takes_long(call.began, size):
             return True
         now = call.objects.after(value) if call.objects is not None else None
         return not self.secret.active and self.objects.stored(value, now) is not None
@@ -329,18 +338,34 @@ class CallRows:
         assert call.late is not None, "`has_late_digest` has said so"
         return call._replace(digest=self.digests.digest_late(call.late), late=None)
 
-    def store(self, outcome: Outcome) -> Outcome:
-        """The outcome with its large value stored. On any thread."""
-        call, value, packed, *_ = outcome
-        now = call.objects.after(value) if call.objects is not None else None
-        stored = self.stored(value, packed, now, outcome.must_be_stored)
+    def held(self, outcome: Outcome) -> Held | None:
+        """What is stored while the next steps go on; None: they have to wait. On any thread."""
+        copy = None if outcome.must_be_stored else snapshot(outcome.value, outcome.packed.is_json)
+        return Held(copy[0], self._print(outcome)) if copy is not None else None
+
+    def store(self, outcome: Outcome, held: Held | None = None) -> Outcome:
+        """The outcome with its large value stored. ``held``: default None: nobody changes it
+        meanwhile. On any thread."""
+        copy, now = held or Held(outcome.value, self._print(outcome))
+        stored = self.stored(outcome.value, outcome.packed, now, outcome.must_be_stored, copy)
         return outcome._replace(packed=stored)
 
+    def _print(self, outcome: Outcome) -> Print | None:
+        """The fingerprint of what a call returned; None: it has none, or nobody needs it."""
+        value, given = outcome.value, outcome.call.objects
+        now = given.after(value) if given is not None else None
+        return now or (print_of(value) if is_knowable(value) else None)
+
     def stored(
-        self, value: Value, packed: EncodedValue, now: Print | None = None, fills: bool = False
+        self,
+        value: Value,
+        packed: EncodedValue,
+        now: Print | None = None,
+        fills: bool = False,
+        copy: Value = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. ``now``: its fingerprint;
-        default None: it is taken. ``fills``: default False; True: it may fill the disk."""
+        """A large value with its parts stored; another one as it is. By default ``now``, its
+        fingerprint, is taken, it must not fill the disk, and ``copy`` is the value itself."""
         if not packed.is_large or self.results is None:
             return packed
         # A secret that the run has received is searched each time.
@@ -349,7 +374,7 @@ class CallRows:
             if data is None:
                 forms = self.secret.searched
                 search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(value, search, fills)
+                data = self.results.store(value if copy is None else copy, search, fills)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
@@ -360,7 +385,7 @@ class CallRows:
 
     def settle(self, outcome: Outcome) -> Insert:
         """The row of a call, when its value is stored."""
-        call, value, packed, error, why, _ = outcome
+        call, value, packed, error, why, _, line, ended = outcome
         if error is not None:
             return self.outcome("failed", call, NO_VALUE, error)
         if not why and isinstance(packed.data, bytes) and not packed.is_json:
@@ -374,7 +399,7 @@ class CallRows:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
-        return self.outcome("finished", call, packed)
+        return self.outcome("finished", call, packed, ended=ended, line=line)
 
     def outcome(
         self,
@@ -383,9 +408,11 @@ class CallRows:
         packed: EncodedValue = NO_VALUE,
         error: str | None = None,
         ended: float | None = None,
+        line: int | None = None,
     ) -> Insert:
         """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
-        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
+        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now. ``line``: the
+        number of the row; None: the next one."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form in PICKLED and what != "answered":
@@ -415,11 +442,13 @@ class CallRows:
             error,
             signature,
             call.digest,
+            line=line,
         )
 
-    def row(self, *cells: Any) -> Insert:
-        """A row with the next number. ``cells``: those of `COLUMNS` after the number."""
-        row = (self._next_line(), *cells)
+    def row(self, *cells: Any, line: int | None = None) -> Insert:
+        """A row. ``cells``: those of `COLUMNS` after the number; ``line``: the number; default None:
+        the next one."""
+        row = (self.next_line() if line is None else line, *cells)
         return ADD, (*row, row_crc(row))
 
     def mark(

@@ -85,7 +85,7 @@ class KnownObjects:
     def _know(
         self, value: Value, digest: str | None, data: bytes | None, now: Print | None = None
     ) -> None:
-        if not type(value).__weakrefoffset__:  # nothing tells when nobody has it any more
+        if not is_knowable(value):
             return
         now = now or print_of(value)
         if now is not None:
@@ -94,6 +94,11 @@ class KnownObjects:
 
     def _forget(self, number: int, _: object) -> None:
         self._known.pop(number, None)
+
+
+def is_knowable(value: Value) -> bool:
+    """Whether something tells when nobody has the object any more."""
+    return bool(type(value).__weakrefoffset__)
 
 
 class LargeResults:
