@@ -17,7 +17,13 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import Fingerprint, Print, fingerprint
+from ..codec.fingerprints import (
+    Checksums,
+    Fingerprint,
+    Print,
+    fingerprint,
+    print_of,
+)
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.secret_search import HoldsSecret, Search
@@ -30,7 +36,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored
+from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -182,7 +188,9 @@ class CallRows:
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:
             if not whole:
-                objects = fingerprint(given)
+                # Whether a call can be reused is decided by what it gets now.
+                is_fresh = self.digests.is_eager
+                objects = fingerprint(given) if is_fresh else fingerprint(given, self.objects.last)
             digested = self.digests.of(step, callee, given, complete, tools, grant, received.any)
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
@@ -293,6 +301,9 @@ class CallRows:
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
         given = call.given_objects
+        for each in given:
+            assert call.objects is not None
+            self.objects.saw(each, call.objects.after(each))
         if why == CHANGED:
             for each in given:
                 self.identities.changed(each)
@@ -303,7 +314,10 @@ class CallRows:
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
             why = SHARED.format(kind) if kind else ""
-        return Outcome(call, value, packed, None, why, must_be_stored)
+        outcome = Outcome(call, value, packed, None, why, must_be_stored)
+        if call.objects is not None and not outcome.is_for_parts:
+            call.objects.checksums.clear()
+        return outcome
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
@@ -327,20 +341,33 @@ class CallRows:
     def with_digest(self, call: StartedCall) -> StartedCall:
         """A call that has ended, with its digest. On any thread."""
         assert call.late is not None, "`has_late_digest` has said so"
-        return call._replace(digest=self.digests.digest_late(call.late), late=None)
+        if call.objects is None:  # bytes, which nobody changes
+            digest = self.digests.digest_late(call.late)
+        else:
+            digest = self.digests.digest_late(call.late, call.objects.after)
+        return call._replace(digest=digest, late=None)
 
     def store(self, outcome: Outcome) -> Outcome:
         """The outcome with its large value stored. On any thread."""
         call, value, packed, *_ = outcome
+        checksums = call.objects.checksums if call.objects is not None else Checksums()
         now = call.objects.after(value) if call.objects is not None else None
-        stored = self.stored(value, packed, now, outcome.must_be_stored)
+        if now is None and is_knowable(value):
+            now = print_of(value, checksums)
+        stored = self.stored(value, packed, now, outcome.must_be_stored, checksums)
+        checksums.clear()
         return outcome._replace(packed=stored)
 
     def stored(
-        self, value: Value, packed: EncodedValue, now: Print | None = None, fills: bool = False
+        self,
+        value: Value,
+        packed: EncodedValue,
+        now: Print | None = None,
+        fills: bool = False,
+        checksums: Checksums | None = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. ``now``: its fingerprint;
-        default None: it is taken. ``fills``: default False; True: it may fill the disk."""
+        """A large value with its parts stored; another one as it is. By default ``now``, its
+        fingerprint, and the ``checksums`` of its memory are taken, and it must not fill the disk."""
         if not packed.is_large or self.results is None:
             return packed
         # A secret that the run has received is searched each time.
@@ -349,7 +376,7 @@ class CallRows:
             if data is None:
                 forms = self.secret.searched
                 search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(value, search, fills)
+                data = self.results.store(value, search, fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
