@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import time
 import weakref
-import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import starmap
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 from ...values.value import Value
 from ..codec.fingerprints import Checksums, Print, is_same_print, print_of
-from ..codec.part_digests import PartDigests
+from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
 from ..codec.pickles import NotPicklable
 from ..codec.secret_search import Search
@@ -56,14 +55,7 @@ class KnownObjects:
         self._known: dict[int, _Known] = {}
         self._last: dict[int, Print] = {}
         """The last fingerprints of these objects."""
-        self._parts = PartDigests()
-
-    def digests_of(
-        self, checksums: Checksums, made: list[memoryview]
-    ) -> Callable[[memoryview], str]:
-        """What makes the digests of the memory of a moment, as far as they are not known. ``made``:
-        gets the memory of these."""
-        return partial(self._parts.of, checksums=checksums, made=made)
+        self.parts = PartDigests()
 
     def last(self, value: Value) -> Print | None:
         """The fingerprint of a large object when it was last looked at; None: it was not, or a look
@@ -97,8 +89,9 @@ class KnownObjects:
         entry = self._find(value, now)
         if entry is not None:
             return entry.digest
-        digest = content_digest(value, self.digests_of(checksums, []))
-        if now is not None and not is_same_print(now, print_of(value)):
+        made = list[Made]()
+        digest = content_digest(value, partial(self.parts.of, checksums=checksums, made=made))
+        if not self.parts.learn(made):
             return None
         self._know(value, digest, None, now)
         return digest
@@ -171,11 +164,11 @@ class LargeResults:
         parted: Parted | None = None
         try:
             begun = time.monotonic()
-            checksums, made = checksums or Checksums(), list[memoryview]()
-            digest = self._objects.digests_of(checksums, made)
+            known, made = self._objects.parts, list[Made]()
+            digest = partial(known.of, checksums=checksums or Checksums(), made=made)
             parted = take_apart(value, partial(files.create, fills), search, digest)
             data = self._written(parted, fills)
-            if any(zlib.crc32(raw) != checksums.of(raw) for raw in made):
+            if not known.learn(made):
                 raise NotStored("it was changed while it was stored")
             files.measure(sum(size for _, size in parts_in(data)), time.monotonic() - begun)
             return data
