@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from .compat.browser import IN_BROWSER
-from .compat.collection import uncollected
+from .compat.collection import pause_collection
 from .pictures.widget_hook import Widgets
 
-with uncollected():
+with pause_collection():
     from .catalog import (
         Registry,
         Retry,
@@ -143,7 +143,7 @@ def _states_of(run: Any) -> States:
     from .lifecycle.forecasts.moments import find_moments
 
     moments = find_moments(run)
-    found = States(
+    states = States(
         {
             "number": number,
             "after": moments[number].label,
@@ -152,8 +152,8 @@ def _states_of(run: Any) -> States:
         }
         for number in range(len(moments))
     )
-    found.note = moments.note
-    return found
+    states.note = moments.note
+    return states
 
 
 Widgets.of = _widget_of
@@ -193,7 +193,7 @@ def draw(
 
 def load_ipython_extension(shell: Any) -> None:
     """``%load_ext agf_magics``"""
-    with uncollected():
+    with pause_collection():
         from .notebook import load
 
         load(shell)

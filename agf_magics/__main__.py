@@ -33,7 +33,7 @@ from .commands.command_line import (
     RESUME_COMMAND,
     RUN_COMMAND,
 )
-from .commands.line import ParsedLine, read_words, typed
+from .commands.line import ParsedLine, as_typed, read_words
 from .commands.options import FOR_LIMITS
 from .commands.output_files import unwritable, write_by
 from .commands.quickstart import quickstart
@@ -42,7 +42,7 @@ from .commands.words import Token, line_error
 from .compat.imports import for_the_person, installed_only
 from .compat.installed import missing
 from .compat.protocol_streams import claim
-from .engine.host.hold_interrupts import held_interrupts
+from .engine.host.hold_interrupts import hold_interrupts
 from .engine.run_options import RunOptions
 from .engine.runner import clock
 from .flow.flow import Flow
@@ -52,21 +52,21 @@ from .languages.over import OVER
 from .lifecycle.definitions.checking import check_definition
 from .lifecycle.definitions.define import register
 from .lifecycle.definitions.definition_source import source_of
-from .lifecycle.definitions.file_sets import definition_files, knowing, places
+from .lifecycle.definitions.file_sets import definition_files, places, registry_with
 from .lifecycle.input.prompt import ask_at_prompt
 from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
 from .lifecycle.past.resume import resume_run
 from .lifecycle.runs.run import RunInterrupted, state_of
 from .lifecycle.scoring.checks import OK, CheckReport, figures
-from .lifecycle.scoring.scorers import named_scorers, score_over
+from .lifecycle.scoring.scorers import name_scorers, score_over
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
 from .pictures.amounts import counted
 from .pictures.pages.parts import LiveLine, progress_text
 from .pictures.plain import plain
 from .settings import settings
-from .text.columns import wrapped
+from .text.columns import wrap
 from .text.diagnostics import AgfError, DefinitionError, Diagnostic, refused
 from .text.folder import notebook_folder
 from .text.raised import attribute, describe_exception, is_a, trace_of
@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     command line; 130: interrupted; 141: nobody reads the output."""
     if sys.stderr is None:  # closed; what is told then must not go to stdout, as print has it
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    source, words = typed("agf-magics", sys.argv[1:] if argv is None else argv)
+    source, words = as_typed("agf-magics", sys.argv[1:] if argv is None else argv)
     try:
         return _act(source, words)
     except DefinitionError as error:
@@ -118,10 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         is_typed = place is not None and place.source is source
         head = "agf-magics: error" if is_typed else "DefinitionError"
         findings = DefinitionError(*map(_with_option, error.diagnostics))
-        _tell(wrapped(f"{head}: {findings}"))
+        _tell(wrap(f"{head}: {findings}"))
         return 2 if is_typed else 1
     except AgfError as error:
-        _tell(wrapped(f"{type(error).__name__}: {error}"))
+        _tell(wrap(f"{type(error).__name__}: {error}"))
         return 1
     except NoOutput as error:
         return _without_output(error)
@@ -171,14 +171,14 @@ def _act(source: Source, words: Sequence[Token]) -> int:
     settings.current.settings = replace(settings.read(notebook_folder.path), **opened)
     settings.current.ask, settings.current.words = _ask, settings.COMMAND_LINE
     for word in parsed.words("--tools"):
-        _imported(word)
+        _import_tools(word)
     for word in parsed.words("--define"):
         files = definition_files(word.text)
         if not files:
             raise line_error("file", f"no definition matches {word.text!r}", word)
         for file in files:
             for note in register(file, origin=str(file.resolve())).replacements:
-                _tell(wrapped(f"note: {note}"))
+                _tell(wrap(f"note: {note}"))
     for word in parsed.words("--mcp"):
         _connect(word, "--allow-mcp" in parsed)
     return act(parsed)
@@ -193,7 +193,7 @@ def _connect(file: Token, is_allowed: bool) -> None:
 
     for server in connect_file(Path(file.text), is_allowed):
         for problem in server.problems:
-            _tell(wrapped(f"{problem.severity}: {problem}"))
+            _tell(wrap(f"{problem.severity}: {problem}"))
 
 
 def _folder(parsed: ParsedLine) -> Path:
@@ -217,10 +217,10 @@ def _one_of(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}"
 
 
-def _with_option(found: Diagnostic) -> Diagnostic:
+def _with_option(problem: Diagnostic) -> Diagnostic:
     """A finding with the option that may be missing."""
-    option = OPTIONS.get(found.code)
-    return replace(found, hint=join_hints(found.hint, option)) if option else found
+    option = OPTIONS.get(problem.code)
+    return replace(problem, hint=join_hints(problem.hint, option)) if option else problem
 
 
 def _run(parsed: ParsedLine) -> int:
@@ -254,7 +254,7 @@ def _finish(
 ) -> int:
     quiet, dry = "--quiet" in parsed, "--dry" in parsed
     scores = [_score(word) for word in parsed.words("--score")]
-    named_scorers(scores, default())  # a wrong one is told before anything is paid for
+    name_scorers(scores, default())  # a wrong one is told before anything is paid for
     for flag, kind in (("--save", TABLE), ("--figures", FIGURES)):
         for word in parsed.words(flag):
             check_target(Path(word.text), kind)
@@ -267,7 +267,7 @@ def _finish(
         on=workers_of(parsed.word("--on"), None, dry),
         recording=recording_of(parsed.word("--replay")),
     )
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         run, line = start(chosen), LiveLine(sys.stderr)
         if not quiet and (job := state_of(run).job) is not None:
             job.every(LiveLine.SECONDS, lambda: line.show(run.progress, clock()), lambda: None)
@@ -323,14 +323,14 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
     """Score the rows of a run, save what is wanted, print the figures; 1 if one is too low, or if
     no least one is given and a row failed."""
     if scores:
-        told = score_over(
+        comparison = score_over(
             table,
             *scores,
             against=parsed.text("--against"),
             seed=count(parsed, "--seed", None),
             yes="--yes" in parsed,
         )
-        _tell(str(told))
+        _tell(str(comparison))
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
     wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
@@ -349,7 +349,7 @@ def _score(word: Token) -> Any:
     module, colon, name = word.text.rpartition(":")
     if not colon:
         return word.text
-    names = _imported(word.part(0, len(module)))
+    names = _import_tools(word.part(0, len(module)))
     if name not in names:
         functions = [each for each, value in names.items() if callable(value)]
         near = suggest(name, functions, f"the functions of {module}")
@@ -413,9 +413,9 @@ def _check(parsed: ParsedLine) -> int:
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    registry, notes = knowing(files, default()) if len(files) > 1 else (default(), {})
+    registry, notes = registry_with(files, default()) if len(files) > 1 else (default(), {})
     checked = [
-        _checked(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
+        _check_file(file, "--strict" in parsed, registry, notes.get(file, ())) for file in files
     ]
     findings = [finding for _, of_file, _ in checked for finding in of_file]
     if format == "json":
@@ -431,7 +431,7 @@ def _check(parsed: ParsedLine) -> int:
 Checked = tuple[Path, tuple[Diagnostic, ...], Flow | None]
 
 
-def _checked(
+def _check_file(
     file: Path, strict: bool, registry: agf.Registry, notes: Sequence[Diagnostic]
 ) -> Checked:
     """What is wrong in a file. Under ``strict`` a warning is an error."""
@@ -440,40 +440,40 @@ def _checked(
         language = detect_language(source.text)
         defined = check_definition(source, language, strict=strict, registry=registry)
     except DefinitionError as error:
-        found = [
+        problems = [
             replace(each, severity="error") if strict and each.severity == "warning" else each
             for each in error.diagnostics
         ]
-        return file, tuple(map(_with_option, found)), None
+        return file, tuple(map(_with_option, problems)), None
     return file, tuple(map(_with_option, (*defined.problems, *notes))), defined.flow
 
 
-def _print_findings(file: Path, found: tuple[Diagnostic, ...], flow: Flow | None) -> None:
-    errors = sum(one.severity == "error" for one in found)
+def _print_findings(file: Path, problems: tuple[Diagnostic, ...], flow: Flow | None) -> None:
+    errors = sum(problem.severity == "error" for problem in problems)
     if errors:
-        _tell(wrapped(f"DefinitionError: {DefinitionError(*found)}"))
+        _tell(wrap(f"DefinitionError: {DefinitionError(*problems)}"))
         _say(f"{file}: {counted(errors, 'error')}")
         return
-    for one in found:
-        _tell(wrapped(f"{one.severity}: {one}"))
-    _say(f"{file}: ok" + (f", {counted(len(found), 'problem')}" if found else ""))
+    for problem in problems:
+        _tell(wrap(f"{problem.severity}: {problem}"))
+    _say(f"{file}: ok" + (f", {counted(len(problems), 'problem')}" if problems else ""))
     # A misspelt name is an input that nobody meant.
     for ref in flow.inputs if flow else ():
         _say(f"  input {ref.path[-1]}" + ("" if ref.certain else " (not always read)"))
 
 
-def _row(found: Diagnostic) -> dict[str, Any]:
+def _row(problem: Diagnostic) -> dict[str, Any]:
     """A finding for a program."""
-    span = found.span
+    span = problem.span
     line, column = span.place if span is not None else (1, 1)
     return {
         "file": span.source.name if span is not None else None,
         "line": line,
         "column": column,
-        "severity": found.severity,
-        "code": found.code,
-        "message": found.message,
-        "hint": found.hint,
+        "severity": problem.severity,
+        "code": problem.code,
+        "message": problem.message,
+        "hint": problem.hint,
     }
 
 
@@ -481,11 +481,11 @@ def _annotation(row: Mapping[str, Any]) -> str:
     """A finding as GitHub's workflow command, which shows it at its line of a pull request."""
     kind = "error" if row["severity"] == "error" else "warning"
     text = row["message"] + (f" ({row['hint']})" if row["hint"] else "")
-    place = f"file={_escaped(row['file'] or '')},line={row['line']},col={row['column']}"
-    return f"::{kind} {place},title={_escaped(row['code'])}::{_escaped(text, '')}"
+    place = f"file={_escape(row['file'] or '')},line={row['line']},col={row['column']}"
+    return f"::{kind} {place},title={_escape(row['code'])}::{_escape(text, '')}"
 
 
-def _escaped(text: str, also: str = ":,") -> str:
+def _escape(text: str, also: str = ":,") -> str:
     for letter in f"%\r\n{also}":
         text = text.replace(letter, f"%{ord(letter):02X}")
     return text
@@ -510,7 +510,7 @@ def _read(prompt: str) -> str:
     return input()
 
 
-def _imported(word: Token) -> Mapping[str, Any]:
+def _import_tools(word: Token) -> Mapping[str, Any]:
     """The names of a module or a .py file that the command line names, which no definition can
     (decision A20)."""
     module = word.text
@@ -521,9 +521,9 @@ def _imported(word: Token) -> Mapping[str, Any]:
         if not module.endswith(".py"):
             sys.path.insert(0, "")
             with for_the_person():
-                found = importlib.import_module(module)
-            if getattr(found, "__file__", "") is not None:
-                return vars(found)
+                imported = importlib.import_module(module)
+            if getattr(imported, "__file__", "") is not None:
+                return vars(imported)
             why = f"{module!r} is a folder without an __init__.py: {_NAME_A_FILE}"
         elif Path(module).is_file():
             return runpy.run_path(module)
@@ -536,12 +536,12 @@ def _imported(word: Token) -> Mapping[str, Any]:
             frames = traceback.extract_tb(trace_of(error))
             theirs = [frame for frame in frames if not Path(frame.filename).is_relative_to(PACKAGE)]
             place = f"{theirs[-1].filename}, line {theirs[-1].lineno}"
-            said = describe_exception(error)
+            reason = describe_exception(error)
             if is_a(error, SyntaxError) and (file := attribute(error, "filename")):
                 # No frame is in such a file.
                 place = f"{file}, line {attribute(error, 'lineno')}"
-                said = f"SyntaxError: {attribute(error, 'msg')}"
-            why = f"{place}: {said}"
+                reason = f"SyntaxError: {attribute(error, 'msg')}"
+            why = f"{place}: {reason}"
     raise line_error("file", why, word)
 
 
@@ -554,7 +554,7 @@ def _mcp(parsed: ParsedLine) -> int:
     # Nobody is at the terminal: a client asks its person.
     current = settings.current
     current.ask, current.words = None, settings.MCP_CLIENT
-    return serve_command(parsed, default(), lambda text: _tell(wrapped(text)))
+    return serve_command(parsed, default(), lambda text: _tell(wrap(text)))
 
 
 def _lsp(parsed: ParsedLine) -> int:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from agf_magics.compat.collection import uncollected
+from agf_magics.compat.collection import pause_collection
 
 
 class TooMuch(BaseException):
@@ -26,7 +26,7 @@ def work(act: Callable[[], object], most: int = 1 << 62) -> int:
             raise TooMuch(f"more than {most:,} calls")
 
     before = sys.getprofile()
-    with uncollected():
+    with pause_collection():
         sys.setprofile(seen)
         try:
             act()
@@ -49,7 +49,7 @@ def instructions(act: Callable[[], object], of: str) -> int:
         return seen
 
     before = sys.gettrace()
-    with uncollected():
+    with pause_collection():
         sys.settrace(seen)
         try:
             act()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agf_magics.__main__ import ACTS
-from agf_magics.commands.line import read_words, typed
+from agf_magics.commands.line import as_typed, read_words
 from agf_magics.mcp.server.authoring import check_definition
 from agf_magics.mcp.server.own_tools import NAMES
 from docs import llms
@@ -32,7 +32,7 @@ def test_each_page_has_a_sentence() -> None:
 
 @pytest.mark.parametrize("line", LINES)
 def test_a_line_for_a_terminal_is_one_of_the_command(line: str) -> None:
-    source, words = typed("agf-magics", shlex.split(line)[1:])
+    source, words = as_typed("agf-magics", shlex.split(line)[1:])
     command, _ = ACTS[words[0].text]
     assert read_words(command, source, words[1:]) is not None
 

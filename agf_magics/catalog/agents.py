@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from inspect import Parameter
 from typing import Any, Literal, NoReturn
 
-from ..flow.sessions.session import format_for_model, format_prompt, read_json, unfenced
+from ..flow.sessions.session import format_for_model, format_prompt, read_json, strip_fence
 from ..schemas.schema import Schema, conform
 from ..text.diagnostics import Diagnostic, StepError
 from ..text.raised import RAISED
 from ..text.suggestions import suggest
 from ..values.value import Value, isolate
 from .tools.arguments import Arguments, errors_of
-from .tools.callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .tools.callables import Where, callable_by_name, check_limits, description_of, is_async
 
 USER = "user"
 """The person in the notebook: an identity with all tools (decision A12), which no agent can
@@ -127,8 +127,8 @@ class Agent:
         if prompt is None and (
             "prompt" in self.handed or alone == "prompt"
         ):  # only if it is needed: it may be long
-            own = fields.get("prompt")
-            prompt = own if isinstance(own, str) else format_prompt(input)
+            own_prompt = fields.get("prompt")
+            prompt = own_prompt if isinstance(own_prompt, str) else format_prompt(input)
         own_system = system is not None and "system" in self.fields
         if system is not None and prompt is not None and not own_system:
             prompt = f"{system}\n\n{prompt}"
@@ -143,38 +143,38 @@ class Agent:
             "tools": tools or {},
             "identity": identity,
         }
-        given: dict[str, Value] = {name: has[name] for name in self.handed}
+        arguments_by_name: dict[str, Value] = {name: has[name] for name in self.handed}
         if own_system:
             fields = {**fields, "system": system}
         for name in fields if self.takes.more else self.fields:
             if name in fields and name not in HANDED:
-                given[name] = fields[name]
+                arguments_by_name[name] = fields[name]
         try:
-            return self.takes.validate(given)
+            return self.takes.validate(arguments_by_name)
         except RAISED as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
-        if alone != "prompt" and (delivered := self._delivered(failure, given)) is not None:
+        if alone != "prompt" and (delivered := self._relax(failure, arguments_by_name)) is not None:
             return delivered
-        self._refuse(failure, given, fields, alone)
+        self._refuse(failure, arguments_by_name, fields, alone)
 
-    def _delivered(
-        self, failure: BaseException, given: dict[str, Value]
+    def _relax(
+        self, failure: BaseException, arguments: dict[str, Value]
     ) -> dict[str, Value] | None:
         """The arguments where a policy's rules allow what the annotations refuse: null for an
         optional parameter (AMB-6), 5.0 for a whole number (AMB-9). None if anything else is
         wrong."""
         nulls: dict[str, Value] = {}
-        given = isolate(given)
-        for found in errors_of(failure):
-            *outer, last = found["loc"]
-            inside: Any = given
+        arguments = isolate(arguments)
+        for error in errors_of(failure):
+            *outer, last = error["loc"]
+            inside: Any = arguments
             with suppress(KeyError, IndexError, TypeError):  # a place that is not in the arguments
                 for part in outer:
                     inside = inside[part]
                 if (
                     type(inside[last]) is float
                     and inside[last].is_integer()
-                    and found["type"].startswith("int_")
+                    and error["type"].startswith("int_")
                 ):
                     inside[last] = int(inside[last])
                 elif (
@@ -182,9 +182,9 @@ class Agent:
                     and inside[last] is None
                     and self.takes.parameters[last].default is not Parameter.empty
                 ):
-                    nulls[last] = given.pop(last)
+                    nulls[last] = arguments.pop(last)
         with suppress(Exception):  # the first error is the one to report
-            return {**self.takes.validate(given), **nulls}
+            return {**self.takes.validate(arguments), **nulls}
         return None
 
     @property
@@ -204,23 +204,29 @@ class Agent:
     def _refuse(
         self,
         failure: BaseException,
-        given: Mapping[str, Value],
+        arguments: Mapping[str, Value],
         fields: Mapping[str, Value],
         alone: str,
     ) -> NoReturn:
-        found = self.takes.explain("agent.arguments", f"agent {self.name!r}", failure, given)
+        diagnostic = self.takes.explain(
+            "agent.arguments", f"agent {self.name!r}", failure, arguments
+        )
         near = [
-            suggest(name, [*fields, *HANDED]) for name in self.takes.parameters if name not in given
+            suggest(name, [*fields, *HANDED])
+            for name in self.takes.parameters
+            if name not in arguments
         ]
         has = f"its input has {', '.join(fields)}" if fields else "its input has no fields"
         hint = " ".join(dict.fromkeys(filter(None, near)))
-        lacking = [name for name in self.fields if name not in given]
+        lacking = [name for name in self.fields if name not in arguments]
         if alone == "input" and lacking and not hint:  # the policy's hint has the path
-            error = StepError(Diagnostic(found.code, f"{found.message}, but {has}"))
+            error = StepError(Diagnostic(diagnostic.code, f"{diagnostic.message}, but {has}"))
             error.arguments = frozenset(lacking[:1])
             raise error
         rule = f"a parameter is {', '.join(HANDED)} or a field of the input; {has}"
-        raise StepError(Diagnostic(found.code, found.message, hint=f"{hint} {rule}".strip()))
+        raise StepError(
+            Diagnostic(diagnostic.code, diagnostic.message, hint=f"{hint} {rule}".strip())
+        )
 
 
 def check_reply(value: Value, schema: Schema | None, schemas: Mapping[str, Schema]) -> Value:
@@ -254,7 +260,7 @@ def make_agent(
             f"{USER!r} is the person in the notebook, who may use all tools: choose another name, "
             f"agent(…, name=…)"
         )
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     if not isinstance(default, bool):
         raise TypeError(f"default must be True or False, got {default!r}")
     arguments = Arguments(function, f"agent {name!r}", unchecked=OURS)
@@ -276,7 +282,7 @@ def make_agent(
 def parse_json_reply(text: str) -> Value:
     """The JSON in a reply, with or without a code fence. Raises StepError
     ``agent.reply-not-json``."""
-    read, why = read_json(unfenced(text))
+    read, why = read_json(strip_fence(text))
     if not why:
         return read
     raise StepError(

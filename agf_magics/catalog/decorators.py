@@ -14,7 +14,7 @@ from .models.model import model_of
 from .policies import check_policy, make_policy
 from .registry import Registry
 from .registry import default as registry_or_default
-from .tools.callables import F, Names, Where, checked_names, name_of
+from .tools.callables import F, Names, Where, as_names, name_of
 from .tools.throttle import Retry, make_throttle
 from .tools.tool import make_tool
 from .transforms import make_transform
@@ -103,7 +103,7 @@ def tool(
     """
 
     def register(function: F) -> F:
-        full_name, hidden = name_of(function, "tool", name, group), checked_names(secret, "secret")
+        full_name, hidden = name_of(function, "tool", name, group), as_names(secret, "secret")
         tools = registry_or_default(registry).tools
         before = tools[full_name].throttle if full_name in tools else None
         throttle = make_throttle(retry, rate, at_once, before)
@@ -178,7 +178,7 @@ def agent(
     def register(function: F) -> F:
         own_name, may_use = (
             name_of(function, "agent", name),
-            None if tools is None else checked_names(tools, "tools"),
+            None if tools is None else as_names(tools, "tools"),
         )
         registry_or_default(registry).agents.add(
             make_agent(function, own_name, may_use, default, where, timeout)
@@ -326,16 +326,16 @@ def model_agent(
     - ``settings``: keyword arguments ``temperature`` (0 to 2), ``top_p`` (0 to 1), ``top_k`` (a
       number of tokens), ``max_output_tokens`` and ``stop_sequences``. Default: those of the model.
     """
-    made = ModelAgent(
+    agent = ModelAgent(
         name=name,
         model=None if model is None else model_of(model),
         instructions=instructions,
         description=description or next(iter(str(instructions).strip().splitlines()), ""),
-        tools=None if tools is None else checked_names(tools, "tools"),
+        tools=None if tools is None else as_names(tools, "tools"),
         default=bool(default),
         gives=gives,
         steps=max_steps,
         settings=settings,
     )
-    registry_or_default(registry).agents.add(made)
-    return made
+    registry_or_default(registry).agents.add(agent)
+    return agent

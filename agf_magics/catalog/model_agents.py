@@ -12,7 +12,7 @@ from ..text.diagnostics import DefinitionError
 from ..values.value import Value
 from .agents import USER
 from .models.model import Model
-from .tools.callables import checked_name
+from .tools.callables import check_name
 
 SETTINGS = ("temperature", "top_p", "top_k", "max_output_tokens", "stop_sequences")
 """The settings of a model that a definition of an agent may have."""
@@ -35,14 +35,14 @@ class ModelAgent:
     """JSON Schema of its answer if the step has none; None: text."""
     steps: int = STEPS
     settings: Mapping[str, Value] = field(default_factory=dict)
-    read: Callable[[Value], Value] | None = None
+    read_answer: Callable[[Value], Value] | None = None
     """The value of an answer; raises StepError with the reasons for asking again. None: ``gives``
     decides."""
 
     def __post_init__(self) -> None:
         """Raise TypeError or ValueError for a wrong field, DefinitionError for a pattern in
         ``gives``."""
-        checked_name(self.name, "model_agent", "name")
+        check_name(self.name, "model_agent", "name")
         if self.name == USER:
             raise ValueError(
                 f"{USER!r} is the person in the notebook, who may use all tools: choose another "

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .tools.callables import Where, checked_limits, description_of, is_async, name_of, signature_of
+from .tools.callables import Where, check_limits, description_of, is_async, name_of, signature_of
 
 ID = re.compile(r"x-[A-Za-z0-9_-]+\.[A-Za-z0-9_.-]+", re.ASCII)
 
@@ -57,7 +57,7 @@ def make_policy(
     where: Where | None,
     timeout: float | None,
 ) -> Policy:
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     if builder and is_async(function):
         raise ValueError(
             f"policy {name!r} is a builder, which returns a Step: it cannot be an async function"
@@ -65,7 +65,7 @@ def make_policy(
     return Policy(
         name=name_of(function, "policy", name),
         function=function,
-        takes=_asked(function, name, TAKES[builder]),
+        takes=_accepted_parameters(function, name, TAKES[builder]),
         builder=builder,
         description=description_of(function),
         where=where,
@@ -74,7 +74,9 @@ def make_policy(
     )
 
 
-def _asked(function: Callable[..., Any], name: str, offered: tuple[str, ...]) -> tuple[str, ...]:
+def _accepted_parameters(
+    function: Callable[..., Any], name: str, offered: tuple[str, ...]
+) -> tuple[str, ...]:
     signature = signature_of(function)
     if signature is None:
         raise ValueError(

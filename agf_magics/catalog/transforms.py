@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .tools.callables import Where, checked_limits, description_of, is_async, signature_of
+from .tools.callables import Where, check_limits, description_of, is_async, signature_of
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -31,7 +31,7 @@ class Transform:
 def make_transform(
     function: Callable[..., Any], name: str, where: Where | None, timeout: float | None
 ) -> Transform:
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     signature = signature_of(function)
     try:
         if signature is not None:

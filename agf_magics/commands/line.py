@@ -78,7 +78,7 @@ class Operand(NamedTuple):
     kind: Kind
     required: bool = True
     many: bool = False
-    rest: bool = False
+    is_rest: bool = False
     """It is the unparsed rest of the line: no quotes, no options."""
     after_dashes: bool = False
     """It is all words after ``--``, which are no options."""
@@ -114,12 +114,10 @@ class Command:
         rows += [(o.shown, o.help) for o in self.options]
         rows.append(("-h, --help", "show this"))
         width = max(len(left) for left, _ in rows) + 4
-        usage = _wrapped(self.usage, "", " " * (len(self.name) + 1))
-        table = "\n".join(
-            _wrapped(text, f"  {left}".ljust(width), " " * width) for left, text in rows
-        )
+        usage = _wrap(self.usage, "", " " * (len(self.name) + 1))
+        table = "\n".join(_wrap(text, f"  {left}".ljust(width), " " * width) for left, text in rows)
         example = textwrap.indent(self.example, "    ")
-        return f"{_wrapped(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
+        return f"{_wrap(self.about, '', '')}\n\n{usage}\n\n{table}\n\nExample:\n\n{example}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,20 +125,20 @@ class ParsedLine:
     """The words of each operand (by its metavar) and option (by its flag)."""
 
     source: Source
-    given: Mapping[str, tuple[Token, ...]]
+    tokens: Mapping[str, tuple[Token, ...]]
 
     def __contains__(self, name: str) -> bool:
-        return name in self.given
+        return name in self.tokens
 
     def words(self, name: str) -> tuple[Token, ...]:
-        return self.given.get(name, ())
+        return self.tokens.get(name, ())
 
     def word(self, name: str) -> Token | None:
         return next(iter(self.words(name)), None)
 
     def text(self, name: str) -> str | None:
-        found = self.word(name)
-        return found.text if found else None
+        token = self.word(name)
+        return token.text if token else None
 
 
 def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
@@ -152,31 +150,31 @@ def read(command: Command, line: str, where: str = "") -> ParsedLine | None:
     source = Source(f"{where} {command.name}".lstrip(), f"{command.name} {line}")
     start = len(command.name) + 1
     operand = command.operands[0] if command.operands else None
-    if operand and operand.rest and line.strip() not in ("-h", "--help"):
+    if operand and operand.is_rest and line.strip() not in ("-h", "--help"):
         return _whole(command, source, start)
     return read_words(command, source, split(source, start))
 
 
 def read_words(command: Command, source: Source, words: Sequence[Token]) -> ParsedLine | None:
-    """The same for a line that is already split, such as the line of a shell (see `typed`)."""
-    given: dict[str, list[Token]] = {}
-    words = _before_dashes(command, words, given)
+    """The same for a line that is already split, such as the line of a shell (see `as_typed`)."""
+    tokens: dict[str, list[Token]] = {}
+    words = _before_dashes(command, words, tokens)
     if any(
         word.text in ("-h", "--help") and len(word.text) == word.span.end - word.span.start
         for word in words
     ):
         return None
-    _operands(command, _options(command, words, given), given)
-    missing = next((o for o in command.operands if o.required and o.metavar not in given), None)
+    _operands(command, _options(command, words, tokens), tokens)
+    missing = next((o for o in command.operands if o.required and o.metavar not in tokens), None)
     if missing:
-        named = (given.get(operand.metavar) for operand in command.operands)
+        named = (tokens.get(operand.metavar) for operand in command.operands)
         raise _missing(
             command, missing, source, " ".join(words[0].text for words in named if words)
         )
-    return ParsedLine(source, {name: tuple(found) for name, found in given.items()})
+    return ParsedLine(source, {name: tuple(values) for name, values in tokens.items()})
 
 
-def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
+def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
     """The line of a shell as a person may have typed it, and its words, which the shell has split.
 
     >>> source, words = typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
@@ -195,16 +193,16 @@ def typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
 
 
 def _before_dashes(
-    command: Command, words: Sequence[Token], given: dict[str, list[Token]]
+    command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]
 ) -> Sequence[Token]:
-    """Move the words after ``--`` to ``given``, if the command has a place for them, and return the
+    """Move the words after ``--`` to ``tokens``, if the command has a place for them, and return the
     others."""
     tail = next((each for each in command.operands if each.after_dashes), None)
     at = next((at for at, word in enumerate(words) if word.text == "--"), None)
     if tail is None or at is None:
         return words
     if at + 1 < len(words):
-        given[tail.metavar] = list(words[at + 1 :])
+        tokens[tail.metavar] = list(words[at + 1 :])
     return words[:at]
 
 
@@ -232,26 +230,26 @@ _ELSEWHERE = {
 """Options of other magics and programs; what to write here."""
 
 
-def options_hint(flag: str, known: Collection[str]) -> str:
+def options_hint(flag: str, flags: Collection[str]) -> str:
     # Compared without the dashes, which make every two options alike.
-    near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in known])
+    near = misspelled_names([flag.lstrip("-")], [name.lstrip("-") for name in flags])
     meant = "".join(f"did you mean --{name}? " for name in near) or _ELSEWHERE.get(flag, "")
-    return f"{meant}options are {', '.join(known)}"
+    return f"{meant}options are {', '.join(flags)}"
 
 
 def _options(
-    command: Command, words: Sequence[Token], given: dict[str, list[Token]]
+    command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]
 ) -> list[Token]:
-    """Move the options and their values from ``words`` to ``given``, and return the others, the
+    """Move the options and their values from ``words`` to ``tokens``, and return the others, the
     operands."""
-    known = {option.flag: option for option in command.options}
+    options_by_flag = {option.flag: option for option in command.options}
     operands, queue = [], list(words)
     needed = sum(operand.required for operand in command.operands)
     while queue:
         word = queue.pop(0)
         flag, equals, _ = word.text.partition("=")
         if not word.text.startswith("-") or word.text == "-":
-            if equals and "--set" in known and flag.isidentifier():
+            if equals and "--set" in options_by_flag and flag.isidentifier():
                 raise line_error(
                     "extra-word",
                     f"unexpected {word.text!r}: --set takes one key=value",
@@ -260,15 +258,15 @@ def _options(
                 )
             operands.append(word)
             continue
-        option = known.get(flag)
+        option = options_by_flag.get(flag)
         if option is None:
             raise line_error(
                 "unknown-option",
                 f"{command.name} has no option {flag!r}",
                 word.part(0, len(flag)),
-                options_hint(flag, [*known, "--help"]),
+                options_hint(flag, [*options_by_flag, "--help"]),
             )
-        if flag in given and not option.many:
+        if flag in tokens and not option.many:
             raise line_error(
                 "option-twice",
                 f"{flag} is given twice",
@@ -298,7 +296,7 @@ def _options(
             raise line_error("missing-value", f"{flag} needs a value", word, hint)
         if option.kind == "pair":
             _check_pair(value, queue)
-        given.setdefault(flag, []).append(value)
+        tokens.setdefault(flag, []).append(value)
     return operands
 
 
@@ -309,7 +307,7 @@ def _check_pair(word: Token, rest: Sequence[Token]) -> None:
     if spaced is not None:
         message = f"no blank may separate {spaced[1]!r} from its value"
         raise line_error("set", message, word, f"write --set {spaced[1]}={spaced[2]}")
-    end = _closed_at([word.text.partition("=")[2], *following])
+    end = _parts_until_closed([word.text.partition("=")[2], *following])
     if end:
         whole = " ".join([word.text, *following[:end]])
         message = f"{word.text!r} is only the start of a value: a blank ends a value without quotes"
@@ -320,7 +318,7 @@ _SPACED = re.compile(r"([^\s='\"]+)(?: = ?|= )([^\s=-]\S*)")
 """``a = 1``, ``a =1``, ``a= 1``."""
 
 
-def _closed_at(parts: Sequence[str]) -> int:
+def _parts_until_closed(parts: Sequence[str]) -> int:
     """How many further parts a list or an object that starts in the first one takes; 0 if none."""
     depth = 0
     for number, part in enumerate(parts):
@@ -333,10 +331,10 @@ def _closed_at(parts: Sequence[str]) -> int:
 _OF_A_FILE = re.compile(r".+\.(?:ya?ml|json|py)")
 
 
-def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Token]]) -> str:
+def _extra_hint(command: Command, word: Token, tokens: Mapping[str, Sequence[Token]]) -> str:
     """What to write in the place of a word for which the line has no place."""
     for option in command.options:
-        values = given.get(option.flag, ())
+        values = tokens.get(option.flag, ())
         if option.many and values and option.kind == "file" and _OF_A_FILE.fullmatch(word.text):
             files = f"{option.flag} {values[-1].text} {option.flag} {word.text}"
             return f"write the option before each file: {files}"
@@ -349,7 +347,7 @@ def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Toke
                 )
             )
     for option in command.options:
-        values = given.get(option.flag, ())
+        values = tokens.get(option.flag, ())
         if option.kind == "pair" and values and values[-1].span.end + 1 == word.span.start:
             text = f"{values[-1].text} {word.text}"
             if not set(text) & set("'\"\\"):
@@ -359,19 +357,19 @@ def _extra_hint(command: Command, word: Token, given: Mapping[str, Sequence[Toke
     )
 
 
-def _operands(command: Command, words: Sequence[Token], given: dict[str, list[Token]]) -> None:
+def _operands(command: Command, words: Sequence[Token], tokens: dict[str, list[Token]]) -> None:
     places = [operand for operand in command.operands if not operand.after_dashes]
     for word in words:
         if not places:
             takes = " and ".join(o.metavar for o in command.operands if not o.after_dashes)
-            hint = _extra_hint(command, word, given)
+            hint = _extra_hint(command, word, tokens)
             raise line_error(
                 "extra-word",
                 f"unexpected word {word.text!r}: {command.name} takes {takes or 'no name'}",
                 word,
                 hint,
             )
-        given.setdefault(places[0].metavar, []).append(word)
+        tokens.setdefault(places[0].metavar, []).append(word)
         if not places[0].many:
             places.pop(0)
 
@@ -387,7 +385,7 @@ def _missing(
     )
 
 
-def _wrapped(text: str, first: str, others: str) -> str:
+def _wrap(text: str, first: str, others: str) -> str:
     return textwrap.fill(
         text, WIDE, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
     )
@@ -397,11 +395,11 @@ def check_known(
     what: str,
     message: str,
     word: Token,
-    known: Collection[str],
+    names: Collection[str],
     among: str,
     otherwise: str | None = None,
 ) -> None:
     """Refuse a word that is not among the known names, with the error ``magic.WHAT`` and the nearest
     of them; ``otherwise``: the hint where none is near."""
-    if word.text not in known:
-        raise line_error(what, message, word, suggest(word.text, known, among) or otherwise)
+    if word.text not in names:
+        raise line_error(what, message, word, suggest(word.text, names, among) or otherwise)

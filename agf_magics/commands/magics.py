@@ -504,7 +504,7 @@ R1 = Command(
     "output.",
     operands=(
         Operand(
-            "EXPRESSION", "an R1 expression, without quotes around it", "expression", rest=True
+            "EXPRESSION", "an R1 expression, without quotes around it", "expression", is_rest=True
         ),
     ),
     example="""\

@@ -28,10 +28,10 @@ def quickstart() -> str:
         if cell["cell_type"] == "code":
             cell.update(outputs=[], execution_count=None)
         else:
-            cell["source"] = [_linked(line) for line in cell["source"]]
+            cell["source"] = [_link(line) for line in cell["source"]]
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
-def _linked(line: str) -> str:
+def _link(line: str) -> str:
     line = _PAGE.sub(rf"({SITE}/\1.html", line)
     return _NOTEBOOK.sub(rf"({SITE}/notebooks/\1.html", line)

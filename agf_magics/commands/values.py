@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ..engine.recording import Recording
 from ..lifecycle.past import past_run as kept_runs
-from ..lifecycle.past.retried_rows import chosen_rows
+from ..lifecycle.past.retried_rows import choose_rows
 from ..limits.limits import LIMITS, Limits
 from ..text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ..text.files import read_file
@@ -57,7 +57,7 @@ Names = Mapping[str, Any] | None
 def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
     """The input of ``--input``, updated by each ``--set``."""
     whole = parsed.word("--input")
-    found = dict(_mapping(whole, names)) if whole else {}
+    fields = dict(_mapping(whole, names)) if whole else {}
     named = set[str]()
     for word in parsed.words("--set"):
         key, equals, _ = word.text.partition("=")
@@ -69,13 +69,13 @@ def inputs(parsed: ParsedLine, names: Names) -> dict[str, Any]:
             variable = "" if names is None else f", --set {name}=$variable"
             hint = f"write --set {name}=text{variable} or --set '{name}=[a, b]'"
             raise line_error("set", f"--set takes key=value, not {word.text!r}", word, hint)
-        found[same_name(key)] = value(word.part(len(key) + 1, len(word.text)), names)
-    return found
+        fields[same_name(key)] = value(word.part(len(key) + 1, len(word.text)), names)
+    return fields
 
 
 def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diagnostic, ...]:
     """Warnings for texts that are also the name of a variable, which the author may have meant."""
-    found = []
+    warnings = []
     for word in parsed.words("--set") if "--quiet" not in parsed else ():
         key, _, text = word.text.partition("=")
         if (braces := _BRACES.search(text)) and braces[1] in names and not _is_quoted(word):
@@ -87,7 +87,7 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
                     f"make the text in a cell: text = f'…{{{name}}}…', and write --set {key}=$text"
                 )
             message = f"{key!r} gets {braces[0]!r} as it is written, not the variable {name}"
-            found.append(Diagnostic("magic.text", message, span, hint, "warning"))
+            warnings.append(Diagnostic("magic.text", message, span, hint, "warning"))
         elif (
             text in names
             and not text.startswith("_")
@@ -100,8 +100,8 @@ def warn_about_names(parsed: ParsedLine, names: Mapping[str, Any]) -> tuple[Diag
                 hint = (
                     f'write --set {key}=${text} for the variable, --set {key}="{text}" for the text'
                 )
-                found.append(Diagnostic("magic.text", message, span, hint, "warning"))
-    return tuple(found)
+                warnings.append(Diagnostic("magic.text", message, span, hint, "warning"))
+    return tuple(warnings)
 
 
 _BRACES = re.compile(r"\{([^\W\d]\w*)\}")
@@ -118,9 +118,9 @@ def near_file(text: str) -> str:
     path = Path(text)
     try:
         others = [
-            str(path.with_name(one.name))
-            for one in islice(path.parent.iterdir(), _MOST_FILES)
-            if one.is_file()
+            str(path.with_name(sibling.name))
+            for sibling in islice(path.parent.iterdir(), _MOST_FILES)
+            if sibling.is_file()
         ]
     except UNUSABLE:
         others = []
@@ -176,7 +176,7 @@ def lookup(word: Token, names: Mapping[str, Any]) -> Any:
         raise line_error("variable", f"{what} the name of a variable, not {name!r}", word, hint)
     written, name = name, same_name(name)
     if name not in names and written not in names:
-        yours = [known for known in names if not known.startswith("_")]
+        yours = [variable for variable in names if not variable.startswith("_")]
         message = f"the notebook has no variable {name!r}"
         otherwise = "run the cell that sets it first"
         if isinstance(names, Variables) and names.in_function:
@@ -299,7 +299,7 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return fields
 
 
-def reused(parsed: ParsedLine) -> bool | str:
+def reuse_of(parsed: ParsedLine) -> bool | str:
     """The run whose results are reused; True for the last one."""
     word = parsed.word("--reuse")
     if word is None or word.text == "--reuse":
@@ -323,10 +323,10 @@ def rows_of(parsed: ParsedLine, names: Names, others: Sequence[Option] = ()) -> 
         if (number := count(parsed, f"--{name}", None, least)) is not None
     }
     table = _table(word, names) if word is not None else None
-    renamed = dict(_renamed(found) for found in parsed.words("--map"))
+    renamed = dict(_read_mapping(mapping) for mapping in parsed.words("--map"))
     return with_place_of(
         retried or word,
-        lambda: chosen_rows(
+        lambda: choose_rows(
             table, retried and retried.text, map=renamed, yes="--yes" in parsed, **counts
         ),
     )
@@ -346,14 +346,14 @@ RUN_IDS = frozenset({"RUN", "--cancel", "--compare", "--delete", "--retry-failed
 
 def with_run_ids(parsed: ParsedLine, names: Mapping[str, Any]) -> ParsedLine:
     """The line with the id of a run in the place of ``$run``: a run or an id in a variable."""
-    given = dict(parsed.given)
-    for name in RUN_IDS & given.keys():
-        (word,) = given[name]
+    tokens = dict(parsed.tokens)
+    for name in RUN_IDS & tokens.keys():
+        (word,) = tokens[name]
         if word.text.startswith("$"):
             run = lookup(word, names)
             text, span = str(getattr(run, "run_id", run)), word.span
-            given[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
-    return ParsedLine(parsed.source, given)
+            tokens[name] = (Token(text, span, (*(span.start,) * len(text), span.end)),)
+    return ParsedLine(parsed.source, tokens)
 
 
 def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
@@ -368,7 +368,7 @@ def scores_of(parsed: ParsedLine, names: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-def _renamed(word: Token) -> tuple[str, str]:
+def _read_mapping(word: Token) -> tuple[str, str]:
     name, equals, column = word.text.partition("=")
     if not equals or not name or not column:
         name, column = [*filter(None, re.split("->|[:=]", word.text)), "COLUMN", "COLUMN"][:2]

@@ -59,7 +59,9 @@ def split(source: Source, start: int = 0, escapes: bool = ESCAPES) -> list[Token
     >>> [word.text for word in split(Source("", '''a "b c" 'q={"x": 1}' d="e f"; # g'''))]
     ['a', 'b c', 'q={"x": 1}', 'd=e f']
     """
-    words, text, i = list[Token](), source.text, start
+    words = list[Token]()
+    text = source.text
+    i = start
     while i < len(text) and text[i] != "#":
         if text[i] in BLANKS:
             i += 1
@@ -93,7 +95,10 @@ def comment_at(text: str, start: int) -> int:
 
 
 def _word(source: Source, start: int, escapes: bool) -> Token:
-    text, i, quote, opened = source.text, start, "", start
+    text = source.text
+    i = start
+    quote = ""
+    opened = start
     at: list[int] = []
     while i < len(text) and (quote or text[i] not in BLANKS):
         char = text[i]

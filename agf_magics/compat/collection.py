@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def pause_collection() -> Iterator[None]:
     """The block is not interrupted by collections of garbage: what it imports stays, and each of
     them goes through all objects of the shell."""
     collects = gc.isenabled()

@@ -20,7 +20,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 
-def loaded(name: str) -> Any:
+def module_if_loaded(name: str) -> Any:
     """The module of this name if it was imported; None also while another thread imports it, when it
     lacks some of its names: no value of its classes exists then."""
     module = sys.modules.get(name)

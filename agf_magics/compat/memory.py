@@ -22,6 +22,6 @@ def memory_by_program(pid: int) -> int | None:
     """What a program of the system says."""
     windows = ["tasklist", "/FI", f"PID eq {pid}", "/FO", "CSV", "/NH"]
     command = windows if sys.platform == "win32" else ["ps", "-o", "rss=", "-p", str(pid)]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+    printed = subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
     # The last column of tasklist is "12,345 K".
-    return int("".join(filter(str.isdigit, said.rpartition(',"')[2]))) << 10
+    return int("".join(filter(str.isdigit, printed.rpartition(',"')[2]))) << 10

@@ -89,7 +89,7 @@ def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | 
 
 
 def _in_line(command: Command, rest: str, body: str, known: Surroundings) -> Offer:
-    if command.operands and command.operands[0].rest:
+    if command.operands and command.operands[0].is_rest:
         path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, known.frame))
         return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
     *before, word = re.split(r"\s+", rest)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from lsprotocol import types as lsp
 
+from ..pictures.plain import line
 from .body import Offer
 from .positions import Position, Positions
 from .problems import Place
 from .repairs import Repair
 from .symbols import Symbol, Token
 from .text_group import Target, TextGroup
+
+MOST_TITLE = 80
+"""Characters of a hint in the title of a quick fix."""
 
 PAGE = "https://agf-magics.readthedocs.io/en/stable/reference/errors"
 
@@ -106,12 +110,13 @@ def token_data(tokens: list[Token], positions: Positions) -> list[int]:
 
 
 def code_action(repair: Repair, uri: str, positions: Positions, group: TextGroup) -> lsp.CodeAction:
-    problem = repair.problem
-    edit = lsp.TextEdit(range_of(positions, problem.start, problem.end), repair.text)
+    edit, problem = repair.edit, repair.problem
+    is_whole = (edit.start, edit.end) == (problem.start, problem.end)
+    change = lsp.TextEdit(range_of(positions, edit.start, edit.end), edit.text)
     return lsp.CodeAction(
-        f"Replace by {repair.text}",
+        f"{'Replace by' if is_whole else 'Write'} {line(repair.written, MOST_TITLE)}",
         lsp.CodeActionKind.QuickFix,
         [diagnostic(problem, positions, group)],
         is_preferred=True,
-        edit=lsp.WorkspaceEdit(changes={uri: [edit]}),
+        edit=lsp.WorkspaceEdit(changes={uri: [change]}),
     )

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..schemas.sample import pointed
+from ..schemas.sample import resolve_pointer
 from .cursor import ELEMENT, Cursor
 
 Schema = Mapping[str, Any]
@@ -53,7 +53,7 @@ def describe_value(root: Schema, spot: Cursor, value: str) -> str:
 
 def _description(root: Schema, schema: Schema) -> str:
     """The description of a schema, else of that to which it refers."""
-    referred = pointed(root, schema["$ref"]) if "$ref" in schema else {}
+    referred = resolve_pointer(root, schema["$ref"]) if "$ref" in schema else {}
     return str(schema.get("description") or referred.get("description", ""))
 
 
@@ -95,7 +95,7 @@ def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema
             continue
         yield schema
         if "$ref" in schema:
-            queue.append(pointed(root, schema["$ref"]))
+            queue.append(resolve_pointer(root, schema["$ref"]))
         queue += schema.get("allOf", ())
         for several in ("anyOf", "oneOf"):
             queue += _likely(root, schema.get(several, ()), near)

@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..catalog import Registry, install
 from ..languages.ours import recognized_language
@@ -65,6 +65,8 @@ class WrittenFile:
     read: ReadText | None = None
     problems: list[Place] | None = None
     """None: it must be linked again."""
+    repairs: dict[Place, Any] = field(default_factory=dict)
+    """What `repairs` has found for a problem of the text."""
     is_read: bool = False
     tree: ast.Module | None = None
     """The statements of Python; while a person writes what Python cannot read, those before."""
@@ -123,7 +125,7 @@ class TextGroup:
             if file.is_open and (file.problems is None or again is None or _names(file, again))
         ]
         for file in stale:
-            file.problems = self._problems(file)
+            file.problems, file.repairs = self._problems(file), {}
         return stale
 
     def _read(self, file: WrittenFile) -> None:

@@ -23,7 +23,7 @@ class AskedCall(NamedTuple):
     kind: str
     """The kind of its step."""
     name: str
-    given: str
+    arguments: str
     """The arguments as JSON, without secrets."""
     site: Site
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -70,6 +71,7 @@ async def run(
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
+    patience: float | None = None
     watch_threads()
     grant = rights().grant
     outer_grant, outer_inside = granted.set(grant), inside.set(True)
@@ -82,17 +84,21 @@ async def run(
                 # Inside the time limit: a journal on a slow disk, or one that another process
                 # holds, may wait.
                 await journal.start(emit, linked.flow.name, linked.flow.language)
-            grant = grant.narrow(linked.uses, asked=linked.asked)
+            grant = grant.narrow(linked.uses, asked=linked.tools_that_ask)
             scope = Scope(linked, grant=grant, meters=meters_of(linked.flow, 0))
             ended = await within_caps(linked.flow, runner.run_flow(scope, flow_input))
             if runner.has_unread:
                 output = await when_read(partial(read_all, ended.output))
                 ended = ended._replace(output=output)
+            if journal is not None:
+                await journal.before_end(ended.output)
     except asyncio.CancelledError:
+        await _recorded(runner)
         _end(runner, "cancelled", None, _stores(runner, linked))
         raise
     except OutOfTime:
         failure = timeout_exceeded(linked, limits)  # without a cause, whose frames would be ours
+        patience = host.grace
     except RecursionError:  # of the engine: what user code raises is a failure of its step
         failure = _too_deep(linked)
     except BaseException as error:
@@ -112,6 +118,7 @@ async def run(
         # A fan-out that ran to its end has put its own results there.
         if isinstance(failure, StepError) and failure.partial is None:
             failure.partial = ReadWhenUsed(stores) if runner.has_unread else stores
+        await _recorded(runner, patience)
         _end(
             runner,
             "waiting" if isinstance(failure, Unanswered) else "error",
@@ -124,6 +131,15 @@ async def run(
         emit(ev.Warned(clock(), note))
     _end(runner, "ok", ended.output, ended.stores)
     return Done(ended, runner.calls, runner.budget.spawned)
+
+
+async def _recorded(runner: Runner, seconds: float | None = None) -> None:
+    """Wait for the results that are being recorded, unless the run is cancelled (again).
+    ``seconds``: at most; default None: without an end."""
+    if runner.journal is not None:
+        with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await runner.journal.storing.all()
 
 
 def _end(

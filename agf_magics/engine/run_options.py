@@ -47,7 +47,7 @@ class RunOptions:
     enter: Callable[[Any], None] | None = None
     """Called once with the run, on the thread that starts it and before its first step: it reserves
     the place of the output, which is in the cell that runs now."""
-    shown: tuple[Diagnostic, ...] = ()
+    shown_warnings: tuple[Diagnostic, ...] = ()
     """Warnings that the person has already seen; the run does not repeat them."""
     answer: Value = None
     """The answer to the question that a resumed run waits for; None: ask."""
@@ -62,7 +62,7 @@ class RunOptions:
     id."""
     note: str = ""
     """What a person must know about the run, as a part of its note."""
-    found: tuple[Diagnostic, ...] = ()
+    input_warnings: tuple[Diagnostic, ...] = ()
     """Warnings about its input."""
     recording: Recording | None = None
     """The calls that the run replays; None: those of the `replay` around it."""

@@ -116,7 +116,7 @@ class ShapeResult(NamedTuple):
     """The result of a shape that returns more than a value."""
 
     value: Value
-    given: Value = None
+    arguments: Value = None
     """The arguments of its call."""
     frame: Frame | None = None
     """The frame that its own steps leave to the steps after it."""

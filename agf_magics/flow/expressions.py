@@ -35,7 +35,9 @@ class Computed:
         text: str = "",
         names: tuple[tuple[str, Span | None], ...] | None = None,
     ) -> None:
-        self.span, self.evaluate, self.refs = span, evaluate, refs
+        self.span = span
+        self.evaluate = evaluate
+        self.refs = refs
         self.text, self.names = text, names
 
     def build(self, frame: Frame, wanted: object = None) -> Value:

@@ -39,7 +39,7 @@ class Dialect:
     stores: tuple[str, ...] = ()
     """The path of the named stores in a frame: ``("ctx",)``; the input must have those that no step
     writes."""
-    kept: Callable[[Frame], Mapping[str, Value]] | None = None
+    stores_of: Callable[[Frame], Mapping[str, Value]] | None = None
     """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
     infer: Infer | None = None
     """Finds the shapes of its expressions; None: they are unknown."""
@@ -77,7 +77,7 @@ class Declarations(NamedTuple):
     """The JSON Schema of its output; `Flow.end` checks it."""
     schemas: Mapping[str, Schema] = {}
     """The schemas of its own document set."""
-    taken: tuple[ResultRead, ...] = ()
+    result_reads: tuple[ResultRead, ...] = ()
     """The fields that it reads of its calls' results."""
     own_limits: OwnLimits | None = None
     uses: tuple[Uses, ...] | None = None
@@ -132,9 +132,9 @@ class Flow:
         return f"<Flow {self.language} {self.name!r}>"
 
 
-def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
+def named_values(flow_input: FlowInput, code: str, what: str, hint: str) -> dict[str, Value]:
     """The input of a flow as values by their names. Raises StepError ``code``."""
-    values = {} if given.input is None else given.input
+    values = {} if flow_input.input is None else flow_input.input
     if type(values) is dict and all(type(name) is str for name in values):
         return values
     wrong = type_name(values) if type(values) is not dict else "one whose names are not all texts"
@@ -143,7 +143,7 @@ def named_values(given: FlowInput, code: str, what: str, hint: str) -> dict[str,
 
 def stores_in(flow: Flow, frame: Frame) -> Mapping[str, Value]:
     """The stores in a frame of ``flow``, which may not have reached its end."""
-    kept = flow.dialect.kept
+    kept = flow.dialect.stores_of
     return kept(frame) if kept is not None else flow.end(frame).stores
 
 

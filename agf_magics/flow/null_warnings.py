@@ -55,7 +55,7 @@ def _parts(value: Value) -> Iterator[tuple[str, Value]]:
         yield path, part
         if type(part) is dict:
             inner = list(part.items())[:MOST_SEARCHED]
-            left += [(f"{path}.{name}", one) for name, one in reversed(inner)]
+            left += [(f"{path}.{name}", inside) for name, inside in reversed(inner)]
         elif type(part) is list:
             numbered = list(enumerate(part[:MOST_SEARCHED]))
-            left += [(f"{path}[{number}]", one) for number, one in reversed(numbered)]
+            left += [(f"{path}[{number}]", inside) for number, inside in reversed(numbered)]

@@ -89,7 +89,7 @@ class Outcome(NamedTuple):
     """The result of a step, which its target stores."""
 
     value: Value = None
-    given: Value = None
+    arguments: Value = None
     """The arguments of a call, for a step with `keeps`."""
     error: StepError | None = None
     """Why it failed; its value is then the result of `Step.rescue`. The value of a skipped step is

@@ -41,11 +41,11 @@ def value_line(value: Value, most: int | None = None) -> str:
     """
     if not can_write(value):
         return f"<{type_name(value)}, which is too large to be shown>"
-    text = visible_json(value, _named)
+    text = visible_json(value, _words_of)
     if most is None or len(text) <= most:
         return text
     if type(value) is dict:  # a long part must not hide those after it
-        parts = [f"{visible_json(name)}:{part}" for name, part in _shortened(value, most)]
+        parts = [f"{visible_json(name)}:{part}" for name, part in _shorten(value, most)]
         return f"{{{','.join(parts)}}}"
     return f"{text[:most]}… ({len(text):,} characters)"
 
@@ -61,7 +61,7 @@ def call_line(arguments: Mapping[str, Value], most: int = LONGEST) -> str:
         return ", ".join(
             f"{_argument(name)}={value_line(value)}" for name, value in arguments.items()
         )
-    return ", ".join(f"{_argument(name)}={part}" for name, part in _shortened(arguments, most))
+    return ", ".join(f"{_argument(name)}={part}" for name, part in _shorten(arguments, most))
 
 
 def long_arguments(question: Question, most: int) -> list[str]:
@@ -91,12 +91,12 @@ def word_or_json(value: Value) -> str:
     return value_line(value, LONGEST)
 
 
-def _shortened(values: Mapping[str, Value], most: int) -> Iterator[tuple[str, str]]:
+def _shorten(values: Mapping[str, Value], most: int) -> Iterator[tuple[str, str]]:
     """The first names, each with a part of its value; the last pair counts those that are left out."""
     shown = list(islice(values.items(), MOST_NAMED))
     each = max(SHORTEST, most // max(1, len(shown)))
     for name, value in shown:
-        text = visible_json(value, _named)
+        text = visible_json(value, _words_of)
         yield name, text if len(text) <= each else f"{text[:each]}… ({len(text):,} characters)"
     if len(values) > len(shown):
         yield "…", f"{len(values) - len(shown):,} more"
@@ -106,5 +106,5 @@ def _argument(name: str) -> str:
     return name if isinstance(name, str) and _WORD.fullmatch(name) else value_line(name, 100)
 
 
-def _named(value: Value) -> str:
+def _words_of(value: Value) -> str:
     return describe_scalar(value) or describe_array(value) or f"<{type_name(value)}>"

@@ -29,7 +29,7 @@ class FailurePolicy(NamedTuple):
     retries: int = 0
     wait: float = 0.0
     """Seconds before each further attempt."""
-    kept: bool = False
+    keeps_failures: bool = False
     """Whether `join` reads the failures of what was dropped."""
 
 

@@ -27,11 +27,11 @@ def name_of(step: Step, given: str = "") -> str:
     if name:
         return name
     if isinstance(step, Invoke | Compute):
-        return called(step) or step.word
+        return callee_name(step) or step.word
     return heading(step)
 
 
-def given_names(step: Step) -> Mapping[str, str]:
+def part_names(step: Step) -> Mapping[str, str]:
     """The names that the author gave the parts of a step, by the ids of the parts."""
     names: dict[str, str] = {}
     match step:
@@ -41,7 +41,7 @@ def given_names(step: Step) -> Mapping[str, str]:
             names = _without_prefix({call.id: output_of(call) for call in calls}, feeds)
         case Branches(branches=branches) if only_call(step) is None:
             # The branches of a policy are numbered.
-            if not all(_NUMBERED.fullmatch(one.id) for one in branches.values()):
+            if not all(_NUMBERED.fullmatch(named.id) for named in branches.values()):
                 names = {branch.id: name for name, branch in branches.items()}
     collect = getattr(step, "collect", None)
     if isinstance(collect, Compute):
@@ -64,7 +64,7 @@ def short_path(name: str) -> str:
     return _ROOT.sub("", name)
 
 
-def called(step: Invoke | Compute) -> str:
+def callee_name(step: Invoke | Compute) -> str:
     """The name of the tool, the agent or the flow that a step calls."""
     if isinstance(step, Invoke) and step.kind not in ("question", "model"):
         return step.name.text

@@ -149,7 +149,7 @@ class RowTerms(NamedTuple):
 
     sessions: int
     """The agent sessions of one row, at most; 0: no limit."""
-    given: Callable[[Frame], Value]
+    row_of: Callable[[Frame], Value]
     """The row as it was given, of the frame in which the flow is called."""
 
 

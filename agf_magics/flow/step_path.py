@@ -14,8 +14,13 @@ def format_path(at: StepPath) -> str:
     'steps[1]/steps[0].do#3'
     """
     text = ""
-    for bit in at:
-        text += f"#{bit}" if isinstance(bit, int) else f"/{bit}" if text else bit
+    for part in at:
+        if isinstance(part, int):
+            text += f"#{part}"
+        elif text:
+            text += f"/{part}"
+        else:
+            text = part
     return text
 
 

@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ..catalog import MASK, Tool
@@ -25,13 +25,15 @@ from ..values.value import Value
 from .calls.call_rows import CallRows, Outcome, StartedCall
 from .calls.large_results import LargeResults
 from .calls.reuse import Reuse, ReusedResult
-from .codec.encoding import PICKLED
+from .codec.encoding import PICKLED, EncodedValue
 from .codec.identities import bare
 from .codec.json_texts import encode
 from .codec.same_values import is_same
 from .codec.signatures import checksum
 from .database.errors import JournalError, not_journaled
-from .database.store import ADD_LARGE, ROOM, Store
+from .database.ordered_rows import OrderedRows
+from .database.store import ADD_LARGE, END_RUN, REOPEN_RUN, ROOM, START_RUN, Store
+from .database.writer import Writer
 from .records.failures import error_json
 from .records.recorded_outcomes import (
     NO_RECORDS,
@@ -41,18 +43,8 @@ from .records.recorded_outcomes import (
 )
 from .records.records import CallKey, Record, SequenceRow, StoredValue
 from .secrets.masking import Received
+from .storing import Storing
 from .unread_values import UnreadValues
-
-START = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
-    work_sign, head_crc, state_crc, work_crc, end_crc, part)
-VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
-FINISH = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
-status=?, ended=?, tokens=?, cost=?, lost=?,
-state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
-REOPEN = """UPDATE runs SET status='running', ended=NULL,
-state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
-WHERE num=? AND owner=? AND status='cancelled'"""
-
 
 LONGEST_ANSWER = 100_000_000
 """Bytes of an answer of a person, which is a row."""
@@ -77,6 +69,8 @@ class Journal:
         self.rows = CallRows(run_id, most, self.next_line, self._warn_not_stored, self._keep_large)
         if store and self.store.files is not None:
             self.rows.results = LargeResults(self.store, num, self.rows.objects)
+        self.out = OrderedRows(self.store.writer if store else None)  # type: ignore[arg-type]
+        """Where its rows go."""
         self.manifest = ""
         """The manifest: what is needed to do the run, as JSON."""
         self.part: bytes | None = None
@@ -106,10 +100,11 @@ class Journal:
         self._lines = itertools.count(max(num, self.log.line) + 1)
         self._before: dict[CallKey, StoredValue] = {}
         """What calls have returned whose values are lost."""
+        self._output: EncodedValue | None = None
+        """The output of the run, if it was stored before the end."""
         self.unread = UnreadValues(self.log, self.rows, self._lose_value)
         """The values of earlier sessions that nobody has needed yet."""
-        self._storing: set[asyncio.Future[None]] = set()
-        """Large values that are being stored."""
+        self.storing = Storing(self.rows, self.out, self._is_for_parts, self._write_stored)
         self._warned: set[str] = set()
         self._ended = self._closed = self._open = self._fired = False
         self._ends = threading.Lock()
@@ -130,7 +125,7 @@ class Journal:
         what = (num, self.run_id, name, language, started, owner, work, signature)
         row = (*what, head, state, work_crc, end, self.part)
         # Awaited: a call whose run is not in the file could never be resumed.
-        await self.durable(self._write(START, row), lost=0)
+        await self.durable(self._write(START_RUN, row), lost=0)
 
     def end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
@@ -153,11 +148,16 @@ class Journal:
             self._open = True
             if self._ended:
                 # The end was faster than the exit of the process: take it back.
-                self.store.writer.later(REOPEN, [(self.num, self.store.owner.name)], self._break)
+                self.store.writer.later(
+                    REOPEN_RUN, [(self.num, self.store.owner.name)], self._break
+                )
 
     def _end(
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> None:
+        if self.out.is_holding:
+            why = f"{self.store.path}: the run ended before its results were stored"
+            self.out.fail(JournalError("journal.unwritable", why))
         # Also where no row follows: a run whose file is gone must say so at its end.
         try:
             self.store.writer.check_place()
@@ -167,7 +167,7 @@ class Journal:
         if (changes := self.rows.changes()) is not None:
             self._later(*changes, self._break)
         ending = self._ending(status, output, stores, error)
-        self.store.writer.later(FINISH, [ending], self._not_ended)
+        self.store.writer.later(END_RUN, [ending], self._not_ended)
 
     def close(self) -> None:
         """Write nothing more: a call is still running, and the run may be resumed before the call
@@ -221,42 +221,57 @@ class Journal:
     ) -> asyncio.Future[None] | None:
         """Write the value of a call, or its failure: see `durable`. ``alone``: no other call of the
         run can end at the same time, so the row does not wait for others."""
+        if self.out.is_holding and (call.objects is not None or call.late is not None):
+            return self.storing.in_turn(self._next(call, value, error, secret, alone))
+        # A run that reuses results needs the digest of what it has at once.
+        goes_on = alone and self.reuse is None
         if error is None and self.is_open and self.rows.has_late_digest(call):
-            return self._in_turn(self._digest(call, value, secret))
+            return self.storing.in_turn(self.storing.digest_and_store(call, value, secret, goes_on))
         outcome = self.rows.judge(call, value, error, secret)
         if self._before:
             self._compare(outcome)
-        if outcome.is_for_parts and self.rows.results is not None and self.is_open:
-            return self._in_turn(self._store(outcome))
-        return self._write(*self.rows.settle(outcome), alone)
+        if self._is_for_parts(outcome):
+            return self.storing.in_turn(self.storing.store(outcome, goes_on))
+        row = self.rows.settle(outcome)
+        if self.out.has_room and self.is_open and error is None and not outcome.must_be_stored:
+            return self.out.go_on(row, self.lose)
+        return self._write(*row, alone)
 
-    def _in_turn(self, storing: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
-        """Work on a large value, for which the call waits. A call that is cancelled meanwhile has
-        returned all the same."""
-        task = asyncio.ensure_future(storing)
-        self._storing.add(task)
-        task.add_done_callback(self._storing.discard)
-        return asyncio.shield(task)
+    async def _next(
+        self, call: StartedCall, value: Value, error: StepError | None, secret: bool, alone: bool
+    ) -> None:
+        """Write an outcome after the value that is being stored. It may be what the call got: then
+        its digest and its name are known."""
+        began = time.monotonic()
+        await self.storing.before()
+        call = call._replace(began=call.began + time.monotonic() - began)
+        if self.may_write:
+            await self.durable(self.outcome(call, value, error, secret, alone))
 
-    async def _digest(self, call: StartedCall, value: Value, secret: bool) -> None:
-        """Make the digest of a call with large arguments, and then write its row."""
-        call = await asyncio.to_thread(self.rows.with_digest, call)
-        await self._store(self.rows.judge(call, value, None, secret))
-
-    async def _store(self, outcome: Outcome) -> None:
-        """Store a large value, and write its row."""
-        outcome = await self._stored(outcome)
+    async def _write_stored(self, outcome: Outcome, out: OrderedRows | Writer) -> bool:
+        """Write the row of a large value; whether it is durable."""
         if self._before:
             self._compare(outcome)
         # After its end, the run may be resumed, and then the rows are not of this session.
-        done = self._write(*self.rows.settle(outcome)) if self.may_write else None
-        await self.durable(done)
+        writes = self.may_write and self.is_open
+        await self.durable(out.write(*self.rows.settle(outcome)) if writes else None)
+        return writes and self.is_open
 
-    async def _stored(self, outcome: Outcome) -> Outcome:
-        """The outcome with its large value stored, while the loop goes on."""
-        if not outcome.is_for_parts or self.rows.results is None or not self.is_open:
-            return outcome
-        return await asyncio.to_thread(self.rows.store, outcome)
+    def _is_for_parts(self, outcome: Outcome) -> bool:
+        """Whether a value is to be stored as parts."""
+        is_large = outcome.is_for_parts and self.rows.results is not None
+        return is_large and self.is_open and self.may_write
+
+    async def before_end(self, output: Value) -> None:
+        """Wait until everything is recorded, and store the output of the run: then its end takes no
+        time."""
+        await self.storing.all()
+        await self.storing.before()
+        if output is not None and self.is_open:
+            packed = self._pack_output(output)
+            if packed.is_large:
+                packed = await asyncio.to_thread(self.rows.stored, output, packed)
+            self._output = packed
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
@@ -281,8 +296,8 @@ class Journal:
         """Write the outcomes of several calls: for each its value or its failure, and whether the
         value is secret. Done when all are durable."""
         outcomes = [self.rows.judge(*call) for call in calls]
-        rows = [self.rows.settle(await self._stored(each)) for each in outcomes]
-        done = self.store.writer.write_all(rows, self.lose) if self.is_open else None
+        rows = [self.rows.settle(await self.storing.stored(each)) for each in outcomes]
+        done = self.out.write_all(rows, self.lose) if self.is_open else None
         await self.durable(done, lost=1 if done is not None else len(rows))
         self.warn_broken()
 
@@ -330,7 +345,7 @@ class Journal:
         """Write that something happened, and for which ``error``, without waiting: a mark decides
         what calls after it see, so it is durable before their records."""
         if self.is_open and (what, key) not in self.log.marks:
-            self.store.writer.before_next(*self.rows.mark(what, key, error=error), self._break)
+            self.out.before_next(*self.rows.mark(what, key, error=error), self._break)
 
     def keep_row(
         self,
@@ -368,11 +383,7 @@ class Journal:
         self, status: str, output: Value, stores: Mapping[str, Value], error: BaseException | None
     ) -> tuple[Any, ...]:
         secret = self.rows.secret
-        # From here on, what fed a secret argument is masked even if that call was not made.
-        secret.end()
-        packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
-        if self.is_open and self.rows.takes_long(self._began, packed.size):
-            packed = self.rows.stored(output, packed)
+        packed = (output is not None and self._output) or self._pack_output(output)
         is_pickle = packed.form in PICKLED
         signature = self.rows.sign("output", "", packed.data or b"") if is_pickle else None
         # The names that feed a secret argument are left out even if no call has received it.
@@ -397,6 +408,16 @@ class Journal:
         state = (status, time.time(), *self.used(), self._lost)
         return (*end, end_crc, *state, *state, end_crc, self.num, self.store.owner.name)
 
+    def _pack_output(self, output: Value) -> EncodedValue:
+        """The output; it is large if it is still to be stored."""
+        secret = self.rows.secret
+        # From here on, what fed a secret argument is masked even if that call was not made.
+        secret.end()
+        packed = secret.pack(output, self.most, Received(secret.active), secret.too_many)
+        return packed._replace(
+            is_large=packed.is_large and self.rows.takes_long(self._began, packed.size)
+        )
+
     # --- failures ---
 
     def _keep_large(self, digest: str, text: str) -> None:
@@ -406,11 +427,11 @@ class Journal:
     def _later(self, statement: str, row: Any, failed: Callable[[JournalError], None]) -> None:
         """Write a row without waiting, unless nothing is journaled any more."""
         if self.is_open:
-            self.store.writer.later(statement, [row], failed)
+            self.out.later(statement, row, failed)
 
     def _write(self, statement: str, row: Any, alone: bool = False) -> asyncio.Future[None] | None:
         """Hand over a row; None: nothing is journaled any more."""
-        return self.store.writer.write(statement, row, alone) if self.is_open else None
+        return self.out.write(statement, row, alone) if self.is_open else None
 
     async def durable(self, done: asyncio.Future[None] | None, value: T = None, lost: int = 1) -> T:  # type: ignore[assignment]
         """``value``, when the row of ``done`` is durable or cannot be written. ``lost``: calls that
@@ -473,8 +494,5 @@ class Journal:
             self._warned.add(step)
             message = f"the result of {call.name!r} in {step} is not stored: {why}"
             hint = "a resumed run makes the call again"
-            self.emit(
-                ev.Warned(
-                    time.monotonic(), Diagnostic("journal.unkept", message, None, hint, "warning")
-                )
-            )
+            unkept = Diagnostic("journal.unkept", message, None, hint, "warning")
+            self.emit(ev.Warned(time.monotonic(), unkept))

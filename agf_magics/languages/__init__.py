@@ -70,7 +70,7 @@ class Languages(Mapping[str, Language]):
             self._loaded[name] = (
                 import_module(f".{name}", __package__).LANGUAGE
                 if name in (*OURS, "over")
-                else _installed(name)
+                else _find_installed(name)
             )
         return self._loaded[name]
 
@@ -91,7 +91,7 @@ def _entry_point(name: str) -> Any:
     return next(iter(entry_points(group=GROUP, name=name)), None)
 
 
-def _installed(name: str) -> Language:
+def _find_installed(name: str) -> Language:
     """The language of an installed package. Raises KeyError if no package has it, DefinitionError
     if it cannot be used."""
     entry = _entry_point(name)

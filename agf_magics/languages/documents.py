@@ -190,15 +190,15 @@ class Reader(ABC):
         return self.problems.error_count - self._before
 
     def fields(
-        self, kind: Kind, node: Fields, span: Span | None, given: dict[str, Any] | None = None
+        self, kind: Kind, node: Fields, span: Span | None, into: dict[str, Any] | None = None
     ) -> Json:
         """The value of each key of ``node``; unknown, empty and missing keys are errors, a missing
         one at ``span``.
 
-        The values are added to ``given`` one by one, for readers that use the value of an earlier
+        The values are added to ``into`` one by one, for readers that use the value of an earlier
         key.
         """
-        found, written = {} if given is None else given, node.fields
+        values, written = {} if into is None else into, node.fields
         slips = self.unknown(kind, node)
         for name, key in kind.keys.items():
             value = written.get(name)
@@ -209,8 +209,8 @@ class Reader(ABC):
                 if not key.null or (key.explicit and is_nothing(value)):
                     self.empty(key, value, node.keys[name])
             else:
-                found[name] = key.takes.read(self, value, key)
-        return found
+                values[name] = key.takes.read(self, value, key)
+        return values
 
     def unknown(self, kind: Kind, node: Fields) -> frozenset[str]:
         """Report each key that ``kind`` does not have. The keys that were probably meant are not
@@ -225,18 +225,18 @@ class Reader(ABC):
                 node.keys[name].span,
                 self.unknown_hint(kind, name, node.fields[name]),
             )
-        meant = (own for name in unknown for own in self.slips.get(name, ()))
+        meant = (key for name in unknown for key in self.slips.get(name, ()))
         return frozenset((*misspelled_names(unknown, kind.keys), *meant))
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         """What to write instead of the unknown key ``name``, which has ``value``."""
-        slip = next((own for own in self.slips.get(name, ()) if own in kind.keys), None)
+        slip = next((meant for meant in self.slips.get(name, ()) if meant in kind.keys), None)
         if slip:
             return f"write {slip}:"
         key, colon, rest = name.partition(":")
         if colon and key in kind.keys:
             return f"write {key}: {rest}"
-        return advised(self.advice, name, value.text) or suggest(
+        return advice_on(self.advice, name, value.text) or suggest(
             name, kind.keys, f"the keys of {kind.name}"
         )
 
@@ -257,7 +257,7 @@ class Reader(ABC):
             self.refuse_tag(node, key)
             return
         message = f"{key.name!r} must be {key.takes.says}, got {shown(node)}"
-        hint = hint or reshaped(key.name, node, key.takes.schema.get("type")) or key.example
+        hint = hint or reshape_hint(key.name, node, key.takes.schema.get("type")) or key.example
         self.error(key.code or f"{self.layer}.wrong-type", message, node.span, hint)
 
     @abstractmethod
@@ -354,7 +354,7 @@ def as_name(text: Scalar) -> Scalar:
     return text if text.text.isascii() else text._replace(text=same_name(text.text))
 
 
-def advised(advice: Mapping[str, str], name: str, value: str = "") -> str:
+def advice_on(advice: Mapping[str, str], name: str, value: str = "") -> str:
     """What ``advice`` says on the key ``name``, by its meaning or by itself; empty: nothing. The
     author's ``value`` takes the place of NUMBER or VALUE in it where it can stand there."""
     word = name.strip("_").lower().replace("-", "_")
@@ -372,18 +372,18 @@ _NAMING: Final = frozenset({"name", "id", "alias", "key"})
 """Keys that name an entry, in a language that lists what another one maps."""
 
 
-def reshaped(name: str, node: Node, wanted: object) -> str | None:
+def reshape_hint(name: str, node: Node, wanted: object) -> str | None:
     """The hint for a list of named entries at the key ``name``, where JSON Schema wants the type
     object, and for a mapping of entries where it wants an array."""
     if wanted == "array" and isinstance(node, Fields):
         entries = [flow_text(entry) for entry in node.fields.values() if isinstance(entry, Fields)]
         return f"write {name}: [{', '.join(entries or [flow_text(node)])}]"
     items = getattr(node, "items", ())
-    pairs = [pair for item in items if isinstance(item, Fields) for pair in _named(item)]
+    pairs = [pair for item in items if isinstance(item, Fields) for pair in _entry_words(item)]
     return f"write {name}: {{{', '.join(pairs)}}}" if pairs and wanted == "object" else None
 
 
-def _named(entry: Fields) -> Iterator[str]:
+def _entry_words(entry: Fields) -> Iterator[str]:
     """``name: value`` of an entry with a name; of one without, each key with its value."""
     rest = dict(entry.fields)
     for naming in sorted(_NAMING & rest.keys())[:1]:
@@ -421,14 +421,14 @@ def one_document(
     return nodes[0]
 
 
-def named(given: Mapping[str, Any], key: str, otherwise: Name) -> Name:
+def name_at(fields: Mapping[str, Any], key: str, otherwise: Name) -> Name:
     """The name that a mapping has at ``key``; ``otherwise``, if it has none."""
-    return given.get(key) or otherwise
+    return fields.get(key) or otherwise
 
 
-def said(given: Mapping[str, Any], key: str) -> str:
+def text_at(fields: Mapping[str, Any], key: str) -> str:
     """The text that a mapping says at ``key``; empty, if it says nothing."""
-    return named(given, key, Name("")).text
+    return name_at(fields, key, Name("")).text
 
 
 def is_nothing(node: Node) -> bool:

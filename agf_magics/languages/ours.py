@@ -23,7 +23,7 @@ class Known(NamedTuple):
 
 
 def _keys(*sets: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset(one.split()) for one in sets)
+    return tuple(frozenset(words.split()) for words in sets)
 
 
 OURS: Mapping[str, Known] = {

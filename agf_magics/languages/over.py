@@ -167,11 +167,11 @@ def load(source: Source, problems: Diagnostics, bounds: Bounds) -> Definition:
     return Definition(flow)
 
 
-def _start(given: FlowInput) -> Frame:
-    rows = given.input.get(ROWS)
+def _start(flow_input: FlowInput) -> Frame:
+    rows = flow_input.input.get(ROWS)
     return {
         ROWS: rows if type(rows) is list else open_rows(rows),
-        SAME: given.input.get(SAME) or {},
+        SAME: flow_input.input.get(SAME) or {},
     }
 
 

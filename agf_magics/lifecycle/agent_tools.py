@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from ..catalog import USER, Registry, default
-from ..engine.host.hold_interrupts import held_interrupts
+from ..engine.host.hold_interrupts import hold_interrupts
 from ..engine.run_options import RunOptions
 from ..engine.threads.rights import refuse_inside
 from ..flow.flow import Flow
@@ -140,7 +140,7 @@ class _Launcher:
     def __init__(self, registry: Registry, grant: Grant) -> None:
         self.registry = registry
         self.grant = grant
-        self._started = set[str]()
+        self._start_envelope = set[str]()
         """The ids of the runs that were started here."""
 
     def registered(self, name: str, input: Value = None, *, background: bool = False) -> Envelope:
@@ -166,7 +166,7 @@ class _Launcher:
         refuse_inside("run_result")
         if not isinstance(run_id, str):
             return _error("run_id is required: the id that the start returned")
-        if run_id not in self._started and not self._is_mine(run_id):
+        if run_id not in self._start_envelope and not self._is_mine(run_id):
             return _error(f"there is no run {run_id!r}")
         return run_result(run_id)
 
@@ -180,7 +180,7 @@ class _Launcher:
         return False
 
     def _keep(self, run: Run) -> Run:
-        self._started.add(run.run_id)
+        self._start_envelope.add(run.run_id)
         return run
 
     def _launch(
@@ -192,8 +192,8 @@ class _Launcher:
             flow = find()
             name = repr(flow.name)
             if background:
-                return _started(self._keep(start_run(flow, input, options)))
-            with held_interrupts() as held:
+                return _start_envelope(self._keep(start_run(flow, input, options)))
+            with hold_interrupts() as held:
                 return _state(wait_for(self._keep(start_run(flow, input, options)), held))
         except DefinitionError as error:
             return _error(f"{name} cannot run: {error}")
@@ -217,8 +217,8 @@ def _alike(
 ) -> Callable[..., Envelope]:
     """``launch`` with the name, the signature and the description of ``function``, and ``more``."""
 
-    def call(*given: Any, **named: Any) -> Envelope:
-        return launch(*given, **named, **fixed)
+    def call(*positional: Any, **named: Any) -> Envelope:
+        return launch(*positional, **named, **fixed)
 
     text = inspect.cleandoc(function.__doc__ or "") + more
     _describe(call, function.__name__, text, inspect.signature(function, eval_str=True))
@@ -249,36 +249,44 @@ def _as_tool(flow: Flow, mine: _Launcher) -> Callable[..., Envelope]:
         name.isidentifier() and not keyword.iskeyword(name) for name in fields
     )
 
-    def call(**given: Any) -> Envelope:
+    def call(**arguments: Any) -> Envelope:
         # Agent libraries pass the defaults too: None of an optional field means that it is left out.
-        passed = {name: one for name, one in given.items() if one is not None or fields.get(name)}
-        return mine.registered(flow.name, passed if named else given.get("input"))
+        passed = {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or fields.get(name)
+        }
+        return mine.registered(flow.name, passed if named else arguments.get("input"))
 
     properties: Mapping[str, Any] = {}
     if named:
         properties = accepts.get("properties", {})
-        taken = [
+        parameters = [
             _parameter(name, properties.get(name), accepts, fields[name])
             for name in sorted(fields, key=lambda name: not fields[name])
         ]
     else:
         kind, mapping = inspect.Parameter.KEYWORD_ONLY, Mapping[str, Any] | None
-        taken = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
+        parameters = [inspect.Parameter("input", kind, default=None, annotation=mapping)]
     text = (
         flow.declared.description
         or f"Run the registered {flow.language} {flow.name!r} and wait for its end."
     )
-    about = {
-        name: line(str(one["description"]), MOST_ABOUT)
-        for name, one in properties.items()
-        if isinstance(one, Mapping) and "description" in one
-    }
-    if about:
-        text += "\n\nArgs:\n" + "\n".join(f"    {name}: {one}" for name, one in about.items())
-    _describe(
-        call, f"{OFFERED}{flow.name}", text, inspect.Signature(taken, return_annotation=Envelope)
-    )
+    signature = inspect.Signature(parameters, return_annotation=Envelope)
+    _describe(call, f"{OFFERED}{flow.name}", text + _args_text(properties), signature)
     return call
+
+
+def _args_text(properties: Mapping[str, Any]) -> str:
+    """The part of a docstring that describes the arguments; empty if none has a description."""
+    about = {
+        name: line(str(schema["description"]), MOST_ABOUT)
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping) and "description" in schema
+    }
+    if not about:
+        return ""
+    return "\n\nArgs:\n" + "\n".join(f"    {name}: {text}" for name, text in about.items())
 
 
 def _parameter(
@@ -295,7 +303,7 @@ def _parameter(
 def _state(run: Run | PastRun) -> Envelope:
     """The state of a run, and its results once it has ended."""
     if run.status in ("pending", "running"):
-        return _started(run)
+        return _start_envelope(run)
     if isinstance(run, Run):
         with suppress(StepError):
             run.result()  # raises a bug
@@ -311,7 +319,7 @@ def _state(run: Run | PastRun) -> Envelope:
     return {"status": status, "data": {"error": error, "run_id": run.run_id}}
 
 
-def _started(run: Run | PastRun) -> Envelope:
+def _start_envelope(run: Run | PastRun) -> Envelope:
     return {"status": "started", "data": {"run_id": run.run_id}}
 
 

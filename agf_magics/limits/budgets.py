@@ -117,9 +117,11 @@ class Meter:
         self.cost += cost or 0
         most, dollars = self.own_limits.tokens, self.own_limits.cost
         if dollars is not None and self.cost > _decimal(dollars):
-            raise self._reached("limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may")
+            raise self._limit_reached(
+                "limit.cost", f"has cost ${self.cost:f} of the ${dollars:g} it may"
+            )
         if most is not None and self.tokens > most:
-            raise self._reached(
+            raise self._limit_reached(
                 "limit.tokens", f"has used {self.tokens:,} tokens of the {most:,} it may"
             )
 
@@ -127,7 +129,7 @@ class Meter:
         """Refuse a flow or agent at nesting level ``calls``."""
         most = self.own_limits.depth
         if most is not None and calls - self.below > most:
-            raise self._reached(
+            raise self._limit_reached(
                 "limit.delegation-depth", f"may delegate {most} deep, and this would be one more"
             )
 
@@ -135,10 +137,10 @@ class Meter:
         most = getattr(self.own_limits, what)
         if most is not None and getattr(self, what) >= most:
             few = words.format(s="" if most == 1 else "s")
-            raise self._reached(code, f"may make {most} {few}, and this would be one more")
+            raise self._limit_reached(code, f"may make {most} {few}, and this would be one more")
         setattr(self, what, getattr(self, what) + 1)
 
-    def _reached(self, code: str, what: str) -> LimitReached:
+    def _limit_reached(self, code: str, what: str) -> LimitReached:
         return LimitReached(
             Diagnostic(
                 code,

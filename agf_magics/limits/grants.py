@@ -29,7 +29,7 @@ class Grant(NamedTuple):
     identity: str = USER
     tools: frozenset[str] | None = None
     """The names of the tools; None: every registered tool."""
-    asked: frozenset[str] = frozenset()
+    only_if_asking: frozenset[str] = frozenset()
     """Tools for a step that asks a person before the call. What it calls does not get them: it would
     not ask (AMB-35, decision D160)."""
     barred: frozenset[str] = frozenset()
@@ -37,9 +37,9 @@ class Grant(NamedTuple):
 
     def allows(self, tool: str, asks: bool = False) -> bool:
         """``asks``: whether the step asks a person."""
-        if asks and tool in self.asked:
+        if asks and tool in self.only_if_asking:
             return True
-        if tool in LAUNCHES or tool in self.asked or tool in self.barred:
+        if tool in LAUNCHES or tool in self.only_if_asking or tool in self.barred:
             return False
         return self.tools is None or tool in self.tools
 
@@ -52,7 +52,7 @@ class Grant(NamedTuple):
     ) -> Grant:
         """This grant, limited to ``tools`` (None: not limited), of which ``asked`` are for steps
         that ask a person, and without ``barred``."""
-        barred |= self.barred | self.asked
+        barred |= self.barred | self.only_if_asking
         allowed = self.tools
         for more in tools:
             if more is not None:

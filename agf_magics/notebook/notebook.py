@@ -23,7 +23,7 @@ from ..commands.values import (
     limits_of,
     new_name,
     recording_of,
-    reused,
+    reuse_of,
     rows_of,
     scores_of,
     warn_about_names,
@@ -195,10 +195,10 @@ class Notebook:
         name: Token | None,
         origin: str | None,
         given: Collection[str] = (),
-        known: Registry | None = None,
+        names_from: Registry | None = None,
     ) -> Defined:
         """``language``: None to recognize it by the text. ``given``: the input of the run that
-        follows. ``known``: see `register`."""
+        follows. ``names_from``: see `register`."""
         runs = "--run" in parsed
         defined = register(
             source,
@@ -209,7 +209,7 @@ class Notebook:
             origin=origin,
             latent=[word.text for word in parsed.words("--latent")],
             given=given,
-            known=known,
+            names_from=names_from,
         )
         problems = problems_before_run(defined, self.registry) if runs else defined.problems
         if "--quiet" in parsed:
@@ -233,7 +233,7 @@ class Notebook:
             registry=self.registry,
             limits=limits_of(parsed, settings.current.settings.limits),
             dry=is_dry,
-            reuse=reused(parsed),
+            reuse=reuse_of(parsed),
             on=workers_of(parsed.word("--on"), self.names, is_dry),
             recording=recording_of(parsed.word("--replay")),
         )
@@ -264,9 +264,9 @@ class Notebook:
         cell that registered the flow."""
         shown = flow.warnings if shown is None else shown
         if request.scores:
-            from ..lifecycle.scoring.scorers import named_scorers
+            from ..lifecycle.scoring.scorers import name_scorers
 
-            named_scorers(request.scores, self.registry)  # before the run is paid for
+            name_scorers(request.scores, self.registry)  # before the run is paid for
         if request.save is not None:
             from ..lifecycle.table_runs.table import TABLE, check_target
 
@@ -274,7 +274,7 @@ class Notebook:
             with_place_of(target, lambda: check_target(Path(target.text), TABLE))
         unused = tuple(unused_fields(flow, request.given)) if request.over is None else ()
         options = replace(
-            request.options, background=background, inline=inline, shown=(*shown, *unused)
+            request.options, background=background, inline=inline, shown_warnings=(*shown, *unused)
         )
         run, _ = self.start(
             lambda options: launch.start_run(flow, request.given, options, request.over),

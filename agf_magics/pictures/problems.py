@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..text.columns import wrapped
+from ..text.columns import wrap
 from ..text.diagnostics import AgfError, Diagnostic
 from ..text.raised import is_a, kind_of, text_of
 from .amounts import counted
@@ -74,7 +74,7 @@ def _finding_html(severity: str, text: str) -> str:
         f"border-left:3px solid {_EDGES[severity]};padding:2px 0 2px 10px;margin:6px "
         f"0;white-space:pre;overflow:auto"
     )
-    first, *rest = wrapped(f"{severity}: {text}").split("\n")
+    first, *rest = wrap(f"{severity}: {text}").split("\n")
     head = (
         f"<strong>{_MARKS[severity]} {severity}:</strong>{html(first.removeprefix(f'{severity}:'))}"
     )

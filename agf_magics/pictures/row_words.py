@@ -13,7 +13,7 @@ from ..flow.progress.events import Progressed
 from ..flow.progress.progress import Progress
 from ..flow.progress.rows import Key, Row, key_of
 from ..flow.progress.turns import Turn, Turns
-from ..flow.step_names import called, only_call
+from ..flow.step_names import callee_name, only_call
 from ..flow.steps import Invoke
 from .amounts import counted, duration, money
 from .plain import line, plain
@@ -113,7 +113,7 @@ def does(row: Row) -> str:
     """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
     if turns_of(row) is not None and not row.is_request:
         return "tools"
-    label = (called(row.step) if isinstance(row.step, Invoke) else "") or row.label
+    label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
 
@@ -204,7 +204,7 @@ def taken_edges(progress: Progress) -> Mapping[tuple[str, str, str], list[int]]:
     """The taken edges of the walks that run once: for the id of the walk's row, source and target the
     round numbers. An edge from START has the number 1."""
     found: dict[tuple[str, str, str], list[int]] = {}
-    for at, source, target in list(progress.taken):
+    for at, source, target in list(progress.taken_edges):
         *path, rounds = at
         key = key_of(tuple(path))
         if len(key) == len(path) and isinstance(rounds, int):

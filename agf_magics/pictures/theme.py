@@ -194,6 +194,8 @@ def _advance(c: str) -> float:
         return 0.68 if c.isupper() else 0.556
     if unicodedata.combining(c):
         return 0.0
+    if unicodedata.bidirectional(c) == "AL":  # Arabic letters are joined
+        return 0.58
     is_letter = unicodedata.category(c)[0] == "L"
     return 0.7 if is_letter and unicodedata.east_asian_width(c) not in "WF" else 1.0
 

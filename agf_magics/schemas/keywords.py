@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Set
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from ..values.value import Value
+from ..values.value import Value, parts_of
 from .patterns import searcher
 from .schema import identity
 
@@ -67,11 +67,11 @@ budget: ContextVar[Allowance] = ContextVar("budget")
 def _parts(value: Value) -> int:
     parts = [value]
     for part in parts:  # grows
-        parts += part.values() if type(part) is dict else part if type(part) is list else ()
+        parts += parts_of(part)
     return len(parts)
 
 
-def _counted(keyword: Keyword) -> Keyword:
+def _count_spending(keyword: Keyword) -> Keyword:
     def spending(validator: Any, wanted: Any, value: Value, schema: Mapping[str, Any]) -> Errors:
         spent = budget.get()
         spent.spend()
@@ -133,11 +133,11 @@ def _additional_properties(
             yield from validator.descend(value[key], wanted, path=key)
 
 
-def _unevaluated(kind: str, reached_by: Own) -> Keyword:
+def _unevaluated_keyword(kind: str, reached_by: Own) -> Keyword:
     def keyword(validator: Any, wanted: Any, value: Any, schema: Mapping[str, Any]) -> Errors:
         if not validator.is_type(value, kind):
             return
-        reached = _evaluated(
+        reached = _evaluated_parts(
             validator,
             value,
             {k: v for k, v in schema.items() if not k.startswith("unev")},
@@ -155,19 +155,21 @@ def _fits(validator: Any, value: Value, schema: Any) -> bool:
     return next(validator.descend(value, schema), None) is None
 
 
-def _evaluated(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[Any]:
+def _evaluated_parts(validator: Any, value: Any, schema: Any, reached_by: Own) -> set[Any]:
     """The keys or indexes of ``value`` that ``schema`` evaluates, itself or through schemas for the
     same value."""
     if not isinstance(schema, Mapping):
         return set()
     budget.get().spend()
     reached: set[Any] = set(reached_by(validator, value, schema))
-    for within, inner in _applied(validator, value, schema):
-        reached |= _evaluated(within, value, inner, reached_by)
+    for within, inner in _applied_schemas(validator, value, schema):
+        reached |= _evaluated_parts(within, value, inner, reached_by)
     return reached
 
 
-def _applied(validator: Any, value: Any, schema: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:
+def _applied_schemas(
+    validator: Any, value: Any, schema: Mapping[str, Any]
+) -> Iterator[tuple[Any, Any]]:
     """The schemas that ``schema`` applies to the same value, and to which it conforms."""
     for word in schema.keys() & {"$ref", "$dynamicRef"}:
         resolved = validator._resolver.lookup(schema[word])
@@ -238,12 +240,12 @@ def keywords(library: Mapping[str, Keyword]) -> dict[str, Keyword]:
     """The keywords that replace those of ``library``."""
     applying = ("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "dependentSchemas")
     return {
-        **{word: _counted(library[word]) for word in applying},
+        **{word: _count_spending(library[word]) for word in applying},
         "pattern": _pattern,
         "patternProperties": _pattern_properties,
         "additionalProperties": _additional_properties,
-        "unevaluatedProperties": _unevaluated("object", _own_keys),
-        "unevaluatedItems": _unevaluated("array", _own_indexes),
+        "unevaluatedProperties": _unevaluated_keyword("object", _own_keys),
+        "unevaluatedItems": _unevaluated_keyword("array", _own_indexes),
         "enum": _enum,
         "const": _const,
         "uniqueItems": _unique_items,

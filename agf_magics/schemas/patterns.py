@@ -74,9 +74,9 @@ def searcher(pattern: str) -> Callable[[str], bool]:
             "the pattern has half of a surrogate pair", error.start, error.end
         ) from None
     except re2.error as error:
-        raise _refused(pattern, error) from None
+        raise _bad_pattern(pattern, error) from None
     # Encoded here: RE2 refuses a text with half of a surrogate pair.
-    return lambda text: compiled.search(_encoded(text)) is not None
+    return lambda text: compiled.search(_encode(text)) is not None
 
 
 @cache
@@ -99,14 +99,14 @@ def _options(re2: Any) -> Any:
     return options
 
 
-def _encoded(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     with suppress(UnicodeEncodeError):
         return text.encode()
     # Half of a surrogate pair: an unknown character.
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _refused(pattern: str, error: Exception) -> BadPattern:
+def _bad_pattern(pattern: str, error: Exception) -> BadPattern:
     """RE2's error, with the part of the pattern that it quotes."""
     raw = error.args[0] if error.args else ""
     message = raw.decode(errors="replace") if isinstance(raw, bytes) else str(raw)

@@ -16,14 +16,14 @@ def type_of(schema: Any, whole: Mapping[str, Any], deep: int = 0) -> Any:
         return type_of(named, whole, deep + 1)
     if "const" in schema or "enum" in schema:
         values = tuple(schema.get("enum", [schema.get("const")]))
-        plain = all(type(one) in (str, int, bool, type(None)) for one in values)
+        plain = all(type(constant) in (str, int, bool, type(None)) for constant in values)
         return Literal[values] if values and plain else Any
     for several in ("anyOf", "oneOf"):
         if several in schema:
-            return _either([type_of(one, whole, deep + 1) for one in schema[several]])
+            return _either([type_of(member, whole, deep + 1) for member in schema[several]])
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return _either([type_of({**schema, "type": one}, whole, deep + 1) for one in kinds])
+        return _either([type_of({**schema, "type": kind}, whole, deep + 1) for kind in kinds])
     if kinds == "array":
         return list[type_of(schema.get("items"), whole, deep + 1)]  # type: ignore[misc]
     return TYPES.get(str(kinds), Any)

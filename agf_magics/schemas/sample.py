@@ -40,12 +40,16 @@ class _Sampling:
         if isinstance(schema.get("$ref"), str):
             ref = schema["$ref"]
             # A recursive schema has a value that ends here.
-            return None if ref in within else self.value(pointed(self.root, ref), (*within, ref))
+            return (
+                None
+                if ref in within
+                else self.value(resolve_pointer(self.root, ref), (*within, ref))
+            )
         for word in ("anyOf", "oneOf"):
             if schema.get(word):
                 return self.choice(schema[word], within)
         if schema.get("allOf"):
-            return self.value(_merged(schema), within)
+            return self.value(_merge_all_of(schema), within)
         return self.typed(schema, within)
 
     def choice(self, choices: Any, within: tuple[str, ...]) -> Value:
@@ -62,9 +66,9 @@ class _Sampling:
         if isinstance(kind, list):
             kind = next((k for k in kind if k != "null"), "null")
         if kind is None:
-            kind = (
-                "object" if "properties" in schema else "array" if "items" in schema else "string"
-            )
+            kind = "array" if "items" in schema else "string"
+            if "properties" in schema:
+                kind = "object"
         of_kind: Mapping[str, Callable[[], Value]] = {
             "object": lambda: self.object(schema, within),
             "array": lambda: self.array(schema, within),
@@ -102,7 +106,7 @@ class _Sampling:
         return isinstance(schema, Mapping) and schema.get("$ref") in within
 
 
-def pointed(root: Any, ref: str) -> Any:
+def resolve_pointer(root: Any, ref: str) -> Any:
     """What a reference such as ``#/$defs/a`` names in the schema ``root``; None: nothing.
 
     >>> pointed({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
@@ -115,7 +119,7 @@ def pointed(root: Any, ref: str) -> Any:
     return at
 
 
-def _merged(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_all_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for part in (*schema["allOf"], {key: value for key, value in schema.items() if key != "allOf"}):
         merged.update(part)

@@ -297,9 +297,9 @@ def first_cycle(after: Mapping[T, Iterable[T]]) -> list[T] | None:
     try:
         TopologicalSorter(after).prepare()
     except CycleError as error:
-        found: list[T] = error.args[1][:0:-1]  # there each precedes the next one
-        first = found.index(next(key for key in after if key in found))
-        return [*found[first:], *found[: first + 1]]
+        cycle: list[T] = error.args[1][:0:-1]  # there each precedes the next one
+        first = cycle.index(next(key for key in after if key in cycle))
+        return [*cycle[first:], *cycle[: first + 1]]
     return None
 
 

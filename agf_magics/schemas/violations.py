@@ -9,7 +9,7 @@ from typing import Any
 from ..values.value import Value
 from .json_schema import Violation
 from .keywords import unnamed
-from .sample import pointed
+from .sample import resolve_pointer
 from .schema import TYPE_NAMES, shown_value
 
 EACH = "[]"
@@ -31,7 +31,7 @@ def lacking(
     """
     at: Any = schema
     for index, name in enumerate(fields):
-        at = referred(schema, at)
+        at = resolve_reference(schema, at)
         if not isinstance(at, Mapping):
             return None
         if name == EACH:
@@ -46,14 +46,14 @@ def lacking(
     return None
 
 
-def referred(root: Any, at: Any) -> Any:
+def resolve_reference(root: Any, at: Any) -> Any:
     """The target of a reference within the schema ``root``, if ``at`` says of fields nothing else."""
     # A few in a row: two references to each other never end.
     for _ in range(20):
         is_only = isinstance(at, Mapping) and at.keys() & {*_SAYS_MORE, "properties"} == {"$ref"}
         if not is_only or not str(at["$ref"]).startswith("#/"):
             break
-        at = pointed(root, at["$ref"])
+        at = resolve_pointer(root, at["$ref"])
     return at
 
 
@@ -136,7 +136,7 @@ def shown_choice(value: Value) -> str:
     return shown_value(value).removeprefix("text ").removeprefix("the number ")
 
 
-def _required(violation: Violation) -> str:
+def _missing_field(violation: Violation) -> str:
     names = missing(violation)
     return f"{', '.join(map(repr, names))} {'is' if len(names) == 1 else 'are'} missing"
 
@@ -172,7 +172,7 @@ def _count(number: int, what: str) -> str:
 
 _DESCRIBE: Mapping[str, Callable[[Violation], str]] = {
     "type": lambda m: _not(m, kinds(m.wanted)),
-    "required": _required,
+    "required": _missing_field,
     "anyOf": _either,
     "oneOf": _either,
     "enum": lambda m: _not(m, f"one of {shown_choice(m.wanted)}"),

@@ -32,7 +32,7 @@ def journal_file() -> Path | None:
     # The user chose an absolute path, links included; a link in the project's folder may come with
     # the project.
     chosen = path.parent.resolve() / path.name if path.is_absolute() else _project() / path
-    return _held(chosen) if IN_BROWSER else chosen
+    return _hold_in_memory(chosen) if IN_BROWSER else chosen
 
 
 IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
@@ -40,7 +40,7 @@ IN_MEMORY = Path(tempfile.gettempdir()) / "agf-journals"
 no shared memory, and keeps what is written only when a file is closed."""
 
 
-def _held(path: Path) -> Path:
+def _hold_in_memory(path: Path) -> Path:
     """The journal ``path`` in memory; what the storage has of it is read first."""
     held = IN_MEMORY / path.relative_to(path.anchor)
     if not held.exists():

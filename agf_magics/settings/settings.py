@@ -316,7 +316,7 @@ def _with_table(before: Settings, table: _Table, code: str) -> Settings:
     names, written = [field.name for field in fields(Settings)], table.written
     for name, key in written.items():
         if name not in names:
-            dashed = [known.replace("_", "-") for known in names]
+            dashed = [setting.replace("_", "-") for setting in names]
             hint = suggest(name.replace("_", "-"), dashed, "settings")
             raise DefinitionError(
                 Diagnostic(code, f"unknown setting {key!r} in {table.title}", table.span(key), hint)
@@ -337,9 +337,9 @@ def _person_only(settings: Settings, before: Settings) -> Iterator[tuple[str, st
     for name in LIMITING:
         limit, most = getattr(settings, name), getattr(before, name)
         if _as_limit(name, limit) > _as_limit(name, most):
-            told = f"{limit} is more than {most}"
-            told = told if limit else f"0 is no limit, and there is one: {most}"
-            yield name, f"a project can only lower {name.replace('_', '-')}: {told}", ""
+            reason = f"{limit} is more than {most}"
+            reason = reason if limit else f"0 is no limit, and there is one: {most}"
+            yield name, f"a project can only lower {name.replace('_', '-')}: {reason}", ""
     if settings.journal and settings.journal != before.journal:
         path = PurePath(settings.journal)
         if path.anchor or ".." in path.parts or settings.journal.startswith("~"):

@@ -37,7 +37,7 @@ _WRAPPER = textwrap.TextWrapper(
 _EXCERPT = re.compile(r"  -->| *[0-9]* \| ")
 
 
-def wrapped(paragraph: str) -> str:
+def wrap(paragraph: str) -> str:
     """``paragraph`` with its long lines broken at blanks. No word is split; the lines of an excerpt
     remain whole."""
     return "\n".join(
@@ -62,7 +62,10 @@ def readable(text: str) -> str:
 
 def cells(text: str) -> int:
     """How many columns of a terminal ``text`` takes: two for a wide character."""
-    return sum(
-        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
-        for c in text
-    )
+    return sum(map(_width, text))
+
+
+def _width(character: str) -> int:
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

@@ -67,13 +67,13 @@ class Diagnostics:
     """The problems of one loading."""
 
     def __init__(self) -> None:
-        self._found: list[Diagnostic] = []
+        self._problems: list[Diagnostic] = []
         self.error_count = 0
         """The number of problems that are errors, for a reader that asks whether its part was read
         without one."""
 
     def add(self, diagnostic: Diagnostic) -> None:
-        self._found.append(diagnostic)
+        self._problems.append(diagnostic)
         self.error_count += diagnostic.severity == "error"
 
     def error(
@@ -93,11 +93,11 @@ class Diagnostics:
     def without(self, code: str) -> Diagnostics:
         """The problems with any other code."""
         others = Diagnostics()
-        others.extend(found for found in self._found if found.code != code)
+        others.extend(problem for problem in self._problems if problem.code != code)
         return others
 
     def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(sort_by_place(self._found))
+        return iter(sort_by_place(self._problems))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -107,7 +107,7 @@ class Diagnostics:
         """Raise a DefinitionError with all problems if one of them is an error; with ``strict``
         also for a warning."""
         refused = ("error", "warning") if strict else ("error",)
-        if any(d.severity in refused for d in self._found):
+        if any(d.severity in refused for d in self._problems):
             raise DefinitionError(*self)
 
 
@@ -121,13 +121,20 @@ def merge_equal(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """For display: problems that differ only in their place become one, with the other places in
     its ``also``."""
     groups: dict[Any, list[Diagnostic]] = {}
-    for found in diagnostics:
-        source = found.span and found.span.source.name
-        key = (found.code, found.message, found.hint, found.severity, found.related, source)
-        groups.setdefault(key, []).append(found)
+    for problem in diagnostics:
+        source = problem.span and problem.span.source.name
+        key = (
+            problem.code,
+            problem.message,
+            problem.hint,
+            problem.severity,
+            problem.related,
+            source,
+        )
+        groups.setdefault(key, []).append(problem)
     return [
-        replace(one, also=tuple(found.span for found in more if found.span))
-        for one, *more in groups.values()
+        replace(first, also=tuple(problem.span for problem in more if problem.span))
+        for first, *more in groups.values()
     ]
 
 
@@ -217,18 +224,18 @@ class StepError(AgfError):
 def _with_characters(diagnostics: tuple[Diagnostic, ...]) -> Iterator[Diagnostic]:
     """Problems with the hint about a character that looks like another: in their token, else near
     the first error that has one."""
-    told = False
-    for number, found in enumerate(diagnostics):
+    has_hint = False
+    for number, problem in enumerate(diagnostics):
         hint = None
-        if number < SHOWN and found.span is not None and not found.span.source.text.isascii():
-            hint = hint_in(found.span)
-            if hint is None and not told and found.severity == "error":
-                hint = hint_near(found.span)
-            told = told or hint is not None
+        if number < SHOWN and problem.span is not None and not problem.span.source.text.isascii():
+            hint = hint_in(problem.span)
+            if hint is None and not has_hint and problem.severity == "error":
+                hint = hint_near(problem.span)
+            has_hint = has_hint or hint is not None
         # An error with the problems of another one has these hints already.
-        is_new = hint is not None and hint not in (found.hint or "")
-        is_new = is_new and found.code != "magic.character"
-        yield replace(found, hint=join_hints(found.hint, hint)) if is_new else found
+        is_new = hint is not None and hint not in (problem.hint or "")
+        is_new = is_new and problem.code != "magic.character"
+        yield replace(problem, hint=join_hints(problem.hint, hint)) if is_new else problem
 
 
 def _places(spans: Collection[Span]) -> str:

@@ -31,7 +31,7 @@ def fold(name: str) -> str:
     >>> fold("PyProject.TOML. "), fold("\\uff0eg\\u200cit"), fold("conftest.py::$DATA")
     ('pyproject.toml', '.git', 'conftest.py')
     """
-    return fold_whole(unicodedata.normalize("NFKC", _seen(name)).partition(":")[0])
+    return fold_whole(unicodedata.normalize("NFKC", _readable_name(name)).partition(":")[0])
 
 
 def fold_whole(name: str) -> str:
@@ -40,11 +40,11 @@ def fold_whole(name: str) -> str:
     >>> fold_whole("x:Y.SH ")
     'x:y.sh'
     """
-    letters = unicodedata.normalize("NFKC", _seen(name)).casefold()
+    letters = unicodedata.normalize("NFKC", _readable_name(name)).casefold()
     return unicodedata.normalize("NFKC", letters).strip(" ").rstrip(". ")
 
 
-def _seen(name: str) -> str:
+def _readable_name(name: str) -> str:
     return "".join(each for each in name if unicodedata.category(each) != "Cf")
 
 

@@ -111,9 +111,9 @@ class _Writing:
             return len(value) + 2
         if kind in ATOMS:
             return 8
-        known = self.visited.get(id(value))
-        if known is not None:
-            return known[0]
+        visited = self.visited.get(id(value))
+        if visited is not None:
+            return visited[0]
         parts = self.inside(value)
         if parts and not room:
             raise _Endless

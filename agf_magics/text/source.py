@@ -75,7 +75,7 @@ class Source:
 # Cached: it is needed for each problem and each step that is shown.
 @lru_cache(maxsize=16)
 def _line_starts(source: Source) -> list[int]:
-    return [0, *(found.end() for found in re.finditer("\n", source.text))]
+    return [0, *(line_end.end() for line_end in re.finditer("\n", source.text))]
 
 
 class Span(NamedTuple):

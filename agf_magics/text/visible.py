@@ -24,12 +24,12 @@ def visible(text: str) -> str:
     '"to\\\\u202edo\\\\u009b2J"'
     """
     if text.isascii():
-        return _ASCII.sub(lambda match: _escaped(match[0]), text)
+        return _ASCII.sub(lambda match: _escape(match[0]), text)
     seen = str.isprintable
     return "".join(
         letter
         if seen(letter) and letter not in _SHAPELESS and not _selects(letter)
-        else _escaped(letter)
+        else _escape(letter)
         for letter in text
     )
 
@@ -44,5 +44,5 @@ def _selects(letter: str) -> bool:
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return json.dumps(letter)[1:-1] if letter != "\x7f" else "\\u007f"

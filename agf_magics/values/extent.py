@@ -142,10 +142,12 @@ class _Counter:
                 if ATOMS.issuperset(map(type, inner)):
                     inside, below = len(part), 1
                 else:
-                    known = counted.get(id(part)) or self.remembered(part)
-                    if known is None:
-                        known = counted[id(part)] = self._count_all(inner, len(part), room - 1)
-                    inside, below = known
+                    count_of_part = counted.get(id(part)) or self.remembered(part)
+                    if count_of_part is None:
+                        count_of_part = counted[id(part)] = self._count_all(
+                            inner, len(part), room - 1
+                        )
+                    inside, below = count_of_part
                     if below > room:
                         raise too_deep()
                 self.visits += len(part)

@@ -48,7 +48,9 @@ def write_json(
     if not _has_only_text_keys(value):
         raise TypeError(OTHER_KEYS)
     encoder = _encoder(otherwise or _refuse, (",", ":") if compact else (", ", ": "))
-    pieces, room, has_nulls = list[str](), longest, False
+    pieces = list[str]()
+    room = longest
+    has_nulls = False
     # Piece by piece: a small value with shared parts can have a large JSON.
     for piece in encoder.iterencode(value):
         # A piece is one value, behind its comma; a text ends with its quote.

@@ -55,26 +55,26 @@ class KnownValue:
         """Makes the next copy."""
 
     def copy(self) -> Value:
-        made = self._again()
-        assert not IS_CHECKED or made == read_all(self.value), (
+        copy = self._again()
+        assert not IS_CHECKED or copy == read_all(self.value), (
             "a value of a frame was changed in place"
         )
         if self.copies == 2:
-            self._again = _copier(self.value, made)
+            self._again = _copier(self.value, copy)
         self.copies += 1
-        return made
+        return copy
 
 
-def _copier(value: Value, made: Value) -> Callable[[], Value]:
-    """What makes copies of ``value``. ``made``: one, in which no list has two places: marshal would
+def _copier(value: Value, copy: Value) -> Callable[[], Value]:
+    """What makes copies of ``value``. ``copy``: one, in which no list has two places: marshal would
     keep them one."""
     if type(value) is list and are_rows(value):
         # Where values are checked, `copy` compares the live rows with others that nobody has.
         rows = list(map(dict.copy, value)) if IS_CHECKED else value
         return lambda: list(map(dict.copy, rows))
-    if not is_json(made):  # marshal would turn an array into bytes
+    if not is_json(copy):  # marshal would turn an array into bytes
         return lambda: isolate(value)
-    data = marshal.dumps(made)
+    data = marshal.dumps(copy)
     return lambda: marshal.loads(data)
 
 
@@ -93,7 +93,7 @@ class LargeValues:
         if type(value) is not dict:
             return isolate(value)
         room = Room(value)
-        return {name: self._copied(part, room, True) for name, part in value.items()}
+        return {name: self._copy_value(part, room, True) for name, part in value.items()}
 
     def learn(self, value: Value, text: str) -> None:
         """A call returned ``value``, whose JSON text is ``text``: calls are likely to get it."""
@@ -126,28 +126,28 @@ class LargeValues:
         copied = self._fresh.get(id(value))
         return copied[1] if copied is not None else None
 
-    def _copied(self, value: Value, room: Room, looks_inside: bool) -> Value:
+    def _copy_value(self, value: Value, room: Room, looks_inside: bool) -> Value:
         if type(value) not in CONTAINERS:
             return value.value if type(value) is Unread else value
-        known = self._known.get(id(value))
-        if known is not None:
+        known_value = self._known.get(id(value))
+        if known_value is not None:
             self._known.move_to_end(id(value))
-            made = known.copy()
+            copy = known_value.copy()
         elif looks_inside and type(value) is dict and len(value) <= WIDE:
-            return {name: self._copied(part, room, False) for name, part in value.items()}
+            return {name: self._copy_value(part, room, False) for name, part in value.items()}
         else:
             before = room.taken
-            made = copy_parts(value, DEEPEST, room)
+            copy = copy_parts(value, DEEPEST, room)
             if room.taken - before < FROM_PARTS:
-                return made
-            known = self._know(value, room.taken - before)
-            known.copies = 1
-        self._fresh[id(made)] = made, known
-        return made
+                return copy
+            known_value = self._know(value, room.taken - before)
+            known_value.copies = 1
+        self._fresh[id(copy)] = copy, known_value
+        return copy
 
     def _know(self, value: Value, count: int) -> KnownValue:
-        known = self._known[id(value)] = KnownValue(value, count)
+        known_value = self._known[id(value)] = KnownValue(value, count)
         self._parts += count
         while len(self._known) > MOST_KNOWN or (self._parts > MOST_PARTS and len(self._known) > 1):
             self._parts -= self._known.popitem(last=False)[1].count
-        return known
+        return known_value

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, final
 
-from ..compat.imports import loaded
+from ..compat.imports import module_if_loaded
 from .value import Value, type_name
 
 _TEXTS = (str, bytes, bytearray, memoryview)
@@ -108,7 +108,7 @@ def sequence_name(value: Value) -> str:
 
 def is_array(value: Value) -> bool:
     """Whether it is an array of NumPy, perhaps in a file."""
-    numpy = loaded("numpy")
+    numpy = module_if_loaded("numpy")
     return numpy is not None and type(value) in (numpy.ndarray, numpy.memmap)
 
 

@@ -6,7 +6,7 @@ import datetime
 import sys
 from typing import Any
 
-from ..compat.imports import loaded
+from ..compat.imports import module_if_loaded
 from ..text.length import ATOMS
 from .value import Value
 
@@ -84,5 +84,5 @@ def _duration(count: int, places: int) -> str:
 
 def is_numpy_time(value: Any) -> bool:
     """Whether it is a date or a duration of numpy."""
-    numpy = loaded("numpy")
+    numpy = module_if_loaded("numpy")
     return numpy is not None and isinstance(value, numpy.datetime64 | numpy.timedelta64)

@@ -30,6 +30,13 @@ def isolate(value: Value) -> Value:
     return copy_parts(value, DEEPEST, Room(value))
 
 
+def parts_of(value: Value) -> Iterable[Value]:
+    """The values in a dict or a list; none in any other value."""
+    if type(value) is dict:
+        return value.values()
+    return value if type(value) is list else ()
+
+
 class Room:
     """How many parts of a value are copied. After the first MANY all of them are counted: a count
     visits shared parts once, and a copy makes them in each place."""
@@ -97,10 +104,10 @@ def settle(value: Value) -> Value:
     >>> settle(((1, 2), {"a": (3,)}))
     [[1, 2], {'a': [3]}]
     """
-    return _settled(value, DEEPEST, Room(value, is_settled=False))
+    return _settle(value, DEEPEST, Room(value, is_settled=False))
 
 
-def _settled(value: Value, levels: int, room: Room) -> Value:
+def _settle(value: Value, levels: int, room: Room) -> Value:
     kind = type(value)
     if kind in ATOMS:
         return value
@@ -110,12 +117,12 @@ def _settled(value: Value, levels: int, room: Room) -> Value:
             raise too_deep()
         if isinstance(value, dict):
             if kind is dict and TEXT.issuperset(map(type, value)):
-                return _with_parts(value, _settled, levels, room)
+                return _with_parts(value, _settle, levels, room)
             # Not JSON, and nothing is looked for inside: it stays one opaque value.
             if not all(isinstance(k, str) for k in value):
                 return value
-            return {str.__str__(k): _settled(v, levels - 1, room) for k, v in value.items()}
-        parts = _list_of(value, _settled, levels, room)
+            return {str.__str__(k): _settle(v, levels - 1, room) for k, v in value.items()}
+        parts = _list_of(value, _settle, levels, room)
         names = getattr(kind, "_fields", None)  # a named tuple's
         return (
             dict(zip(names, parts, strict=True))
@@ -162,12 +169,12 @@ def _all_json(parts: Iterable[Value], room: int, visited: dict[int, bool]) -> bo
         elif kind not in ATOMS:
             if kind is not list and not (kind is dict and TEXT.issuperset(map(type, part))):
                 return False
-            known = visited.get(id(part))
-            if known is None and room:
+            is_json_inside = visited.get(id(part))
+            if is_json_inside is None and room:
                 visited[id(part)] = False  # as long as it is open: nothing contains itself
                 inside = part if kind is list else part.values()
-                known = visited[id(part)] = _all_json(inside, room - 1, visited)
-            if not known:
+                is_json_inside = visited[id(part)] = _all_json(inside, room - 1, visited)
+            if not is_json_inside:
                 return False
     return True
 
@@ -216,7 +223,9 @@ def equal_within(a: Value, b: Value, room: float) -> bool | None:
 
     Parts can be shared, so each pair of containers is compared once.
     """
-    left, right, visited = [a], [b], set[tuple[int, int]]()
+    left = [a]
+    right = [b]
+    visited = set[tuple[int, int]]()
     while left:
         first, second = left.pop(), right.pop()
         if first is second:

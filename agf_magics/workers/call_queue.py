@@ -115,7 +115,7 @@ class CallQueue:
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
             line.order |= {
                 "stops": stops,
-                "grant": (grant.identity, tools, grant.asked, grant.barred),
+                "grant": (grant.identity, tools, grant.only_if_asking, grant.barred),
             }
             self._lines[key] = line
             self.dispatcher.lines[line] = None
@@ -223,7 +223,7 @@ class CallLine(Line[CallEntry]):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         pool = entries[0].pool
-        given = [entry.call.given for entry in entries]
+        given = [entry.call.arguments for entry in entries]
         return program.pack(given, pool.shared if pool is not None else None)
 
     def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
@@ -237,7 +237,7 @@ class CallLine(Line[CallEntry]):
     def refuse(self, entry: CallEntry, error: Exception) -> None:
         program = self.queue.program(self.function)
         if isinstance(program, Program):
-            error = unsendable_arguments(program, entry.call.given, error)
+            error = unsendable_arguments(program, entry.call.arguments, error)
         entry.end((False, error))
 
     def give_back(self, entries: Sequence[CallEntry], queue: deque[CallEntry]) -> None:

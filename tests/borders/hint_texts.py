@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-PLACEHOLDER = re.compile(
-    r"…|\.\.\.|\$variable|\$model\b|\bindent\b|\b[A-Z]{3,}\b(?!T?:|_|\")|"
-    r"(?<![\w.{\[])(?<!\{ )(?:list|condition|expression|separator|base|default|value|text)\b(?!\(|:)"
-)
-"""Words that stand for something in a form: such a text is no text to paste."""
+from agf_magics.editor.hint_texts import is_form, led_texts, meant_names
 
 FILLED = (
     (re.compile(r"(--set \w+=)…"), r"\1pear"),
@@ -20,46 +16,7 @@ FILLED = (
 )
 """Forms in which only a value is a person's own, and what is written for it here."""
 
-LEADS = (
-    "(?:to compare )?write(?: it| the value)?:?",
-    "add(?: a default:)?",
-    "use",
-    "give it:",
-    "(?:declare|quote|close|name|set|put|wrap) [a-z ]*?(?: if it is text)?:",
-    "If it is text, write",
-    "(?:build|compute) [a-z ]*: ",
-)
-"""Words at the beginning of a clause after which a text stands."""
-
-WITHIN = ("is written:", "compares:", "has only this:", "without a matcher:")
-"""The same at its end."""
-
-TAILS = (
-    r"\?",
-    r"\.$",
-    r"; ",
-    r" \(for the text",
-    r" \(in Python: ",
-    " when ",
-    r" alone\b",
-    ",? without ",
-    ", or the name of ",
-    " in user_prompt",
-    ", or remove",
-    r" to (?!\w+:)[a-z]+\b",
-    ": (?:the|its|this) ",
-    r"\. ",
-    "$",
-)
-"""What ends it."""
-
-MEANT = re.compile(r"did you mean (?P<text>.+?)\?")
-WRITE = re.compile(
-    rf"(?:(?:^|[;,:] |so |else |, or )(?:{'|'.join(LEADS)})|\b(?:{'|'.join(WITHIN)})) (?!the |it |one |a |another )"
-    rf"(?P<text>.+?)(?={'|'.join(TAILS)})"
-)
 PYTHON = re.compile(r"in Python: (?P<text>input=\{'\w+': …\})")
-BARE = re.compile(r"(?P<text>(?!searched|write)(?:\w+: (?!of the |from )\S.*?|\{\w+: .*?\}))(?=; |$)")
 REMOVE = re.compile(
     r"(?:^|; |: |, )(?:(?:remove|delete) (?P<this>one of them|it|them|the [a-z]+|!?[\w-]+)(?= to | or |,|;|:|$| \()|"
     r"leave (?P<that>it|them|condition: else) out|(?P<one>keep one\b|remove one\b))"
@@ -93,16 +50,13 @@ def pieces(hint: str | None) -> list[Piece]:
 
 def _written(hint: str) -> Iterator[Piece]:
     """What is to be pasted."""
-    yield from (Piece("write", found["text"]) for found in MEANT.finditer(hint))
-    bare = BARE.match(hint)
-    for found in (*WRITE.finditer(hint), *PYTHON.finditer(hint), *((bare,) if bare else ())):
-        whole = found["text"].strip()
-        for text in () if _is_prose(whole) else _alternatives(whole):
-            filled = text
-            for form, value in FILLED:
-                filled = form.sub(value, filled)
-            if not _is_form(filled):
-                yield Piece("write" if filled == text else "fill", filled)
+    yield from (Piece("write", name) for name in meant_names(hint))
+    for text in (*led_texts(hint), *(found["text"] for found in PYTHON.finditer(hint))):
+        filled = text
+        for form, value in FILLED:
+            filled = form.sub(value, filled)
+        if not is_form(filled):
+            yield Piece("write" if filled == text else "fill", filled)
 
 
 def _done(hint: str) -> Iterator[Piece]:
@@ -113,35 +67,8 @@ def _done(hint: str) -> Iterator[Piece]:
         yield from (
             Piece(kind, found["text"])
             for found in form.finditer(hint)
-            if kind == "choose" or not _is_form(found["text"])
+            if kind == "choose" or not is_form(found["text"])
         )
     for kind, form in {"before": BEFORE, "install": INSTALL}.items():
-        if (found := form.match(hint)) and not _is_form(found["text"]):
+        if (found := form.match(hint)) and not is_form(found["text"]):
             yield Piece(kind, found["text"])
-
-
-def _is_prose(text: str) -> bool:
-    """Whether these are words and not a text: ``another model``, ``a case or a default``."""
-    return bool(re.match(r"[a-z]+(?:,? [a-z]+\b(?!\())+(?: |,|$)", text)) and not re.match(r"\w+ (?:or|and) \w+$", text)
-
-
-def _alternatives(text: str) -> list[str]:
-    """``a, or b`` and ``a, b or c`` are several texts."""
-    several = re.split(r", or (?:(?:write|add)(?: a default)?:? )?(?=[-\w]+[:( ])", text)
-    if len(several) > 1:
-        return several
-    one = r"(?:--\S+ )?(?:'[^']*'|[^\s,]+)"
-    words = re.fullmatch(rf"({one})((?:, {one})*),? or ({one})", text)
-    return (
-        [word for word in re.split(rf"({one})", text) if re.fullmatch(one, word) and word != "or"] if words else [text]
-    )
-
-
-def _is_form(text: str) -> bool:
-    """Whether words of a text stand for something: ``%run_pipeline NAME``."""
-    if re.fullmatch(r"'[\])}]+'", text):  # a sign, see CLOSE
-        return True
-    text = text.replace("START", "").replace("END", "")
-    if text.startswith("--"):
-        text = re.sub(r"=text\b|'[^']*'", "", text)
-    return bool(PLACEHOLDER.search(text)) or (text.startswith("%config") and "=" not in text)

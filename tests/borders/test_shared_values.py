@@ -27,7 +27,7 @@ from agf_magics.languages.graph.expressions.written_text import format_value
 from agf_magics.languages.pipeline.r1.functions import text_form
 from agf_magics.languages.pipeline.values import labels
 from agf_magics.languages.plan.log.lines import format_lines
-from agf_magics.languages.policy.approval import _shown as shown_to_person
+from agf_magics.languages.policy.approval import _value_words as shown_to_person
 from agf_magics.lifecycle.past.export import format_export
 from agf_magics.pictures.difference import shorten_pair
 from agf_magics.pictures.problems import error_text

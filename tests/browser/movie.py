@@ -2,7 +2,8 @@
 
 A person reads the cell, runs it, sees it fail, goes to the line that failed, repairs it and clicks *Resume*. The frames
 are screenshots with the time that they took. The file names the script and the cells that it was made from: a test says
-when one of them has changed since.
+when one of them has changed since. A test of the browser plays it again, and says when its last frame looks different:
+what the explorer looks like is in many files, and a digest of them would ask for a new movie after each edit.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import nbformat
 from tests.browser.harness import Lab, Notebook, chromium
 
 if TYPE_CHECKING:
+    from PIL import Image
     from playwright.sync_api import Locator
 
 ROOT = Path(__file__).parents[2]
@@ -32,6 +34,10 @@ CELLS = 2
 MOST_BYTES = 1_000_000
 WIDTH, HEIGHT = 920, 860
 REPAIR = " if primes else 0"
+LOOKS_OTHER = 40
+"""Levels of grey, of 255, by which a point of a frame looks different."""
+MOST_APART = 0.02
+"""The share of the last frame that may look different before the movie is made again."""
 
 # Screenshots have no pointer of the mouse: this one is a part of the page.
 POINTER = """() => {
@@ -168,12 +174,36 @@ def save(frames: list[Frame], target: Path) -> None:
     )  # fmt: skip
 
 
-def main(target: Path) -> None:
+def look_apart(one: Image.Image, other: Image.Image) -> float:
+    """The share of a frame that looks different in another one: a time and the id of a run are little of it."""
+    from PIL import ImageChops, ImageFilter
+
+    small = [picture.convert("L").filter(ImageFilter.BoxBlur(3)) for picture in (one, other)]
+    if small[0].size != small[1].size:
+        return 1.0
+    far = ImageChops.difference(*small).point(lambda grey: 255 * (grey > LOOKS_OTHER))
+    return far.histogram()[255] / (far.width * far.height)
+
+
+def last_frame(target: Path = TARGET) -> Image.Image:
+    from PIL import Image
+
+    movie = Image.open(target)
+    movie.seek(movie.n_frames - 1)  # type: ignore[attr-defined]  # of an animated picture
+    return movie.convert("RGB")
+
+
+def play() -> list[Frame]:
+    """Play the cells in a JupyterLab of its own."""
     with tempfile.TemporaryDirectory() as folder, Lab(Path(folder) / "notebooks") as lab, chromium() as browser:
         nbformat.write(played(), lab.folder / "quickstart.ipynb")
         page = Notebook(browser, lab, "quickstart.ipynb", width=WIDTH)
         page.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
-        frames = film(page)
+        return film(page)
+
+
+def main(target: Path) -> None:
+    frames = play()
     save(frames, target)
     seconds = sum(frame.milliseconds for frame in frames) / 1000
     print(f"{target}: {target.stat().st_size:,} bytes, {len(frames)} frames, {seconds:.1f} s")

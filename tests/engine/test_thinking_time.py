@@ -110,7 +110,7 @@ def test_a_question_does_not_stop_the_time_of_a_flow_beside_it() -> None:
     assert run.error.code == "limit.duration"
     closed = [event for event in events if isinstance(event, ev.QuestionClosed)]
     assert [event.at for event in closed] == [("q",)], "the question closes with its run"
-    assert run.progress.asked == {}
+    assert run.progress.open_questions == {}
 
 
 def test_several_questions_pause_a_limit_until_the_last_answer() -> None:

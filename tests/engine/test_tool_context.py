@@ -439,7 +439,7 @@ def test_a_cancelled_run_closes_the_question_of_its_tool(where: Any) -> None:
     person.start()
     run = Tools(asks_and_waits, where=where).run(ask=never)
     person.join()
-    assert (run.status, run.progress.asked) == ("cancelled", {})
+    assert (run.status, run.progress.open_questions) == ("cancelled", {})
     assert run.steps["steps[0]"].state == "cancelled"
 
 

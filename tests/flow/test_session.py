@@ -51,7 +51,7 @@ def session(steps: int) -> Session:
     def over(steps: int) -> agf.Diagnostic:
         return agf.Diagnostic("test.over", f"{steps} steps")
 
-    return Session(model=Name("m"), prompt=Computed(SPAN, lambda frame: "?"), read=read, steps=steps, over=over)
+    return Session(model=Name("m"), prompt=Computed(SPAN, lambda frame: "?"), read_answer=read, steps=steps, over=over)
 
 
 def talked(steps: int, said: list[Any]) -> list[Conversation]:
@@ -72,7 +72,7 @@ def test_a_talk_ends_within_its_steps_with_an_answer_or_a_reason(steps: int, sai
     last = talks[-1]
     assert last.verdict == "answer"
     assert len(talks) == last.steps <= steps
-    assert last.asked <= ASKED_AGAIN
+    assert last.repeats <= ASKED_AGAIN
     assert (last.answer == "good") is (last.fault is None)
 
 

@@ -15,6 +15,7 @@ from agf_magics.engine.linking.linked import Linked
 from agf_magics.flow.step_path import is_within
 from agf_magics.journal.run_calls import RunCalls, is_of, numbers_in
 from agf_magics.lifecycle.past.calls_of_run import calls_of, elements_of
+from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine.kept import journal_in
 
 OUTER = """\
@@ -184,6 +185,6 @@ def test_the_elements_of_a_called_flow_have_the_numbers_of_its_calls(run: agf.Ru
 
 
 def row_flow(run: agf.Run) -> agf.Flow:
-    callee = run._linked.callees["steps[0].do.do"]
+    callee = linked_flow(run).callees["steps[0].do.do"]
     assert isinstance(callee, Linked)
     return callee.flow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import threading
@@ -64,6 +65,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "zeros, as after a power cut": lambda path: path.write_bytes(bytes(len(DATA))),
     "empty": lambda path: path.touch(),
     "sparse": lambda path: os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), len(DATA)),
+    "huge": lambda path: os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), 1 << 42),
     "a link to the right bytes": lambda path: path.symlink_to(path.with_name("other")),
     "a link to a device": lambda path: path.symlink_to("/dev/zero"),
     "a pipe": lambda path: os.mkfifo(path),
@@ -153,6 +155,82 @@ def test_a_part_of_unknown_size_is_complete_or_not_there(files: ValueFiles) -> N
     new.drop()  # it has its name
     assert files.read(PART) == DATA
     assert names(files) == [PART.digest]
+
+
+@pytest.mark.parametrize("year", [1970, 2100])
+def test_no_clock_decides_what_is_read_and_what_is_deleted(
+    year: int, files: ValueFiles, other: ValueFiles, tmp_path: Path
+) -> None:
+    lock = ProcessLock(tmp_path / "owners")
+    files.add(PART, memoryview(DATA))
+    begun, left = files.folder / f"{lock.name}-0.part", files.folder / f"{OWNER}-7.part"
+    for path in (begun, left):
+        path.write_bytes(b"1234")
+    for path in files.folder.iterdir():
+        os.utime(path, (year - 1970, (year - 1970) * 365 * 86_400))
+    files.clean({PART.digest}, lambda owner: alive(tmp_path / "owners", owner))
+    assert names(files) == sorted([PART.digest, begun.name])
+    assert files.read(PART) == other.read(PART) == DATA
+    lock.leave()
+
+
+def test_a_part_that_is_changed_while_it_is_read_is_what_was_written_or_an_error(
+    files: ValueFiles, other: ValueFiles
+) -> None:
+    data = bytes(range(256)) * 20_000
+    part = Part(hashlib.sha256(data).hexdigest(), len(data))
+    files.add(part, memoryview(data))
+    path, ends = files.folder / part.digest, threading.Event()
+
+    def change() -> None:
+        while not ends.is_set():
+            for start in (0, len(data) // 2, len(data) - 1):
+                with path.open("r+b") as file:
+                    file.seek(start)
+                    before = file.read(1)
+                    for byte in (b"?", before):
+                        file.seek(start)
+                        file.write(byte)
+                        file.flush()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(200):
+            with contextlib.suppress(PartError):
+                assert other.read(part) == data
+    finally:
+        ends.set()
+        thread.join()
+    assert other.read(part) == data
+
+
+def test_a_folder_that_loses_what_it_was_given_is_an_error_or_a_part_that_is_not_there(
+    files: ValueFiles, other: ValueFiles
+) -> None:
+    """A network folder may forget a file between two questions about it."""
+    files.add(PART, memoryview(DATA))
+    path, ends = files.folder / PART.digest, threading.Event()
+
+    def lose() -> None:
+        while not ends.is_set():
+            path.unlink(missing_ok=True)
+
+    thread = threading.Thread(target=lose)
+    thread.start()
+    try:
+        for _ in range(300):
+            try:
+                files.add(PART, memoryview(DATA))
+                assert other.read(PART) == DATA
+            except (OSError, PartError):
+                pass
+    finally:
+        ends.set()
+        thread.join()
+    files.add(PART, memoryview(DATA))
+    assert other.read(PART) == DATA
+    assert names(files) == [PART.digest], "nothing half-written is left"
 
 
 def test_writers_of_one_part_do_not_disturb_each_other(files: ValueFiles, other: ValueFiles) -> None:

@@ -26,7 +26,8 @@ PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 def turn(index: int, path: tuple[str, ...], instance: str | None = None) -> Turn:
     alternatives = ((Destination("state", path),),)
     return Turn(
-        Call(index=index, id=str(index), tool=Name("t"), authored={}, given=(), output=Output(alternatives)), instance
+        Call(index=index, id=str(index), tool=Name("t"), authored={}, arguments=(), output=Output(alternatives)),
+        instance,
     )
 
 
@@ -109,7 +110,7 @@ def test_who_is_stored_out_of_turn_holds_up_nobody_who_writes_elsewhere(writes: 
     turns = []
     for i, paths in enumerate(writes):
         alternatives = (tuple(Destination("state", path) for path in paths),)
-        call = Call(index=i, id=str(i), tool=Name("t"), authored={}, given=(), output=Output(alternatives))
+        call = Call(index=i, id=str(i), tool=Name("t"), authored={}, arguments=(), output=Output(alternatives))
         turns.append(Turn(call, None))
     order, stored = StoringOrder(turns, range(len(turns))), set[int]()
     for number in data.draw(st.permutations(range(len(turns)))):

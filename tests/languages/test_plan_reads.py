@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.languages.plan import resolve
 from agf_magics.languages.plan.log.log import Log, remove_secrets
-from agf_magics.languages.plan.log.messages import read_content, rendered
+from agf_magics.languages.plan.log.messages import read_content, render
 from agf_magics.languages.plan.log.reference import (
     Both,
     Either,
@@ -253,7 +253,7 @@ def test_an_error_names_what_was_not_found() -> None:
 
 def test_a_model_is_not_shown_who_wrote_what() -> None:
     message = {**output("†state.x", 1, "push", "①"), "_date": "2025-10-26T12:00:00Z"}
-    assert rendered(message) == {"type": "data", "kind": "state", "_instance": "①", "data": {"x": 1}}
+    assert render(message) == {"type": "data", "kind": "state", "_instance": "①", "data": {"x": 1}}
 
 
 def test_what_is_no_list_of_messages_is_refused() -> None:

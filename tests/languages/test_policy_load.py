@@ -199,8 +199,8 @@ def test_what_is_kept_is_the_outputs_by_alias() -> None:
     frame = flow.start(FlowInput({}))
     for step, value in zip(flow.body.steps, ("x", "y"), strict=False):
         frame = step.target.store(frame, Outcome(value, {}))
-    assert flow.dialect.kept is not None
-    assert flow.dialect.kept(frame) == {"a": "x", "parent": "y"}
+    assert flow.dialect.stores_of is not None
+    assert flow.dialect.stores_of(frame) == {"a": "x", "parent": "y"}
     assert frame["parent"] == {"input": {}}
 
 
@@ -209,8 +209,8 @@ def test_the_outputs_of_a_parallel_policy_keep_the_order_of_the_text() -> None:
     step = only(flow, Branches)
     frame = step.join.join({"parent": {"input": {}}}, FanOutResult(["x", "y"], ("a", "b"), {}, [1, 0]))
     assert step.collect.value.evaluate(frame) == "y"
-    assert flow.dialect.kept is not None
-    assert list(flow.dialect.kept(frame)) == ["a", "b"]
+    assert flow.dialect.stores_of is not None
+    assert list(flow.dialect.stores_of(frame)) == ["a", "b"]
 
 
 def test_a_sequence_inside_a_loop_is_one_round() -> None:

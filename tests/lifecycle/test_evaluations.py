@@ -45,7 +45,7 @@ def test_elements_accumulators_and_cases_have_what_they_read_and_gave(tmp_path: 
             assert evaluates(row.step)
             kept, note = find_evaluations(run, row)
             assert not note
-            return [(one.numbers, dict(one.given), one.value, one.case, one.error is not None) for one in kept]
+            return [(one.numbers, dict(one.values_read), one.value, one.case, one.error is not None) for one in kept]
 
         elements = [
             ((0,), {"item": 1}, 6, "", False),

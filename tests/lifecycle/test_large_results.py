@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ import agf_magics as agf
 from agf_magics.journal.database import value_files
 from agf_magics.journal.database.store import Store
 from agf_magics.lifecycle.past import past_runs
+from agf_magics.lifecycle.storage import old_runs
 from agf_magics.settings import settings
 from tests.engine import kept
 
@@ -408,6 +410,60 @@ def test_a_disk_that_fills_in_the_middle_leaves_nothing(path: Path) -> None:
     assert session.resume(failed).output == "done"
 
 
+def mount(*words: str) -> None:
+    """Run `mount`; the test is skipped where that is not allowed."""
+    if not shutil.which("mount") or subprocess.run(["mount", *words], check=False, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+
+
+@contextmanager
+def disk(path: Path, size: str) -> Iterator[Path]:
+    """A disk of this size at ``path``."""
+    path.mkdir()
+    mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path))
+    try:
+        yield path
+    finally:
+        Store.close_all()
+        subprocess.run(["umount", "--lazy", str(path)], check=False)
+
+
+def test_a_folder_that_is_read_only_is_read_and_what_is_new_is_a_warning(path: Path) -> None:
+    with disk(path.parent / "values", "200m") as values:
+        session = Session(KINDS["numpy"])
+        failed = session.run()
+        Store.close_all()
+        mount("-o", "remount,ro", str(values))
+        assert session.resume(failed).output == "done"
+        assert session.made == ["last"]
+        session.edit(lambda: np.arange(N) * 2.5)
+        new = session.run()
+        assert (new.output, codes(new)) == ("done", ["journal.unkept"] * 3)
+        assert "Read-only file system" in new.warnings[0].message
+        assert past_runs.prune(days=0, size=1)[0] == 2
+        assert len(values_in(path)) == 1, "nobody can delete it"
+
+
+def test_a_small_disk_is_not_filled_by_what_can_be_made_again_and_an_effect_ends_the_run(tmp_path: Path) -> None:
+    registry = agf.Registry()
+    agf.tool(lambda n: np.arange(1_000_000) + n, name="make", registry=registry)
+    agf.tool(lambda n: np.arange(1_000_000) - n, name="book", registry=registry, reuse=False)
+    for name in ("make", "book"):
+        steps = "".join(f"\n- tool: {{name: {name}, args: {{n: {n}}}, output: n{n}}}" for n in (10, 20, 30))
+        agf.define(f"pipeline: {name}\nsteps:{steps}\n- transform: {{value: \"'done'\"}}", registry=registry)
+    with disk(tmp_path / "disk", "24m") as small, kept.journal_in(small) as path:
+        settings.current.settings = replace(settings.current.settings, journal_value=1_000_000)
+        made = agf.run("make", registry=registry)
+        assert (made.output, codes(made)) == ("done", ["journal.unkept"])
+        assert old_runs.most_bytes(Store.at(path)) == shutil.disk_usage(small).total // 10
+        booked = agf.run("book", registry=registry, raises=False)
+        assert (booked.status, getattr(booked.error, "code", "")) == ("error", "journal.unstored")
+        assert "No space left on device" in str(booked.error)
+        assert not [file for file in values_in(path) if file.suffix == ".part"]
+        assert np.array_equal(agf.runs(made.run_id).load("steps[1]"), np.arange(1_000_000) + 20)
+        assert agf.resume(booked.run_id, registry=registry, raises=False, ask=None).status == "waiting"
+
+
 def test_a_folder_that_cannot_be_written_is_a_warning(path: Path) -> None:
     (path.parent / "values").write_text("a file is in its place")
     session = Session(KINDS["numpy"])
@@ -571,6 +627,23 @@ def test_a_run_that_goes_on_keeps_its_values_while_others_are_deleted(path: Path
     session.edit(KINDS["numpy"], grow)
     run = session.run()
     assert np.array_equal(agf.runs(run.run_id).load("steps[0]"), KINDS["numpy"]())
+
+
+def test_a_recording_has_large_results_that_are_json_and_says_which_it_has_not(path: Path, tmp_path: Path) -> None:
+    registry = agf.Registry()
+    rows = KINDS["rows"]()
+    agf.tool(lambda: rows, name="rows", registry=registry)
+    agf.tool(KINDS["pandas"], name="frame", registry=registry)
+    text = "pipeline: {0}\nsteps:\n- tool: {{name: {0}, output: data}}\n- transform: {{value: data}}"
+    for name in ("rows", "frame"):
+        agf.define(text.format(name), registry=registry)
+        recorded = agf.record(agf.run(name, registry=registry), tmp_path / f"{name}.agf")
+        with agf.replay(recorded):
+            replayed = agf.run(name, registry=registry, raises=False)
+        if name == "rows":
+            assert replayed.output == rows
+        else:
+            assert getattr(replayed.error, "code", "") == "replay.opaque"
 
 
 def test_a_copy_of_a_run_has_no_values(path: Path, tmp_path: Path) -> None:

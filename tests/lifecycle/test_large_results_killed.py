@@ -6,6 +6,8 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,8 @@ if not last:
 print(json.dumps([run.output, made, [warning.code for warning in run.warnings]]))
 """
 
+ROOT = Path(__file__).parents[2]
+
 OUTPUT = float(sum(range(1_500_000)) * 2.0) + 100_000
 
 
@@ -111,3 +115,15 @@ def test_a_process_that_is_killed_while_it_stores_leaves_nothing_torn(last: int,
     assert made[-1] == "total"
     for path in (tmp_path / "values").iterdir():
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name, "no other file is left after the pruning"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_two_processes_that_are_killed_at_random_instants_leave_nothing_torn_and_nothing_wrong(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.lifecycle.value_kills", "16", "1"]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=200)
+    assert ran.returncode == 0, ran.stderr
+    found = json.loads(ran.stdout.splitlines()[-1])
+    assert found["wrong"] == []
+    assert sum(found["kills"].values()) == 16
+    assert "had failed" not in found["kills"]

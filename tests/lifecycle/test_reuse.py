@@ -17,7 +17,7 @@ from agf_magics.journal.calls.reuse import EarlierRun, Reuse
 from agf_magics.journal.database.store import ROOM, Store
 from agf_magics.journal.deletion import forget
 from agf_magics.journal.runs import list_runs, missing_results, reading_texts, records
-from agf_magics.lifecycle.storage.stored_results import unpickled
+from agf_magics.lifecycle.storage.stored_results import unpickle
 from agf_magics.settings.settings import Settings, current
 from tests.engine import kept
 from tests.fans import fan_out
@@ -309,7 +309,7 @@ def test_results_that_a_newer_run_has_need_not_be_read(calls: Calls, runs: list[
     ids = [agf.run("many", {"xs": xs}, registry=registry).run_id for xs in runs]
     store = Store.at(Path(current.settings.journal or ""))
     nums = {head.run_id: head.num for head in list_runs(store)}
-    read = partial(unpickled, trust=False)
+    read = partial(unpickle, trust=False)
     every = Reuse("all", [(EarlierRun(one), list(records(store, nums[one]))) for one in reversed(ids)], read)
     some = Reuse("missing", (), read)
     with reading_texts(store) as connection:

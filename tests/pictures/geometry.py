@@ -160,5 +160,5 @@ def random_run(flow: agf.Flow, seed: int) -> Progress:
     for walk in (step for step in every(flow.body) if isinstance(step, Walk)):
         for edge in walk.edges:
             rounds = random.sample(range(200), random.choice([0, 1, 2, 4, 9]))
-            progress.taken += [((walk.id, number), edge.source, edge.target) for number in sorted(rounds)]
+            progress.taken_edges += [((walk.id, number), edge.source, edge.target) for number in sorted(rounds)]
     return progress

@@ -9,7 +9,10 @@ from random import Random
 from typing import Any
 
 MOST_STEPS = 60
-TOOLS = ("load", "clean", "join_two_tables", "x", "größe", "summarize_all_of_the_reviews_of_a_product")
+TOOLS = (
+    *("load", "clean", "join_two_tables", "x", "größe", "summarize_all_of_the_reviews_of_a_product"),
+    *("计算今天所有订单的运费和税", "ترجمة_النص_إلى_اللغة_العربية", "MMMMMMMMMMMMMMMMMMMMMMMM_WWWWWWWWWWWWWWWW"),
+)
 WORDS = ("pears", "a rather long text about pears and other fruit of the season", "日本語", "q", "'quoted' & <b>")
 
 
@@ -153,7 +156,8 @@ def plan(random: Random, size: int) -> dict[str, Any]:
 
 
 def graph(random: Random, size: int) -> dict[str, Any]:
-    names = [f"{random.choice(['draft', 'judge', 'refine_the_whole_text'])}_{number}" for number in range(size)]
+    kinds = ["draft", "judge", "refine_the_whole_text", "起草", "مسودة_التقرير"]
+    names = [f"{random.choice(kinds)}_{number}" for number in range(size)]
     keys = ["topic", "score", "text", "items"]
     nodes: dict[str, Any] = {}
     for name in names:
@@ -171,7 +175,7 @@ def graph(random: Random, size: int) -> dict[str, Any]:
     for place, name in enumerate(names):
         following = names[place + 1] if place + 1 < size else "END"
         if random.random() < 0.3:
-            back = random.choice(names[: place + 1])
+            back = random.choice([name, *names[: place + 1]])  # a loop at one node, or a longer one
             edges.append({"from": name, "to": back, "condition": f"score < {random.randint(1, 9)}"})
             edges.append({"from": name, "to": following, "condition": "else"})
         elif random.random() < 0.3 and place + 2 < size:

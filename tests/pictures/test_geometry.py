@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import agf_magics as agf
 from agf_magics.pictures.diagram import Diagram
 from tests.pictures import shapes
 from tests.pictures.flows import DIGEST, REVIEW, load
 from tests.pictures.geometry import covered, drawn_things, random_run
-from tests.pictures.random_flows import definition
+from tests.pictures.random_flows import definition, text_of
+
+NODES = (
+    "a",
+    "review_of_the_whole_text",
+    "起草报告",
+    "مسودة_التقرير",
+    "judge",
+    "x1",
+    "MMMM_WWWW_MMMM",
+    "größe",
+    "end_of_all",
+)
 
 NAMES = """pipeline: 数据清洗
 steps:
@@ -43,6 +57,46 @@ def test_the_numbers_of_a_graph_cover_nothing() -> None:
     for seed in range(20):
         svg = Diagram(shapes.GRAPH, random_run(shapes.GRAPH, seed)).svg()
         assert not covered(svg)
+
+
+def test_a_loop_in_a_picture_to_the_right_ends_beside_its_state() -> None:
+    text = text_of({
+        "nodes": {"a": {"type": "passthrough", "output": {"n": "{state.n}"}}},
+        "edges": [
+            {"from": "START", "to": "a"},
+            {"from": "a", "to": "a", "condition": "n < 3"},
+            {"from": "a", "to": "a", "condition": "n == 5"},
+            {"from": "a", "to": "END", "condition": "else"},
+        ],
+        "state": {"n": "int"},
+        "name": "g",
+    })  # fmt: skip
+    layout = Diagram(agf.load(text), direction="LR")._placed.layout
+    box = layout.boxes["nodes.a"]
+    tips = [line.points[-1] for line in layout.lines if line.link.tail == line.link.head]
+    assert [tip.x for tip in tips] == [box.left, box.left]
+    assert box.top < tips[0].y < tips[1].y < box.top + box.height
+
+
+@st.composite
+def dense_graphs(draw: st.DrawFn) -> str:
+    """Graphs of a few nodes with many edges: loops at one node, edges back and far ahead, long conditions."""
+    names = draw(st.lists(st.sampled_from(NODES), min_size=1, max_size=7, unique=True))
+    edges: list[dict[str, str]] = [{"from": "START", "to": names[0]}]
+    conditions = st.sampled_from(["n < 3", "n >= 10 and text != null and n < 100", 'text == "日本語"', "n == 1"])
+    for place, name in enumerate(names):
+        following = names[place + 1] if place + 1 < len(names) else "END"
+        others = draw(st.lists(st.sampled_from([name, *names, "END"]), max_size=3))
+        edges += [{"from": name, "to": other, "condition": draw(conditions)} for other in others]
+        edges.append({"from": name, "to": following, **({"condition": "else"} if others else {})})
+    nodes = {name: {"type": "passthrough", "output": {"n": "{state.n}"}} for name in names}
+    return text_of({"nodes": nodes, "edges": edges, "state": {"n": "int", "text": "str"}, "name": "g"})
+
+
+@given(dense_graphs(), st.integers(0, 2**20), st.sampled_from(["TB", "LR"]))
+def test_no_number_of_a_dense_graph_covers_anything(text: str, seed: int, direction: str) -> None:
+    flow = agf.load(text)
+    assert not covered(Diagram(flow, random_run(flow, seed), direction).svg())  # type: ignore[arg-type]
 
 
 def test_the_measure_finds_what_is_covered() -> None:

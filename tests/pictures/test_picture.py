@@ -31,8 +31,9 @@ from agf_magics.pictures.layout.graphviz import (
     read_places,
     run_graphviz,
 )
+from agf_magics.pictures.layout.right_to_left import as_seen
 from agf_magics.pictures.outline import outline_html
-from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, measured
+from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measured
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
@@ -497,7 +498,7 @@ def test_a_text_of_a_png_is_as_wide_as_its_box_expects_whatever_the_fonts(monkey
     """The texts are measured by Cairo, which draws them."""
     monkeypatch.setattr(look, "SANS", "'DejaVu Sans', sans-serif")  # a wide one, as where no other is there
     svg = Diagram(load(DIGEST)).svg()
-    measure = export_module._measure()
+    measure = export_module._Fonts().width
     fitted = re.findall(r"<text ([^>]*)>([^<]*)</text>", export_module._in_a_font_that_is_there(svg))
     assert len(fitted) == len(re.findall("<text ", svg))
     for attributes, says in fitted:
@@ -585,7 +586,7 @@ def test_a_wire_may_pass_a_point_whose_x_has_one_digit() -> None:
 def test_a_call_with_a_policy_for_its_failures_is_one_box() -> None:
     text = "{pipeline: p, steps: [{tool: {name: fetch, on_error: 'retry(3, then: continue)', output: page}}]}"
     assert Diagram(load(text)).to_mermaid().splitlines()[1:] == [
-        '  n0["page<br/>fetch · on error: retry(3), then<br/>continue"]'
+        '  n0["page<br/>fetch · on error:<br/>retry(3), then continue"]'
     ]
 
 
@@ -598,3 +599,69 @@ def test_an_outline_that_is_too_large_for_a_saved_cell_is_a_sentence() -> None:
     assert sum(map(len, shown.values())) < 300_000
     assert "not saved here" in shown["text/html"]
     assert "agf.draw(&#x27;p&#x27;)" in shown["text/html"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("load", ["load"]),
+        ("'The page has ' + text(words) + ' words.'", ["'The page has ' +", "text(words) + ' words.'"]),
+        ("download_spreadsheet_of_the_regional_sales_team", ["download_spreadsheet_of_", "the_regional_sales_team"]),
+        ("从仓库读取今天的所有订单和所有客户的地址", ["从仓库读取今天的所有订单和所有客户的地址"]),
+        (
+            "从仓库读取今天的所有订单和所有客户的地址然后写邮件",
+            ["从仓库读取今天的所有订单", "和所有客户的地址然后写邮件"],
+        ),
+        ("x" * 100, ["x" * 39 + "…"]),
+        ("单" * 60, ["单" * 20, "单" * 19 + "…"]),
+        ("a b " * 60, [("a b " * 10).strip(), ("a b " * 10).strip() + "…"]),
+    ],
+)
+def test_a_long_text_has_lines_of_about_one_length(text: str, lines: list[str]) -> None:
+    assert list(folded(text, 2)) == lines
+
+
+def test_boxes_above_each_other_in_a_frame_are_equally_wide() -> None:
+    drawn = scene(load(DIGEST))
+    cases = ["match.cases.True", "match.cases.False", "match.default"]
+    right, down = (arrange(drawn, direction).layout.boxes for direction in ("LR", "TB"))  # type: ignore[arg-type]
+    ids = [id for id in right if id.startswith("steps[3].")]
+    assert len(ids) == len(cases)
+    assert len({right[id].width for id in ids}) == 1
+    assert len({down[id].width for id in ids}) > 1
+
+
+def test_a_call_of_a_plan_from_which_no_line_would_lead_away_has_a_long_one() -> None:
+    steps = [("a", "1"), ("chart", "$state.a"), *((f"b{n}", f"$state.{f'b{n - 1}' if n else 'a'}") for n in range(5))]
+    calls = [f"- {{_tool: t, x: {read}, _outputPath: $state.{name}}}" for name, read in steps]
+    calls.append("- {_tool: t, x: $state.b4, y: $state.chart, z: $state.b1, _outputPath: $state.end}")
+    drawn = scene(load("\n".join(["calls:", *calls, "output: $state.end"])))
+    assert lines(drawn, "late") == {("calls[1]", "calls[7]", "")}
+    assert tags(drawn) == {"calls[7]": {"b1": "calls[3]"}}, "b1 leads to b2"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("load x_1", "load x_1"),
+        ("日本語", "日本語"),
+        ("שלום עולם", "םלוע םולש"),
+        ("ab", "ab"),
+        ("بب", "ﺐﺑ"),
+        ("ببب", "ﺐﺒﺑ"),
+        ("دار", "ﺭﺍﺩ"),
+        ("سلام", "ﻡﻼﺳ"),
+        ("تقرير 12.5 شهر", "ﺮﻬﺷ 12.5 ﺮﻳﺮﻘﺗ"),
+        ("load تقرير done", "load ﺮﻳﺮﻘﺗ done"),
+    ],
+)
+def test_a_text_to_the_left_is_joined_and_turned_for_cairo(text: str, seen: str) -> None:
+    assert as_seen(text) == seen
+
+
+def test_letters_that_no_font_has_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = Diagram(load("pipeline: p\nsteps: [{title: 'ask 𒀀 now', tool: {name: x}}]\n"))
+    monkeypatch.setattr(export_module, "OTHER_FONTS", ())
+    with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as told:
+        drawn.save(tmp_path / "x.png")
+    assert told[0].filename == __file__

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agf_magics.text.columns import WIDTH, cells, wrapped
+from agf_magics.text.columns import WIDTH, cells, wrap
 from agf_magics.text.diagnostics import DefinitionError, Diagnostic, StepError, merge_equal
 from agf_magics.text.excerpt import excerpt
 from agf_magics.text.source import Source
@@ -48,7 +48,7 @@ def test_an_excerpt_of_a_far_line_fits_too(number: int) -> None:
 
 @given(st.text(st.sampled_from("abc -/[].,\n"), max_size=400))
 def test_wrapping_splits_no_word_and_loses_nothing(text: str) -> None:
-    lines = wrapped(text).split("\n")
+    lines = wrap(text).split("\n")
     assert "".join(lines).replace(" ", "") == text.replace("\n", "").replace(" ", "")
     assert {word for one in lines for word in one.split()} == set(text.split())
     assert all(len(one) <= WIDTH or len(one.split()) == 1 for one in lines)
@@ -56,7 +56,7 @@ def test_wrapping_splits_no_word_and_loses_nothing(text: str) -> None:
 
 def test_a_hint_is_wrapped_below_its_first_word() -> None:
     options = ", ".join(f"--option-{letter}" for letter in "abcdefgh")
-    told = wrapped(f"  = did you mean --option-a? options are {options}")
+    told = wrap(f"  = did you mean --option-a? options are {options}")
     assert told.split("\n") == [
         "  = did you mean --option-a? options are --option-a, --option-b, --option-c,",
         "    --option-d, --option-e, --option-f, --option-g, --option-h",
@@ -65,7 +65,7 @@ def test_a_hint_is_wrapped_below_its_first_word() -> None:
 
 def test_the_line_of_a_place_is_not_wrapped() -> None:
     place = f"  --> {'folder with blanks/' * 8}p.yaml, line 1, column 1"
-    assert wrapped(place) == place
+    assert wrap(place) == place
 
 
 def findings() -> list[Diagnostic]:

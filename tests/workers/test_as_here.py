@@ -27,6 +27,7 @@ from agf_magics.flow.steps import Each, every
 from agf_magics.journal.database.store import Store
 from agf_magics.journal.records.record_reader import read_records
 from agf_magics.journal.records.records import COLUMNS, Record
+from agf_magics.lifecycle.run_internals import linked_flow
 from tests.engine import kept
 from tests.engine.pipeline_case import Tools, limits_of
 from tests.engine.pipeline_case import registry_of as pipeline_registry
@@ -225,6 +226,6 @@ def stops_early(run: agf.Run) -> bool:
         isinstance(step, Each)
         and step.failing.on_error == "abort"
         and any(row.failed for row in run.progress.rows.values())
-        for linked in run._linked.reachable
+        for linked in linked_flow(run).reachable
         for step in every(linked.flow.body)
     )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.folder import notebook_folder
 from ...values.value import Value, type_name
-from .notebook_files import NotThere, names, opened
+from .notebook_files import NotThere, names, open_below
 
 MAX_FILES = 20
 """The maximum number of attachments of one step."""
@@ -65,16 +65,16 @@ def read_attachment(value: Value) -> Attachment:
     everything else.
     """
     if type(value) is bytes:
-        return _checked_attachment("", value)
+        return _check_attachment("", value)
     if type(value) is not str:
-        raise refused(
+        raise attachment_error(
             f"an attachment is a path or bytes, not {type_name(value)}",
             "give the path of a file as text",
         )
-    return _checked_attachment(value, _read(value))
+    return _check_attachment(value, _read(value))
 
 
-def refused(message: str, hint: str | None = None) -> StepError:
+def attachment_error(message: str, hint: str | None = None) -> StepError:
     return StepError(Diagnostic("agent.attach", message, hint=hint))
 
 
@@ -83,38 +83,38 @@ def _read(path: str) -> bytes:
     try:
         root = Path(os.path.realpath(notebook_folder.path))
         with (
-            opened(root, path, parts, "read") as file,
+            open_below(root, path, parts, "read") as file,
             open(file.descriptor, "rb", closefd=False) as content,
         ):
             return content.read(MAX_BYTES + 1)  # the size of a file may change while it is read
     except NotThere as error:
-        raise refused(
+        raise attachment_error(
             f"{path!r} {error}", "the path of a file is relative to the notebook's folder"
         ) from None
     except OSError as error:
-        raise refused(f"{path!r} cannot be read: {error.strerror}") from None
+        raise attachment_error(f"{path!r} cannot be read: {error.strerror}") from None
 
 
-def _checked_attachment(name: str, data: bytes) -> Attachment:
+def _check_attachment(name: str, data: bytes) -> Attachment:
     shown = repr(name) if name else "the value"
     if len(data) > MAX_BYTES:
-        raise refused(
+        raise attachment_error(
             f"{shown} is too large",
             f"an attachment has at most {MAX_BYTES:,} bytes: make it smaller",
         )
     if not data:
-        raise refused(f"{shown} is empty")
-    expected, found = _TYPES.get(PurePath(name).suffix.lower()), _media_type(data)
-    if expected is not None and found != expected:
-        raise refused(
+        raise attachment_error(f"{shown} is empty")
+    expected, media_type = _TYPES.get(PurePath(name).suffix.lower()), _media_type(data)
+    if expected is not None and media_type != expected:
+        raise attachment_error(
             f"{shown} is not a complete {expected.partition('/')[2].upper()} file",
             "save the file again",
         )
-    if found is None:
-        raise refused(
+    if media_type is None:
+        raise attachment_error(
             f"the kind of {shown} is unknown", f"an attachment is {KINDS}: convert the file"
         )
-    return Attachment(name, found, data)
+    return Attachment(name, media_type, data)
 
 
 _SIGNATURES: tuple[tuple[bytes, str, Callable[[bytes], bool]], ...] = (

@@ -17,7 +17,7 @@ from ...text.file_names import fold, is_protected
 from ...text.suggestions import suggest
 from ...values.extent import TooDeep, dump_bounded
 from ...values.value import Value, is_json, type_name
-from .notebook_files import OWN_TOOL, Found, NotThere, names, opened, refuse_runnable
+from .notebook_files import OWN_TOOL, Found, NotThere, names, open_below, refuse_runnable
 
 MOST_WRITTEN = 100_000_000
 """Characters of a value that is written as JSON, which may be much smaller in memory."""
@@ -34,7 +34,7 @@ class Written(TypedDict):
 
 def read_file(root: Path, path: str, protected: Collection[Path]) -> str:
     try:
-        with opened(root, path, _names(root, path, protected), "read") as file:
+        with open_below(root, path, _names(root, path, protected), "read") as file:
             _refuse_protected(file, path, protected)
             if file.status.st_size > MOST_READ:
                 raise NotThere(f"has more than {MOST_READ // 10**6} MB")
@@ -69,7 +69,7 @@ def write_file(root: Path, path: str, content: Value, protected: Collection[Path
         written = content.encode("utf-8")
         parts = _names(root, path, protected)
         refuse_runnable(path, parts, root)
-        with opened(root, path, parts, "write") as file:
+        with open_below(root, path, parts, "write") as file:
             _refuse_protected(file, path, protected)
             os.ftruncate(file.descriptor, 0)
             with open(file.descriptor, "wb", closefd=False) as out:
@@ -93,9 +93,9 @@ def _names(root: Path, path: str, protected: Collection[Path]) -> tuple[str, ...
 
 def _refuse_protected(file: Found, path: str, protected: Collection[Path]) -> None:
     """Also under another name: a hard link, a folder that is mounted twice."""
-    for one in protected:
+    for protected_file in protected:
         with suppress(OSError):
-            if os.path.samestat(file.status, os.stat(one)):
+            if os.path.samestat(file.status, os.stat(protected_file)):
                 message = f"{path!r} is protected: it belongs to agf-magics"
                 raise StepError(Diagnostic("tool.file-path", message, hint=OWN_TOOL))
 

@@ -92,25 +92,25 @@ def names(path: str, protected: Collection[tuple[str, ...]] = ()) -> tuple[str, 
     """
     asked = PurePath(path)
     if not path.strip() or any(unicodedata.category(each) in UNUSABLE for each in path):
-        raise _refused(f"{path!r} is not a path", HINT)
+        raise _path_error(f"{path!r} is not a path", HINT)
     if asked.drive or asked.root or ".." in asked.parts:
-        raise _refused(f"{path!r} is outside of the notebook's folder", HINT)
+        raise _path_error(f"{path!r} is outside of the notebook's folder", HINT)
     if any("\\" in name for name in asked.parts):
-        raise _refused(f"{path!r} has a backslash", "write / between folders")
+        raise _path_error(f"{path!r} has a backslash", "write / between folders")
     if len(os.fsencode(path)) > MAX_PATH or any(
         len(os.fsencode(name)) > MAX_NAME for name in asked.parts
     ):
         shown = f"{path[:40]}…"
-        raise _refused(
+        raise _path_error(
             f"{shown!r} is too long", f"a name has at most {MAX_NAME} bytes, a path {MAX_PATH:,}"
         )
     folded = tuple(map(fold, asked.parts))
     for name, as_written in zip(folded, asked.parts, strict=True):
         if is_protected(name):
-            raise _refused(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
+            raise _path_error(f"{path!r} is protected: {as_written!r}", OWN_TOOL)
     for other in protected:
         if folded[: len(other)] == tuple(map(fold, other)):
-            raise _refused(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
+            raise _path_error(f"{path!r} is protected: it belongs to agf-magics", OWN_TOOL)
     return asked.parts
 
 
@@ -121,7 +121,7 @@ def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
     for as_written in parts[:-1]:
         name = fold(as_written)
         if name in FOLDERS or _suffix(name) in RUNNABLE | FOLDER_SUFFIXES:
-            raise _refused(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
+            raise _path_error(f"{path!r} is protected: {as_written!r} could be run", OWN_TOOL)
     if not parts:
         return
     # On Windows what follows a colon is no part of the name, elsewhere it is: both must do.
@@ -131,14 +131,16 @@ def refuse_runnable(path: str, parts: tuple[str, ...], root: Path) -> None:
             hint = (
                 "texts and data are written, such as notes.md, table.csv, result.json; " + OWN_TOOL
             )
-            raise _refused(f"{path!r} is protected: {parts[-1]!r} could be run", hint)
+            raise _path_error(f"{path!r} is protected: {parts[-1]!r} could be run", hint)
         if name in CONFIGURES or (name.startswith("requirements") and suffix == "txt"):
-            raise _refused(f"{path!r} is protected: {parts[-1]!r} configures a program", OWN_TOOL)
+            raise _path_error(
+                f"{path!r} is protected: {parts[-1]!r} configures a program", OWN_TOOL
+            )
         if name.startswith("test") and suffix in ("txt", "text", "md", "rst"):
             hint = "another name, such as notes_test.txt; " + OWN_TOOL
-            raise _refused(f"{path!r} is protected: pytest would run {parts[-1]!r}", hint)
+            raise _path_error(f"{path!r} is protected: pytest would run {parts[-1]!r}", hint)
     if len(parts) > 1 and _is_package(fold(parts[0]), root):
-        raise _refused(f"{path!r} is protected: {parts[0]!r} is the name of a package", OWN_TOOL)
+        raise _path_error(f"{path!r} is protected: {parts[0]!r} is the name of a package", OWN_TOOL)
 
 
 def _suffix(name: str) -> str:
@@ -155,7 +157,7 @@ def _is_package(name: str, root: Path) -> bool:
 
 
 @contextmanager
-def opened(
+def open_below(
     root: Path, path: str, parts: tuple[str, ...], how: Literal["read", "write"]
 ) -> Iterator[Found]:
     """Open the regular file ``parts`` below ``root``; for writing, make it and its folders.
@@ -163,7 +165,11 @@ def opened(
     ``path``: for messages. Raises StepError ``tool.file-path`` for a symbolic link, NotThere for
     any other object, OSError.
     """
-    file = _anchored(root, path, parts, how) if ANCHORED else _checked(root, path, parts, how)
+    file = (
+        _open_anchored(root, path, parts, how)
+        if ANCHORED
+        else _open_checked(root, path, parts, how)
+    )
     try:
         status = os.fstat(file)
         if stat.S_ISDIR(status.st_mode) and how == "read":
@@ -171,15 +177,15 @@ def opened(
         if not stat.S_ISREG(status.st_mode):
             raise NotThere("is not a file")
         if how == "write" and os.name == "posix" and status.st_mode & 0o111:
-            raise _refused(f"{path!r} is protected: it is a program", OWN_TOOL)
+            raise _path_error(f"{path!r} is protected: it is a program", OWN_TOOL)
         if how == "write" and status.st_nlink > 1:  # perhaps of a file that is protected
-            raise _refused(f"{path!r} is protected: the file has another name, too", OWN_TOOL)
+            raise _path_error(f"{path!r} is protected: the file has another name, too", OWN_TOOL)
         yield Found(file, status)
     finally:
         os.close(file)
 
 
-def _anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+def _open_anchored(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
     """The descriptor of the file, opened through a descriptor of each folder."""
     here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -210,7 +216,7 @@ def _open(name: str, flags: int, folder: int, path: str) -> int:
         return os.open(name, flags, 0o666, dir_fd=folder)
     except OSError as error:
         if _is_link(name, folder):
-            raise _refused(f"{path!r} goes through a symbolic link", HINT) from None
+            raise _path_error(f"{path!r} goes through a symbolic link", HINT) from None
         if error.errno == errno.ENOENT:
             raise NotThere("does not exist") from None
         if error.errno in (errno.EISDIR, errno.ENXIO):  # a pipe without a reader, a socket
@@ -224,14 +230,14 @@ def _is_link(name: str, folder: int) -> bool:
     return False
 
 
-def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
+def _open_checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
     """The descriptor of the file on a system without ``dir_fd``."""
     place = root
     for name in parts:
         place = place / name
         is_junction = getattr(os.path, "isjunction", lambda _: False)
         if os.path.islink(place) or is_junction(place):
-            raise _refused(f"{path!r} goes through a symbolic link", HINT)
+            raise _path_error(f"{path!r} goes through a symbolic link", HINT)
     if os.path.isdir(place):
         raise NotThere("is a folder" if how == "read" else "is not a file")
     if how == "write":
@@ -243,5 +249,5 @@ def _checked(root: Path, path: str, parts: tuple[str, ...], how: str) -> int:
         raise NotThere("does not exist") from None
 
 
-def _refused(message: str, hint: str) -> StepError:
+def _path_error(message: str, hint: str) -> StepError:
     return StepError(Diagnostic("tool.file-path", message, hint=hint))

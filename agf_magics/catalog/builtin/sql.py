@@ -57,7 +57,7 @@ def query_frames(
         message = f"the query did not end within {timeout:g} s"
         raise StepError(Diagnostic("tool.sql-time", message, hint=LONGER)) from None
     if isinstance(result, dict):
-        raise _failed(result["kind"], result["text"])
+        raise _sql_error(result["kind"], result["text"])
     return frame_like(
         next(iter(frames.values()), None), result, have_decimals(tables, pyarrow), pyarrow
     )
@@ -80,10 +80,10 @@ def _run_here(
             return {"kind": "query", "text": str(error)}
 
 
-def _failed(kind: str, text: str) -> StepError:
+def _sql_error(kind: str, text: str) -> StepError:
     if kind == NotOneSelect.__name__:
         return StepError(Diagnostic("tool.sql-refused", text, hint=REFUSED))
-    return _too_much() if kind == TooMuch.__name__ else _explained(text)
+    return _too_much() if kind == TooMuch.__name__ else _error_of_message(text)
 
 
 def _too_much() -> StepError:
@@ -91,7 +91,7 @@ def _too_much() -> StepError:
     return StepError(Diagnostic("tool.sql-memory", message, hint=SMALLER))
 
 
-def _explained(text: str) -> StepError:
+def _error_of_message(text: str) -> StepError:
     """The error of a message of DuckDB: ``Kind Error: what is wrong``, and lines with the place."""
     kind, _, message = text.partition(": ")
     message, _, more = message.partition("\n")

@@ -54,7 +54,7 @@ def register(connection: Any, frames: Mapping[str, Any]) -> None:
             continue
         connection.register(f"agf frame {number}", table)
         columns = ", ".join(
-            f"{_quoted(column)}{enum}" + (f" AS {_quoted(column)}" if enum else "")
+            f"{_quote(column)}{enum}" + (f" AS {_quote(column)}" if enum else "")
             for column, enum in zip(table.column_names, enums, strict=True)
         )
         relation = connection.sql(f'SELECT {columns} FROM "agf frame {number}"')
@@ -73,7 +73,7 @@ def _enum(table: Any, place: int) -> str:
     return "::ENUM(" + ", ".join("'" + word.replace("'", "''") + "'" for word in words) + ")"
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -127,7 +127,9 @@ def main() -> None:
     sink.write(b"{}\n")  # it has started, which is not a part of the time of a query
     sink.flush()
     while line := source.readline():
-        asked, table, fault = json.loads(line), None, {}
+        asked = json.loads(line)
+        table = None
+        fault = {}
         frames = {name: ipc.open_stream(source).read_all() for name in asked["frames"]}
         try:
             _bound_memory(sum(frame.nbytes for frame in frames.values()))

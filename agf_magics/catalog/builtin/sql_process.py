@@ -66,7 +66,7 @@ class Queries:
         if process is None or process.poll() is not None:
             process = _start()
         try:
-            result = _watched(process, query, frames, timeout, stopped)
+            result = _ask_and_watch(process, query, frames, timeout, stopped)
         except BaseException:  # also ■: the answer would be read as that of the next query
             _end(process)
             raise
@@ -86,8 +86,8 @@ class Queries:
 
 def _start() -> subprocess.Popen[bytes]:
     with installed_only():
-        found = [find_spec(name) for name in ("duckdb", "pyarrow")]
-    files = [spec.origin for spec in found if spec is not None and spec.origin]
+        specs = [find_spec(name) for name in ("duckdb", "pyarrow")]
+    files = [spec.origin for spec in specs if spec is not None and spec.origin]
     folders = [str(Path(file).parents[1]) for file in files]
     try:
         process = subprocess.Popen(
@@ -113,7 +113,7 @@ def _start() -> subprocess.Popen[bytes]:
     return process
 
 
-def _watched(
+def _ask_and_watch(
     process: subprocess.Popen[bytes],
     query: str,
     frames: Mapping[str, Any],

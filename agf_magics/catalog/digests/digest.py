@@ -65,7 +65,7 @@ class Digest:
         self.places = places
         self.is_state = is_state
         self.hash = hashlib.sha256()
-        self.named: dict[str, str] = {}
+        self.digests_by_name: dict[str, str] = {}
         """The digests of the named parts of the outermost function."""
         self._depth = 0
         self._room = most
@@ -126,7 +126,9 @@ class Digest:
             return
         is_code = isinstance(value, CODE) or type(value).__module__ == "typing"
         if self.places is not None:
-            kind = "code" if is_code else "constant" if is_constant(value) else "object"
+            kind = "constant" if is_constant(value) else "object"
+            if is_code:
+                kind = "code"
             self.places.add(place, value, kind)
         if is_code or self.places is None:
             with self.part(place.name):
@@ -152,7 +154,7 @@ class Digest:
         finally:
             self._depth -= 1
         if not self._depth:
-            self.named[name] = self.hash.hexdigest()[:16]
+            self.digests_by_name[name] = self.hash.hexdigest()[:16]
         whole.update(f"part {name}:".encode() + self.hash.digest())
         self.hash = whole
 

@@ -89,7 +89,7 @@ def _digest_function(function: Callable[..., Any], most: int | None) -> Function
         with digest.part(place.name):
             digest.add("constant", place.key)
             digest.add_value(value)
-    parts = dict(digest.named)
+    parts = dict(digest.digests_by_name)
     states.update(_states(places, most, states))
     for key, state in states.items():
         name = places.objects[key].name

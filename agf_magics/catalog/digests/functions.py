@@ -56,19 +56,19 @@ def _add_function(function: types.FunctionType, digest: Digest) -> None:
     if is_installed:
         return
     with digest.part(ITS_CODE):
-        _code(digest, function.__code__)
-        objects = list(_defaults(digest, function, owner))
-        _annotations(digest, function)
+        _add_code(digest, function.__code__)
+        objects = list(_add_defaults(digest, function, owner))
+        _add_annotations(digest, function)
     for place in objects:
         digest.add_place(place)
     held, shared = function.__dict__, "<locals>" not in owner
     for name in sorted(held):
         shown, look = f"{function.__name__}.{name}", in_names(held, name)
         digest.add_place(Place(shown, f"{owner}.{name}", function, name, look, shared=shared))
-    _named(digest, function, names)
+    _add_named(digest, function, names)
 
 
-def _named(digest: Digest, function: types.FunctionType, names: CodeNames) -> None:
+def _add_named(digest: Digest, function: types.FunctionType, names: CodeNames) -> None:
     """Add the globals that a function names, the modules that it imports, and what it reads of
     them."""
     words = words_in(function.__code__)
@@ -78,12 +78,12 @@ def _named(digest: Digest, function: types.FunctionType, names: CodeNames) -> No
     for name in names.read:
         place = _global(held, name, name)
         if isinstance(held.get(name), types.ModuleType):
-            _module_at(digest, place, held[name])
+            _add_module_at(digest, place, held[name])
             modules.append(held[name])
         elif name in held:
             digest.add_place(place)
-    modules += _imports(digest, names.imported)
-    _attributes(digest, modules, words)
+    modules += _add_imports(digest, names.imported)
+    _add_attributes(digest, modules, words)
 
 
 def _is_the_packages(function: types.FunctionType) -> bool:
@@ -95,7 +95,7 @@ def _is_the_packages(function: types.FunctionType) -> bool:
     )
 
 
-def _defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
+def _add_defaults(digest: Digest, function: types.FunctionType, owner: str) -> Iterator[Place]:
     """Add the defaults, except objects, which all calls share: their places are returned."""
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
@@ -113,14 +113,14 @@ def _global(names: dict[str, Any], name: str, shown: str) -> Place:
     return Place(shown, key, names, name, in_names(names, name), shared=True)
 
 
-def _module_at(digest: Digest, place: Place, module: types.ModuleType) -> None:
+def _add_module_at(digest: Digest, place: Place, module: types.ModuleType) -> None:
     if digest.places is not None:
         digest.places.add(place, module, "code")
     with digest.part(place.name):
-        _named_module(digest, module)
+        _add_named_module(digest, module)
 
 
-def _annotations(digest: Digest, function: types.FunctionType) -> None:
+def _add_annotations(digest: Digest, function: types.FunctionType) -> None:
     """Annotations count: arguments are converted to them before a call."""
     for name, kind in function.__annotations__.items():
         digest.add("annotation", name)
@@ -128,26 +128,26 @@ def _annotations(digest: Digest, function: types.FunctionType) -> None:
         for word in dict.fromkeys(re.findall(r"[^\W\d]\w*", kind) if isinstance(kind, str) else ()):
             value = function.__globals__.get(word)
             if isinstance(value, types.ModuleType):
-                _named_module(digest, value)
+                _add_named_module(digest, value)
             elif value is not None:
                 digest.add("named", word)
                 digest.add_value(value)
 
 
-def _imports(digest: Digest, names: Iterable[str]) -> Iterator[types.ModuleType]:
+def _add_imports(digest: Digest, names: Iterable[str]) -> Iterator[types.ModuleType]:
     """The modules that a function's body imports."""
     for name in names:
         module = sys.modules.get(name)
         with digest.part(name):
             if module is not None:
-                _named_module(digest, module)
+                _add_named_module(digest, module)
             elif not add_installed(digest, name, ""):
                 raise NoDigest
         if module is not None:
             yield module
 
 
-def _attributes(digest: Digest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
+def _add_attributes(digest: Digest, modules: list[types.ModuleType], words: frozenset[str]) -> None:
     """The attributes of the notebook's modules that a function names, with their current values."""
     seen = set[int]()
     while modules:
@@ -160,13 +160,13 @@ def _attributes(digest: Digest, modules: list[types.ModuleType], words: frozense
             if is_ours(module.__name__) or is_put_there(value):
                 place = _global(vars(module), word, f"{module.__name__}.{word}")
                 if isinstance(value, types.ModuleType):
-                    _module_at(digest, place, value)
+                    _add_module_at(digest, place, value)
                     modules.append(value)
                 else:
                     digest.add_place(place)
 
 
-def _code(digest: Digest, code: types.CodeType) -> None:
+def _add_code(digest: Digest, code: types.CodeType) -> None:
     digest.add("code", code.co_code)
     digest.add("raises", code.co_exceptiontable)
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
@@ -176,7 +176,7 @@ def _code(digest: Digest, code: types.CodeType) -> None:
     digest.add("constants", str(len(code.co_consts)))
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            _code(digest, constant)
+            _add_code(digest, constant)
         else:
             digest.add_value(constant)
 
@@ -190,8 +190,8 @@ def _add_module(module: types.ModuleType, digest: Digest) -> None:
         raise NoDigest
 
 
-def _named_module(digest: Digest, module: types.ModuleType) -> None:
-    """A module that a function names; `_attributes` adds what the function reads of it."""
+def _add_named_module(digest: Digest, module: types.ModuleType) -> None:
+    """A module that a function names; `_add_attributes` adds what the function reads of it."""
     if sys.modules.get(module.__name__) is not module:
         raise NoDigest
     if add_installed(digest, module.__name__, ""):
@@ -211,17 +211,17 @@ def add_installed(digest: Digest, module: str | None, name: str) -> bool:
 
 
 @add_parts.register
-def _method(method: types.MethodType, digest: Digest) -> None:
+def _add_method(method: types.MethodType, digest: Digest) -> None:
     if (installed := find_installed(method)) is not None:
         digest.add("installed", installed)
         return
     digest.add_value(method.__func__)
-    _held(digest, method, "its object", method.__self__)
+    _add_held(digest, method, "its object", method.__self__)
 
 
 @add_parts.register(types.BuiltinFunctionType)
 @add_parts.register(types.MethodWrapperType)
-def _builtin(function: Any, digest: Digest) -> None:
+def _add_builtin(function: Any, digest: Digest) -> None:
     owner = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
     if owner is None or isinstance(owner, types.ModuleType):
@@ -230,11 +230,11 @@ def _builtin(function: Any, digest: Digest) -> None:
         digest.add("installed", installed)
     else:
         digest.add("builtin method", function.__qualname__)
-        _held(digest, function, "its object", owner)
+        _add_held(digest, function, "its object", owner)
 
 
 @add_parts.register(functools.partial)
-def _partial(partial: functools.partial[Any], digest: Digest) -> None:
+def _add_partial(partial: functools.partial[Any], digest: Digest) -> None:
     if type(partial) is not functools.partial:
         raise NoDigest
     if (installed := find_installed(partial)) is not None:
@@ -245,10 +245,10 @@ def _partial(partial: functools.partial[Any], digest: Digest) -> None:
     digest.add("partial", f"{len(partial.args)} {list(partial.keywords)} {list(vars(partial))}")
     digest.add_value(partial.func)
     for name, value in values.items():
-        _held(digest, partial, name, value)
+        _add_held(digest, partial, name, value)
 
 
-def _held(digest: Digest, holder: Any, name: str, value: Any) -> None:
+def _add_held(digest: Digest, holder: Any, name: str, value: Any) -> None:
     """Add what a method or a partial holds, which stays the same object."""
     if digest.is_state or is_constant(value):
         digest.add_value(value)

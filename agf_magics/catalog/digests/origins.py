@@ -79,7 +79,7 @@ def _packages(folder: Path) -> dict[str, list[str]]:
     # The packages of an operating system have no RECORD; elsewhere, top_level.txt may be that of a
     # project.
     names = ("RECORD",) if _SITES.isdisjoint(folder.parts) else ("RECORD", "top_level.txt")
-    found: dict[str, list[str]] = {}
+    packages: dict[str, list[str]] = {}
     with suppress(OSError):  # no folder
         for info in sorted(os.listdir(folder)):
             if not info.endswith("-info"):
@@ -94,8 +94,8 @@ def _packages(folder: Path) -> dict[str, list[str]]:
                     break
             package = os.path.splitext(info)[0]
             for top in tops:
-                found.setdefault(top.decode(errors="replace"), []).append(package)
-    return found
+                packages.setdefault(top.decode(errors="replace"), []).append(package)
+    return packages
 
 
 def _first_names(listed: bytes) -> Iterator[bytes]:
@@ -118,15 +118,15 @@ def _file(module: str) -> str | None:
     """The file of a module's package that is not loaded."""
     try:
         with for_the_person():
-            found = find_spec(module.partition(".")[0])
+            spec = find_spec(module.partition(".")[0])
     except (ImportError, ValueError):  # not a package, or without a spec
         return None
-    if found is None:
+    if spec is None:
         return None
     return (
-        found.origin
-        if found.has_location
-        else next(iter(found.submodule_search_locations or ()), None)
+        spec.origin
+        if spec.has_location
+        else next(iter(spec.submodule_search_locations or ()), None)
     )
 
 
@@ -136,16 +136,18 @@ def version_of(module: str) -> str:
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names or top == "builtins":
         return sys.version
-    found = [name for folder in sys.path for name in _packages(Path(folder).resolve()).get(top, ())]
-    return " ".join(found) or str(getattr(sys.modules.get(top), "__version__", ""))
+    packages = [
+        name for folder in sys.path for name in _packages(Path(folder).resolve()).get(top, ())
+    ]
+    return " ".join(packages) or str(getattr(sys.modules.get(top), "__version__", ""))
 
 
 def is_found(kind: type) -> bool:
     """Whether a class is the one that its module has under its name."""
-    found: Any = sys.modules.get(kind.__module__)
+    value: Any = sys.modules.get(kind.__module__)
     for name in kind.__qualname__.split("."):
-        found = getattr(found, name, None)
-    return found is kind
+        value = getattr(value, name, None)
+    return value is kind
 
 
 def find_installed(thing: Any) -> str | None:
@@ -175,11 +177,11 @@ def _makers(thing: Any) -> Iterator[str]:
     yield from (module for module in dict.fromkeys(makers) if isinstance(module, str))
 
 
-def is_put_there(found: Any) -> bool:
+def is_put_there(value: Any) -> bool:
     """Whether a function or a class of the notebook was set in an installed module."""
-    if isinstance(found, types.FunctionType):
-        return is_ours(str(found.__globals__.get("__name__")))
-    return isinstance(found, type) and is_ours(found.__module__)
+    if isinstance(value, types.FunctionType):
+        return is_ours(str(value.__globals__.get("__name__")))
+    return isinstance(value, type) and is_ours(value.__module__)
 
 
 def has_plain_state(kind: type) -> bool:

@@ -75,7 +75,7 @@ def environment_fault(provider: str, base_url: str) -> ModelFault | None:
     provider = _protocol(provider)
     for variable in _sent_variables(provider, base_url):
         if wrong := _wrong_in_header(os.environ.get(variable, "")):
-            hint = _stripped(variable) if wrong.is_outside else _COPY.format(variable)
+            hint = _strip_hint(variable) if wrong.is_outside else _COPY.format(variable)
             return fault("model.key", f"{variable} {wrong.words}, which no key has", hint)
     addresses = [("the address", base_url)] if base_url else []
     if not base_url:
@@ -98,7 +98,9 @@ def address_fault(name: str, url: str) -> ModelFault | None:
         port = parts.port
         wrong = "" if parts.hostname else "names no server"
     except ValueError:
-        parts, port, wrong = None, None, "has a port that is no number from 1 to 65535"
+        parts = None
+        port = None
+        wrong = "has a port that is no number from 1 to 65535"
     if port == 0:
         wrong = "has a port that is no number from 1 to 65535"
     if parts is not None and parts.scheme not in ("http", "https"):
@@ -140,27 +142,27 @@ def _wrong_in_header(value: str) -> _Wrong | None:
     """The first character that is in no key."""
     inside = value.strip()
     if value and not inside:
-        return _Wrong("has blanks only", False)
+        return _Wrong("has blanks only", is_outside=False)
     if value != inside:
         blank = "a line break" if set(value) & {"\n", "\r"} else "a blank"
         where = "at its end" if value[0] == inside[0] else "at its beginning"
         return _Wrong(f"has {blank} {where}", not _bad_letter(inside))
     letter = _bad_letter(value)
-    return _Wrong(f"has {_described(letter)}", False) if letter else None
+    return _Wrong(f"has {_describe_letter(letter)}", is_outside=False) if letter else None
 
 
 def _bad_letter(text: str) -> str:
     return next((letter for letter in text if not "!" <= letter <= "~"), "")
 
 
-def _described(letter: str) -> str:
+def _describe_letter(letter: str) -> str:
     if letter in "\r\n":
         return "a line break in it"
     name = unicodedata.name(letter, "a control character").lower()
     return f"the character U+{ord(letter):04X} ({name})"
 
 
-def _stripped(variable: str) -> str:
+def _strip_hint(variable: str) -> str:
     return f'os.environ["{variable}"] = os.environ["{variable}"].strip()'
 
 

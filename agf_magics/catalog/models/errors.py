@@ -28,7 +28,7 @@ CHOOSE = '%config AgfMagics.model = "openai:…" chooses one'
 _BUSY = frozenset({408, 409, 425, 429})
 
 
-def explained(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
+def explain_failure(error: Exception, model: str, where: str, own: bool = False) -> ModelFault:
     """The library's ``error`` of a request to ``model``. ``where``: the address of its server, or
     empty. ``own``: whether this is a server of the user's, which gets no key of a provider."""
     if unreadable := caused_by(error, "AnswerUnreadable"):
@@ -37,7 +37,7 @@ def explained(error: Exception, model: str, where: str, own: bool = False) -> Mo
     if type(error).__name__ == "BrokenOff":
         return _broken_off(error, model)
     if caused_by(error, "AnswerUnended"):
-        return unended(model)
+        return breaks_off(model)
     if broken := caused_by(error, "AnswerBroken"):
         return _broken_off(broken, model)
     if failed := connection_fault(
@@ -151,7 +151,7 @@ def _broken_off(error: BaseException, model: str) -> ModelFault:
     )
 
 
-def filtered(model: str, words: str) -> ModelFault:
+def filter_fault(model: str, words: str) -> ModelFault:
     """A reply that its provider or the model refused, with their words."""
     return fault("model.filtered", _FILTERED.format(model=model, reason=in_line(words)), _REPHRASE)
 
@@ -162,7 +162,7 @@ def server_failed(model: str, words: str) -> ModelFault:
     return fault("model.server", message, _LATER, again=True)
 
 
-def unended(model: str) -> ModelFault:
+def breaks_off(model: str) -> ModelFault:
     """A reply that ended without the mark that its protocol puts at the end. It is not asked for
     again without the user: its tokens are already paid."""
     return fault(

@@ -85,7 +85,7 @@ async def hear(response: Any) -> None:
     packing = response.headers.get("content-encoding", "identity").strip().lower()
     if packing not in ("identity", "gzip", "deflate"):
         raise AnswerUnreadable(f"the server packs its answer as {packing[:40]!r}, not as gzip")
-    pieces = _bounded(response.aiter_bytes)
+    pieces = _count_bytes(response.aiter_bytes)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     now = _heard.get()
     if now is None:  # a request that the user makes with the same client
@@ -110,7 +110,7 @@ async def hear(response: Any) -> None:
         response.aiter_bytes = _as_iterator(pieces)
 
 
-async def _bounded(read: Any) -> AsyncGenerator[bytes]:
+async def _count_bytes(read: Any) -> AsyncGenerator[bytes]:
     """The bytes of an answer, counted while it is unpacked."""
     # A packed piece of 64 kB has at most a thousand times as many bytes: no piece is too large.
     size = 0

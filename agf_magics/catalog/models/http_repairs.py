@@ -70,12 +70,12 @@ def repair_reply(reply: Json, calls: CallNumbers, *, is_whole: bool) -> bool:
     wrong = [_repair_usage(holder) for holder in _holders(reply)]
     if is_whole and "choices" in reply:
         wrong.append(_repair_completion(reply))
-    for choice in map(_mapping, _listed(reply, "choices")):
+    for choice in map(_mapping, _list_at(reply, "choices")):
         wrong += [
-            _repair_call(_mapping(call)) for call in _listed(choice.get("message"), "tool_calls")
+            _repair_call(_mapping(call)) for call in _list_at(choice.get("message"), "tool_calls")
         ]
         wrong += [
-            calls.repair(_mapping(call)) for call in _listed(choice.get("delta"), "tool_calls")
+            calls.repair(_mapping(call)) for call in _list_at(choice.get("delta"), "tool_calls")
         ]
     wrong += [_repair_name(item) for item in _items(reply)]
     return any(wrong)
@@ -116,8 +116,9 @@ class CallNumbers:
         number = self._now.get(sent, sent)
         is_first = number not in self._ids
         if not is_first and self._is_another(number, id, function):
-            known = next((n for n, known in self._ids.items() if id and known == id), None)
-            number, is_first = (max(self._ids) + 1, True) if known is None else (known, False)
+            with_id = next((n for n, other in self._ids.items() if id and other == id), None)
+            is_first = with_id is None
+            number = max(self._ids) + 1 if with_id is None else with_id
         self._now[sent] = number
         self._ids.setdefault(number, id if isinstance(id, str) else "")
         if function.get("arguments"):
@@ -141,10 +142,11 @@ def _repair_call(call: Json) -> bool:
     function = _mapping(call.get("function"))
     if call.get("type", "function") != "function":
         return False
-    name, given = function.get("name"), function.get("arguments")
+    name = function.get("name")
+    arguments = function.get("arguments") or ""
     repaired = {
         "name": name if isinstance(name, str) else "",
-        "arguments": given if isinstance(given, str) else json.dumps(given) if given else "",
+        "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
     }
     if repaired == function:
         return False
@@ -173,9 +175,9 @@ def _repair_name(item: Json) -> bool:
 def _items(reply: Json) -> Iterator[Json]:
     """What may be a call, in a reply or in an event of a stream."""
     inner = _mapping(reply.get("response"))
-    listed = [*_listed(reply, "output"), *_listed(reply, "content"), *_listed(inner, "output")]
-    for candidate in _listed(reply, "candidates"):
-        listed += _listed(_mapping(candidate).get("content"), "parts")
+    listed = [*_list_at(reply, "output"), *_list_at(reply, "content"), *_list_at(inner, "output")]
+    for candidate in _list_at(reply, "candidates"):
+        listed += _list_at(_mapping(candidate).get("content"), "parts")
     for item in (*listed, reply.get("item"), reply.get("content_block")):
         if isinstance(item, dict):
             yield item
@@ -236,6 +238,6 @@ def _mapping(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(value: object, key: str) -> list[Any]:
+def _list_at(value: object, key: str) -> list[Any]:
     listed = _mapping(value).get(key)
     return listed if isinstance(listed, list) else []

@@ -20,7 +20,7 @@ from ...compat.installed import missing
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
 from .connections import certificates_fault, environment_fault, socks_fault
-from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explained
+from .errors import CHOOSE, INSTALL, INSTALL_ALL, KEYS, explain_failure
 from .messages import Delta, Reply, Request, Tokens
 from .model_fault import ModelFault, fault
 
@@ -54,13 +54,13 @@ class Loop(Protocol):
 class Model:
     """A model by its name, which is checked when the model is asked."""
 
-    def __init__(self, name: str, base_url: str = "", *, made: Any = None) -> None:
-        """``base_url``: the address of an OpenAI-compatible server; ``made``: a model object of
+    def __init__(self, name: str, base_url: str = "", *, model: Any = None) -> None:
+        """``base_url``: the address of an OpenAI-compatible server; ``model``: a model object of
         pydantic-ai."""
         self.name = name
         self._base_url = base_url
-        self._given = made
-        self._made: dict[tuple[Loop, int], Any] = {}
+        self._users_model = model
+        self._opened: dict[tuple[Loop, int], Any] = {}
         """pydantic-ai's model for each loop and environment, which has the keys and the proxies."""
         self._kept: dict[tuple[Loop, int], Any] = {}
         """The connections of such a model, open between two requests: a TLS context takes 28 ms."""
@@ -71,12 +71,12 @@ class Model:
     @property
     def address(self) -> str | None:
         """Its name and its server; None for a model object that the user made."""
-        return None if self._given is not None else f"{self.name} {self._base_url}"
+        return None if self._users_model is not None else f"{self.name} {self._base_url}"
 
     def ready(self, loop: Loop) -> bool:
         """Whether it can be asked on that loop without an import."""
         return (
-            self._given is not None or (loop, _environment()) in self._made
+            self._users_model is not None or (loop, _environment()) in self._opened
         ) and "agf_magics.catalog.models.requests" in sys.modules
 
     def problem(self) -> Diagnostic | None:
@@ -94,31 +94,33 @@ class Model:
         with installed_only():
             from . import requests  # noqa: F401 - this is the slow part
 
-        if self._given is not None:
-            return self._given
+        if self._users_model is not None:
+            return self._users_model
         key = loop, _environment()
-        if key not in self._made:
+        if key not in self._opened:
             self._check()
-            made = self._make()
-            for other in [known for known in list(self._made) if known[0].is_closed()]:
-                self._made.pop(other, None)
+            model = self._make()
+            for other in [opened for opened in list(self._opened) if opened[0].is_closed()]:
+                self._opened.pop(other, None)
                 self._kept.pop(other, None)
-            self._made.setdefault(key, made)  # atomic: the first thread wins
-        return self._made[key]
+            self._opened.setdefault(key, model)  # atomic: the first thread wins
+        return self._opened[key]
 
-    async def _keep(self, made: Any, loop: Loop) -> None:
-        """Keep the connections of ``made`` until its loop ends (`asyncio.run`, ``%unload_ext``): a
+    async def _keep(self, model: Any, loop: Loop) -> None:
+        """Keep the connections of ``model`` until its loop ends (`asyncio.run`, ``%unload_ext``): a
         loop closes its generators then. A model object of the user is used on any loop, and is
         closed with its last request."""
-        from .requests import entered
+        from .requests import hold_open
 
         key = loop, _environment()
-        if self._given is not None or key in self._kept:
+        if self._users_model is not None or key in self._kept:
             return
-        self._kept[key] = kept = entered(made)
+        self._kept[key] = kept = hold_open(model)
         await anext(kept)
-        for other in [known for known in list(self._kept) if known[0] is loop and known != key]:
-            self._made.pop(other, None)
+        for other in [
+            kept_key for kept_key in list(self._kept) if kept_key[0] is loop and kept_key != key
+        ]:
+            self._opened.pop(other, None)
             await self._kept.pop(other).aclose()  # requests that still run close it when they end
 
     async def ask(self, request: Request, listen: Callable[[Delta], None] | None = None) -> Reply:
@@ -130,12 +132,12 @@ class Model:
         from .requests import running_loop
 
         loop = running_loop()
-        made = self.open(loop)
+        model = self.open(loop)
         try:
-            await self._keep(made, loop)
-            async with made:
-                listen_to(made)
-                reply = await self._reply(made, request, listen)
+            await self._keep(model, loop)
+            async with model:
+                listen_to(model)
+                reply = await self._reply(model, request, listen)
                 self._add_cost(reply["usage"])
                 return reply
         except ModelFault as error:
@@ -145,8 +147,8 @@ class Model:
         except StepError:
             raise
         except Exception as error:  # of the library, the provider's package, or the user's model
-            failure = explained(
-                error, self.name, _address(made) or self._base_url, bool(self._base_url)
+            failure = explain_failure(
+                error, self.name, _address(model) or self._base_url, bool(self._base_url)
             )
         raise failure  # not in the except: its cause would have the request with the key
 
@@ -169,21 +171,21 @@ class Model:
         return None
 
     async def _reply(
-        self, made: Any, request: Request, listen: Callable[[Delta], None] | None
+        self, model: Any, request: Request, listen: Callable[[Delta], None] | None
     ) -> Reply:
-        from .requests import asked, streamed
+        from .requests import request_stream, request_whole
 
         environment = _environment()
         if listen is None or environment in self._in_one_piece:
-            return await asked(made, request, self.name)
-        reply = await streamed(made, request, self.name, listen)
+            return await request_whole(model, request, self.name)
+        reply = await request_stream(model, request, self.name, listen)
         if reply is None:
-            reply = await asked(made, request, self.name)
+            reply = await request_whole(model, request, self.name)
             self._in_one_piece.add(environment)
         return reply
 
     def _check(self) -> None:
-        if self._given is not None:
+        if self._users_model is not None:
             return
         provider, _ = _split(self.name, bool(self._base_url))
         package = _PACKAGES.get(provider, "pydantic_ai")
@@ -207,13 +209,13 @@ class Model:
     def _make(self) -> Any:
         provider, model = _split(self.name, bool(self._base_url))
         try:
-            from .requests import made
+            from .requests import library_model
 
             ollama = os.environ.get("OLLAMA_BASE_URL") or _OLLAMA if provider == "ollama" else ""
-            return made(provider, model, self._base_url or ollama)
+            return library_model(provider, model, self._base_url or ollama)
         except ImportError as error:
             group = str(error).partition("[")[2].partition("]")[0] or provider
-            found = socks_fault(self.name) or fault(
+            model_fault = socks_fault(self.name) or fault(
                 "model.not-installed",
                 f"{self.name} needs a package that is not installed",
                 INSTALL.get(provider, INSTALL_ALL)
@@ -221,7 +223,7 @@ class Model:
                 else f'pip install "pydantic-ai-slim[{group}]"',
             )
         except ValueError:
-            found = fault(
+            model_fault = fault(
                 "model.unknown-provider",
                 f"no provider {provider!r}",
                 suggest(provider, PROVIDERS, "providers"),
@@ -229,10 +231,10 @@ class Model:
         except Exception as error:
             is_key = type(error).__name__ == "UserError"  # the library's: it names the variable
             why = f"{self.name} cannot be asked: {str(error).split('. ')[0]}"
-            found = certificates_fault(error, self.name) or fault(
+            model_fault = certificates_fault(error, self.name) or fault(
                 "model.no-key" if is_key else "model.failed", why
             )
-        raise found
+        raise model_fault
 
     def __repr__(self) -> str:
         return f"<Model {self.name}>"
@@ -248,20 +250,23 @@ def model_of(chosen: Any, base_url: str = "") -> Model:
         return chosen
     if isinstance(chosen, str):
         provider = chosen.partition(":")[0] if ":" in chosen else "openai"
-        return _named(chosen, base_url if provider in ("openai", "openai-chat") else "")
+        return _shared_model(chosen, base_url if provider in ("openai", "openai-chat") else "")
     if not callable(getattr(chosen, "request", None)) or not hasattr(chosen, "model_name"):
         kind = type(chosen).__name__
         raise TypeError(
             f"model must be a name such as 'openai:gpt-4o', or a model of pydantic_ai, not {kind}"
         )
-    own = str(chosen.model_name).strip(":")
+    model_name = str(chosen.model_name).strip(":")
     return Model(
-        own if own.startswith(f"{chosen.system}:") else f"{chosen.system}:{own}", made=chosen
+        model_name
+        if model_name.startswith(f"{chosen.system}:")
+        else f"{chosen.system}:{model_name}",
+        model=chosen,
     )
 
 
 @functools.lru_cache(maxsize=64)
-def _named(name: str, base_url: str) -> Model:
+def _shared_model(name: str, base_url: str) -> Model:
     """One for all sessions, which share its connections."""
     return Model(name, base_url)
 
@@ -295,7 +300,7 @@ def _split(name: str, served: bool) -> tuple[str, str]:
     return provider, model
 
 
-def _address(made: Any) -> str:
+def _address(model: Any) -> str:
     with suppress(Exception):  # a user's own model
-        return str(made.base_url or "")
+        return str(model.base_url or "")
     return ""

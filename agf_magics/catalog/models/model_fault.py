@@ -42,9 +42,9 @@ def fault(
     again: bool = False,
     after: float | None = None,
 ) -> ModelFault:
-    made = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
-    made.again, made.after = again, after
-    return made
+    raised = ModelFault(Diagnostic(code, without_keys(message), hint=hint and without_keys(hint)))
+    raised.again, raised.after = again, after
+    return raised
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:

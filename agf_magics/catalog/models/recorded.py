@@ -27,7 +27,7 @@ def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
     """A model whose replies ``ask`` returns. It raises what ``ask`` raises."""
 
     def reply(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
-        return _recorded_response(ask(_said(messages, info)), info)
+        return _to_response(ask(_read_conversation(messages, info)), info)
 
     async def stream(
         messages: list[ai.ModelMessage], info: AgentInfo
@@ -44,18 +44,18 @@ def recorded_model(name: str, ask: Callable[[Said], Reply]) -> Model:
     return FunctionModel(reply, stream_function=stream, model_name=name)
 
 
-def said_in(given: Any) -> Said:
+def conversation_of(request: Any) -> Said:
     """The conversation of a recorded request."""
     said: Said = []
-    _add(said, "system", str(given.get("instructions", "")))
-    for message in given["messages"]:
+    _add(said, "system", str(request.get("instructions", "")))
+    for message in request["messages"]:
         calls: Value = [[call["tool"], call["arguments"]] for call in message.get("calls", ())]
         name = message.get("tool")
         _add(said, message["role"] if name is None else f"tool {name}", message["text"], calls)
     return said
 
 
-def _said(messages: list[ai.ModelMessage], info: AgentInfo) -> Said:
+def _read_conversation(messages: list[ai.ModelMessage], info: AgentInfo) -> Said:
     answers = {tool.name for tool in info.output_tools}
     said: Said = []
     _add(said, "system", info.instructions or "")
@@ -99,7 +99,7 @@ def _add(said: Said, role: str, text: str, calls: Value = ()) -> None:
         said.append(message)
 
 
-def _recorded_response(reply: Reply, info: AgentInfo) -> ai.ModelResponse:
+def _to_response(reply: Reply, info: AgentInfo) -> ai.ModelResponse:
     output = info.output_tools[0].name if info.output_tools else ""
     parts: list[ai.ModelResponsePart] = [
         ai.ToolCallPart(call["tool"] or output, json.dumps(call["arguments"]), call["id"])

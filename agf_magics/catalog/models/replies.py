@@ -20,7 +20,7 @@ from pydantic_ai.models import Model as Made
 
 from ...flow.sessions.session import read_json
 from ...values.value import Value
-from .errors import filtered, server_failed, unended
+from .errors import breaks_off, filter_fault, server_failed
 from .http_answers import Heard
 from .messages import Reply, Request, Tokens, ToolCall
 from .model_fault import ModelFault
@@ -83,7 +83,7 @@ _FILTERED = frozenset(
 class Response:
     """What the library has read of a reply, and how it came."""
 
-    said: ai.ModelResponse
+    response: ai.ModelResponse
     model: Made
     name: str
     """The name of the model, for messages."""
@@ -92,7 +92,7 @@ class Response:
 
     @property
     def details(self) -> Mapping[str, Any]:
-        return self.said.provider_details or {}
+        return self.response.provider_details or {}
 
     @property
     def why(self) -> str:
@@ -109,29 +109,35 @@ class Response:
     @property
     def written(self) -> str:
         """The text as the library has read it."""
-        return "".join(part.content for part in self.said.parts if isinstance(part, ai.TextPart))
+        return "".join(
+            part.content for part in self.response.parts if isinstance(part, ai.TextPart)
+        )
 
 
 def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     """The reply of a model. Raises ModelFault if it is no answer and is not asked for again."""
-    said = _told_apart(response.said, request)
+    said = _with_distinct_ids(response.response, request)
     usage = _usage(said)
     calls = [_call(part, names) for part in said.parts if isinstance(part, ai.ToolCallPart)]
     reasoning, text = response.spoken
     if fault := _not_an_answer(response, text, bool(calls)):
         fault.used = usage
         raise fault
-    reply: Reply = {"text": _unwrapped_text(text, request.schema), "calls": calls, "usage": usage}
-    given = next((call for call in calls if call["tool"] == ""), None)
-    if given is not None and "fault" not in given:
-        reply["answer"] = _unwrapped(given["arguments"], request.schema)
+    reply: Reply = {"text": _unwrap_text(text, request.schema), "calls": calls, "usage": usage}
+    answer_call = next((call for call in calls if call["tool"] == ""), None)
+    if answer_call is not None and "fault" not in answer_call:
+        reply["answer"] = _unwrap(answer_call["arguments"], request.schema)
     if said.finish_reason == "length":
         reply["cut"] = True
     if response.streamed and not _has_reason(response):
         reply["unended"] = True
     if not calls and not text.strip():
         reply["empty"] = _what_is_there(response)
-    elif not calls and request.schema is None and (tool := _written_call(text, request, names)):
+    elif (
+        not calls
+        and request.schema is None
+        and (tool := _tool_written_as_text(text, request, names))
+    ):
         reply["written_call"] = tool
     if reasoning:
         reply["thinking"] = reasoning
@@ -141,7 +147,7 @@ def read_reply(response: Response, request: Request, names: ToolNames) -> Reply:
     return reply
 
 
-def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
+def _with_distinct_ids(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
     """``said`` with an id for each call that no other call of its session has (decision D191).
     Results are bound to calls by their ids, and some servers give none, or count anew in each
     reply."""
@@ -154,25 +160,25 @@ def _told_apart(said: ai.ModelResponse, request: Request) -> ai.ModelResponse:
     parts: list[Any] = []
     for part in said.parts:
         if isinstance(part, ai.ToolCallPart):
-            known, number = part.tool_call_id or "call", 2
-            own = known if part.tool_call_id else "call-1"
-            while own in seen:
-                own, number = f"{known}-{number}", number + 1
-            seen.add(own)
-            if own != part.tool_call_id:
-                part = replace(part, tool_call_id=own)
+            reply_id, number = part.tool_call_id or "call", 2
+            call_id = reply_id if part.tool_call_id else "call-1"
+            while call_id in seen:
+                call_id, number = f"{reply_id}-{number}", number + 1
+            seen.add(call_id)
+            if call_id != part.tool_call_id:
+                part = replace(part, tool_call_id=call_id)
         parts.append(part)
     return replace(said, parts=parts)
 
 
 def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault | None:
     """Why the reply is no answer; None: it is one, or is asked for again."""
-    said = response.said
+    said = response.response
     why = response.why
     details = response.details
     if said.finish_reason == "content_filter" or why.lower() in _FILTERED:
         told = details.get("refusal") or details.get("block_reason_message") or text.strip()
-        return filtered(
+        return filter_fault(
             response.name, str(told or why or details.get("block_reason") or "no reason")
         )
     if said.finish_reason == "error" or why.lower() in ("error", "failed"):
@@ -181,11 +187,11 @@ def _not_an_answer(response: Response, text: str, has_calls: bool) -> ModelFault
     if not _has_reason(response) and not (
         response.heard.is_done or (is_silent and not response.streamed)
     ):
-        return unended(response.name)
+        return breaks_off(response.name)
     return None
 
 
-def _written_call(text: str, request: Request, names: ToolNames) -> str | None:
+def _tool_written_as_text(text: str, request: Request, names: ToolNames) -> str | None:
     """The offered tool, if the whole text is a call of it in JSON or between tags."""
     offered = {tool.name for tool in request.tools}
     if not offered:
@@ -201,8 +207,8 @@ def _written_call(text: str, request: Request, names: ToolNames) -> str | None:
                 name = (
                     call.get("name") if call.keys() <= _ARGUMENTS | {"name", "id", "type"} else None
                 )
-    known = names.tool_of(name) if isinstance(name, str) else None
-    return known if known in offered else None
+    called = names.tool_of(name) if isinstance(name, str) else None
+    return called if called in offered else None
 
 
 def _has_reason(response: Response) -> bool:
@@ -216,9 +222,9 @@ def _has_reason(response: Response) -> bool:
 
 def _what_is_there(response: Response) -> str:
     """What an empty reply has."""
-    if response.said.finish_reason == "length":
+    if response.response.finish_reason == "length":
         return "nothing: it reached its maximum number of tokens before its answer"
-    parts = response.said.parts
+    parts = response.response.parts
     has_reasoning = any(isinstance(part, ai.ThinkingPart) for part in parts)
     return "reasoning only" if has_reasoning or response.written.strip() else "nothing"
 
@@ -240,8 +246,12 @@ def _tokens(count: int) -> int:
 
 def _plain(part: Any) -> bool:
     """Whether a text or a call without provider data."""
-    known = isinstance(part, ai.TextPart | ai.ToolCallPart)
-    return known and not getattr(part, "provider_details", None) and not getattr(part, "id", None)
+    is_text_or_call = isinstance(part, ai.TextPart | ai.ToolCallPart)
+    return (
+        is_text_or_call
+        and not getattr(part, "provider_details", None)
+        and not getattr(part, "id", None)
+    )
 
 
 def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
@@ -256,7 +266,7 @@ def _call(part: ai.ToolCallPart, names: ToolNames) -> ToolCall:
     return call
 
 
-def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
+def _unwrap_text(text: str, schema: Mapping[str, Any] | None) -> str:
     """A structured answer that is text, without the object that wraps it."""
     if schema is None or schema.get("type") == "object" or WRAPPED not in text:
         return text
@@ -267,6 +277,6 @@ def _unwrapped_text(text: str, schema: Mapping[str, Any] | None) -> str:
     return text
 
 
-def _unwrapped(answer: Value, schema: Mapping[str, Any] | None) -> Value:
+def _unwrap(answer: Value, schema: Mapping[str, Any] | None) -> Value:
     wrapped = schema is not None and schema.get("type") != "object"
     return answer.get(WRAPPED) if wrapped and isinstance(answer, dict) else answer

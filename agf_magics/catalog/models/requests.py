@@ -41,7 +41,7 @@ _SETTINGS = {
 }
 
 
-def made(provider: str, model: str, base_url: str) -> Made:
+def library_model(provider: str, model: str, base_url: str) -> Made:
     """pydantic-ai's model. Raises the library's UserError, ImportError or ValueError."""
     if base_url and provider == "ollama":
         from pydantic_ai.models.ollama import OllamaModel
@@ -63,7 +63,7 @@ def made(provider: str, model: str, base_url: str) -> Made:
     return infer_model(f"{provider}:{model}")
 
 
-async def entered(model: Made) -> AsyncGenerator[None]:
+async def hold_open(model: Made) -> AsyncGenerator[None]:
     """Hold a model open until this is closed."""
     async with model:
         yield
@@ -72,9 +72,9 @@ async def entered(model: Made) -> AsyncGenerator[None]:
 running_loop = asyncio.get_running_loop  # this is the only module of the room that uses asyncio
 
 
-async def asked(model: Made, request: Request, name: str) -> Reply:
+async def request_whole(model: Made, request: Request, name: str) -> Reply:
     """The reply in one piece. ``name``: of the model, for messages."""
-    sent, names = _sent(model, request)
+    sent, names = _translate(model, request)
     with hearing() as now:
         try:
             said = await model_request(
@@ -88,19 +88,19 @@ async def asked(model: Made, request: Request, name: str) -> Reply:
         except UnexpectedModelBehavior:
             if now.kind != "pieces":
                 raise
-            response = await _only_streamed(sent, name)
+            response = await _stream_silently(sent, name)
             if response is None:
                 raise
             return read_reply(response, request, names)
     return read_reply(Response(said, model, name, now), request, names)
 
 
-async def streamed(
+async def request_stream(
     model: Made, request: Request, name: str, listen: Callable[[Delta], None]
 ) -> Reply | None:
     """The reply; ``listen`` gets each part of it when it arrives. None: the model replies in one
     piece. ``name``: of the model, for messages."""
-    sent, names = _sent(model, request)
+    sent, names = _translate(model, request)
     with hearing() as now:
         said = await stream_reply(sent, now, listen)
     if said is None:
@@ -108,7 +108,7 @@ async def streamed(
     return read_reply(Response(said, model, name, now, streamed=True), request, names)
 
 
-def _sent(model: Made, request: Request) -> tuple[Sent, ToolNames]:
+def _translate(model: Made, request: Request) -> tuple[Sent, ToolNames]:
     """The request as the library takes it."""
     request = sendable(request)
     names = ToolNames(request)
@@ -118,7 +118,7 @@ def _sent(model: Made, request: Request) -> tuple[Sent, ToolNames]:
     return Sent(model, _history(request, names), settings, parameters, names.tool_of), names
 
 
-async def _only_streamed(sent: Sent, name: str) -> Response | None:
+async def _stream_silently(sent: Sent, name: str) -> Response | None:
     """The reply of a server that only streams; None if it has another fault. Raises what a reply
     that breaks off raises."""
     with hearing() as now, suppress(UnexpectedModelBehavior, ModelAPIError):
@@ -134,7 +134,7 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     keeps = not request.last or model.system in ("anthropic", "bedrock")
     tools = [
         ToolDefinition(
-            name=names.sent[name],
+            name=names.sent_names[name],
             parameters_json_schema=dict(accepts),
             description=description or None,
         )
@@ -142,7 +142,7 @@ def _parameters(model: Made, request: Request, names: ToolNames) -> ModelRequest
     ]
     if request.schema is None:
         return ModelRequestParameters(function_tools=tools)
-    schema, can = _wrapped(request.schema), _profile(model)
+    schema, can = _wrap_schema(request.schema), _profile(model)
     if can.get("supports_json_schema_output") and (not tools or model.system in _NATIVE_WITH_TOOLS):
         wanted = OutputObjectDefinition(json_schema=schema, name="final_answer")
         return ModelRequestParameters(
@@ -169,7 +169,7 @@ def _profile(model: Made) -> Mapping[str, Any]:
     return {}
 
 
-def _wrapped(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _wrap_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """``schema`` as the schema of an object."""
     plain = {name: value for name, value in schema.items() if name != "$schema"}
     if plain.get("type") == "object":
@@ -198,13 +198,13 @@ def _settings(model: Made, request: Request, tools: bool) -> ModelSettings:
 
 def _history(request: Request, names: ToolNames) -> list[ai.ModelMessage]:
     """The messages so far; those between two replies become one request."""
-    found: list[ai.ModelMessage] = []
+    messages: list[ai.ModelMessage] = []
     waiting: list[ai.ModelRequestPart] = []
     if request.instructions:
         waiting.append(ai.SystemPromptPart(request.instructions))
     for message in request.messages:
         if message["role"] == "model":
-            found += [ai.ModelRequest(parts=waiting), _response(message, names)]
+            messages += [ai.ModelRequest(parts=waiting), _response(message, names)]
             waiting = []
         elif message["role"] == "tool":
             name = names.answer if message["tool"] == "" else names.of(message["tool"])
@@ -214,7 +214,7 @@ def _history(request: Request, names: ToolNames) -> list[ai.ModelMessage]:
             waiting.append(ai.SystemPromptPart(message["text"]))
         else:
             waiting.append(_user_part(message, request.files))
-    return [*found, ai.ModelRequest(parts=waiting)]
+    return [*messages, ai.ModelRequest(parts=waiting)]
 
 
 def _user_part(message: UserMessage, data: Mapping[str, bytes]) -> ai.UserPromptPart:

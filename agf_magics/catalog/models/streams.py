@@ -98,7 +98,7 @@ class _Parts:
         self.have_arrived = self.have_arrived or isinstance(event, ai.PartStartEvent)
         match event:
             case ai.PartStartEvent(part=ai.TextPart(content=text)):
-                return _said(self._text.feed(text))
+                return _deltas(self._text.feed(text))
             case ai.PartStartEvent(part=ai.ThinkingPart(content=text)):
                 return [Delta("thinking", text)]
             case ai.PartStartEvent(index=index, part=ai.ToolCallPart(tool_name=sent, args=args)):
@@ -108,7 +108,7 @@ class _Parts:
                     Delta("call", as_text(args), tool),
                 ]
             case ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text)):
-                return _said(self._text.feed(text or ""))
+                return _deltas(self._text.feed(text or ""))
             case ai.PartDeltaEvent(delta=ai.ThinkingPartDelta(content_delta=text)):
                 return [Delta("thinking", text or "")]
             case ai.PartDeltaEvent(index=index, delta=ai.ToolCallPartDelta(args_delta=args)):
@@ -119,12 +119,15 @@ class _Parts:
 
     def end(self) -> list[Delta]:
         """The deltas that waited for the end of the reply."""
-        return _said(self._text.end())
+        return _deltas(self._text.end())
 
 
-def _said(pieces: list[Piece]) -> list[Delta]:
+def _deltas(pieces: list[Piece]) -> list[Delta]:
     return [Delta(piece.part, piece.text) for piece in pieces]
 
 
 def as_text(args: Any) -> str:
-    return args if isinstance(args, str) else json.dumps(args, ensure_ascii=False) if args else ""
+    """The arguments of a call as JSON text: most libraries give a text, some an object."""
+    if isinstance(args, str):
+        return args
+    return json.dumps(args, ensure_ascii=False) if args else ""

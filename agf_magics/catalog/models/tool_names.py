@@ -13,16 +13,16 @@ class ToolNames:
     """The names of the tools of a request."""
 
     def __init__(self, request: Request) -> None:
-        self.sent: dict[str, str] = {}
+        self.sent_names: dict[str, str] = {}
         for tool in request.tools:
-            self.sent[tool.name] = self._free(_REFUSED.sub("_", tool.name)[:64])
-        self.ours = {sent: name for name, sent in self.sent.items()}
+            self.sent_names[tool.name] = self._free(_REFUSED.sub("_", tool.name)[:64])
+        self.ours = {sent: name for name, sent in self.sent_names.items()}
         self.answer = self._free("final_answer")
         self.offers_answer = False
         """Whether the structured answer is offered as a call."""
 
     def _free(self, name: str) -> str:
-        taken = set(self.sent.values())
+        taken = set(self.sent_names.values())
         return next(
             free
             for free in (name, *(f"{name[:60]}_{i}" for i in range(2, len(taken) + 3)))
@@ -38,4 +38,4 @@ class ToolNames:
         return self.ours.get(sent, sent)
 
     def of(self, name: str) -> str:
-        return self.sent.get(name, _REFUSED.sub("_", name)[:64] or "_")
+        return self.sent_names.get(name, _REFUSED.sub("_", name)[:64] or "_")

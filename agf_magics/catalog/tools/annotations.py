@@ -107,10 +107,10 @@ def build(
             else typing_extensions.NotRequired[kind]
         )
     try:
-        validator, schema = _compiled(fields, more)
+        validator, schema = _compile(fields, more)
     except RAISED as error:  # each annotation alone can be used, but not all of them together
         errors = dict.fromkeys(parameters, error)
-        validator, schema = _compiled(
+        validator, schema = _compile(
             dict.fromkeys(parameters, typing_extensions.NotRequired[Any]), more
         )
     for name, parameter in parameters.items():
@@ -146,7 +146,7 @@ def schema_of(annotation: object, names: dict[str, Any]) -> Schema | None:
     wanted, errors = _usable({"it": annotation}, names)
     if errors:
         return None
-    whole = _compiled(wanted, False)[1]
+    whole = _compile(wanted, more=False)[1]
     schema = whole["properties"]["it"]
     return (
         {**schema, **({"$defs": whole["$defs"]} if "$defs" in whole else {})}
@@ -164,12 +164,12 @@ class _Plain(GenerateJsonSchema):
     """Whether code of a user wrote a part of it, which may be anything."""
 
     def generate(self, schema: Any, mode: Any = "validation") -> JsonSchemaValue:
-        made = super().generate(schema, mode)
-        if not is_json(made):
+        json_schema = super().generate(schema, mode)
+        if not is_json(json_schema):
             raise TypeError("its JSON Schema has values that are not JSON")
-        if self.is_written and (wrong := schema_violations(made)):
+        if self.is_written and (wrong := schema_violations(json_schema)):
             raise TypeError(f"its JSON Schema is none: {describe_all(wrong)}")
-        return made
+        return json_schema
 
     def generate_inner(self, schema: Any) -> JsonSchemaValue:
         hooks = schema.get("metadata", {})
@@ -201,33 +201,33 @@ def _usable(
     for name, annotation in annotations.items():
         try:
             wanted[name] = (
-                Any if annotation is inspect.Parameter.empty else _resolved(annotation, names)
+                Any if annotation is inspect.Parameter.empty else _resolve(annotation, names)
             )
         except RAISED as error:
             errors[name] = error
     try:
-        _compiled(wanted, False)
+        _compile(wanted, more=False)
     except RAISED:  # find the annotations that cause it
         for name, annotation in list(wanted.items()):
             try:
-                _compiled({name: annotation}, False)
+                _compile({name: annotation}, more=False)
             except RAISED as error:
                 errors[name] = error
                 del wanted[name]
     return wanted, errors
 
 
-def _resolved(annotation: object, names: dict[str, Any]) -> Any:
+def _resolve(annotation: object, names: dict[str, Any]) -> Any:
     holder = SimpleNamespace(__annotations__={"it": annotation})
     return _modern(typing.get_type_hints(holder, names, include_extras=True)["it"])
 
 
-def _compiled(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
+def _compile(fields: dict[str, Any], more: bool) -> tuple[SchemaValidator, Schema]:
     """A validator of these arguments and their JSON Schema."""
     with warnings.catch_warnings():  # pydantic only warns about `x: 5`
         warnings.simplefilter("error", UserWarning)
         adapter = TypeAdapter(_typed_dict("Arguments", fields, CONFIG))
-    validator = SchemaValidator(_closed(_strict(adapter.core_schema), more))
+    validator = SchemaValidator(_close(_strict(adapter.core_schema), more))
     schema = adapter.json_schema(schema_generator=_Plain)
     if "$ref" in schema:
         raise TypeError("Self has no meaning outside of a class")
@@ -260,10 +260,10 @@ def _modern(annotation: Any) -> Any:
 
 def _typed_dict(name: str, fields: dict[str, Any], config: ConfigDict | None = None) -> Any:
     make: Any = typing_extensions.TypedDict
-    made = make(name, fields)
+    typed_dict = make(name, fields)
     if config:
-        made.__pydantic_config__ = config
-    return made
+        typed_dict.__pydantic_config__ = config
+    return typed_dict
 
 
 def _strict(node: Any) -> Any:
@@ -311,11 +311,11 @@ def _exact(node: Any) -> Any:
     return core_schema.no_info_before_validator_function(distinguished, node)
 
 
-def _closed(node: Any, more: bool) -> Any:
+def _close(node: Any, more: bool) -> Any:
     """The outermost typed dict without other names. A config would also apply to the inner
     dicts."""
     if node["type"] == "definitions":
-        return {**node, "schema": _closed(node["schema"], more)}
+        return {**node, "schema": _close(node["schema"], more)}
     return {**node, "extra_behavior": "allow" if more else "forbid"}
 
 

@@ -46,17 +46,17 @@ TYPES = {
 
 
 def faults(
-    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value], secret: Collection[str]
+    errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Value], secret: Collection[str]
 ) -> list[str]:
     """Each error as a phrase after the name of a tool: ``needs 'name'``, ``has no argument
     'nmae'``."""
     phrases: list[str] = []
     expected: dict[str, list[str]] = {}
     got: dict[str, str] = {}
-    for error in _deepest(found, given):
+    for error in _deepest(errors, arguments):
         loc, kind = error["loc"], error["type"]
         hidden = loc[0] in secret
-        place = _follow(given, loc[:1] if hidden else loc)  # no keys of a secret either
+        place = _follow(arguments, loc[:1] if hidden else loc)  # no keys of a secret either
         path = path_text(place)
         if kind == "extra_forbidden":
             phrases.append(f"has no argument {path!r}" if len(loc) == 1 else f"knows no {path!r}")
@@ -78,31 +78,31 @@ def faults(
 def takes(schema: Mapping[str, Any]) -> str:
     """The arguments of a JSON Schema in one line: ``name (text), limit (number, optional)``."""
     required = schema.get("required", ())
-    known = [
+    parameters = [
         f"{name} ({_word(field, schema)}{'' if name in required else ', optional'})"
         for name, field in schema.get("properties", {}).items()
     ]
     if schema.get("additionalProperties"):
-        known.append("any other" if known else "anything")
-    return ", ".join(known) or "no arguments"
+        parameters.append("any other" if parameters else "anything")
+    return ", ".join(parameters) or "no arguments"
 
 
 def _deepest(
-    found: Sequence[Mapping[str, Any]], given: Mapping[str, Value]
+    errors: Sequence[Mapping[str, Any]], arguments: Mapping[str, Value]
 ) -> list[Mapping[str, Any]]:
     """The errors without those of a union's other members if one member matched further."""
-    places = [_follow(given, error["loc"]) for error in found]
-    tagged = {p for p, error in zip(places, found, strict=True) if p != error["loc"]}
+    places = [_follow(arguments, error["loc"]) for error in errors]
+    tagged = {p for p, error in zip(places, errors, strict=True) if p != error["loc"]}
     outer = {place[:size] for place in tagged for size in range(len(place))}
     less = tagged & outer
-    return [error for place, error in zip(places, found, strict=True) if place not in less]
+    return [error for place, error in zip(places, errors, strict=True) if place not in less]
 
 
-def _follow(given: Value, loc: tuple[Any, ...]) -> tuple[str | int, ...]:
+def _follow(arguments: Value, loc: tuple[Any, ...]) -> tuple[str | int, ...]:
     """The path of ``loc`` in the value. pydantic adds the names of a union's members, which are
     neither keys nor indices of the value."""
     path: list[str | int] = []
-    value: Any = given
+    value: Any = arguments
     for bit in loc:
         if isinstance(value, dict | list | tuple):
             with contextlib.suppress(KeyError, IndexError, TypeError):
@@ -115,7 +115,9 @@ def _otherwise(path: str, error: Mapping[str, Any]) -> str:
     message = str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if message.startswith("Input should be "):
         wanted = message.removeprefix("Input should be ")
-        return f"expects {path!r} to be {wanted}, got {_got(error['input'], False, '')}"
+        return (
+            f"expects {path!r} to be {wanted}, got {_got(error['input'], hidden=False, wanted='')}"
+        )
     return f"refuses {path!r}: {message[:1].lower()}{message[1:]}"
 
 
@@ -138,7 +140,7 @@ def _word(field: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
     if "const" in field:
         return repr(field["const"])
     if "anyOf" in field:
-        return " or ".join(dict.fromkeys(_word(one, schema) for one in field["anyOf"]))
+        return " or ".join(dict.fromkeys(_word(member, schema) for member in field["anyOf"]))
     if "type" in field:
         return TYPES.get(str(field["type"]), str(field["type"]))
     return str(field.get("title", "anything"))

@@ -127,32 +127,36 @@ class Arguments:
         return frozenset(str(e["loc"][0]) for e in errors_of(error) if e["loc"])
 
     def explain(
-        self, code: str, who: str, error: BaseException, given: Mapping[str, Value]
+        self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
-        """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
-        found = errors_of(error)
-        if not found:  # a validator in a user's class that raises anything else
+        """Everything that is wrong with ``arguments``; ``error``: raised by `validate`."""
+        errors = errors_of(error)
+        if not errors:  # a validator in a user's class that raises anything else
             why = kind_of(error) if self.secret else describe_exception(error)
             return Diagnostic(code, f"{who} cannot check its arguments: {why}")
         hints = [
             suggest(e["loc"][0], self.parameters)
-            for e in found
+            for e in errors
             if e["type"] == "extra_forbidden" and len(e["loc"]) == 1
         ]
-        if any(e["type"] in ("extra_forbidden", "missing") for e in found):
+        if any(e["type"] in ("extra_forbidden", "missing") for e in errors):
             hints.append(f"it takes {self.takes}")
-        plain = given.keys() - self.secret
+        plain = arguments.keys() - self.secret
         hints += [
-            _unquoted(given[name], e["type"]) for e in found if (name := e["loc"][0]) in plain
+            _quote_hint(arguments[name], e["type"])
+            for e in errors
+            if (name := e["loc"][0]) in plain
         ]
         hint = " ".join(dict.fromkeys(filter(None, hints))) or None
         from .argument_errors import faults
 
-        return Diagnostic(code, f"{who} {'; '.join(faults(found, given, self.secret))}", hint=hint)
+        return Diagnostic(
+            code, f"{who} {'; '.join(faults(errors, arguments, self.secret))}", hint=hint
+        )
 
-    def _first(self, given: dict[str, Value]) -> dict[str, Value]:
+    def _first(self, arguments: dict[str, Value]) -> dict[str, Value]:
         self._read()
-        return self.validate(given)
+        return self.validate(arguments)
 
     def _read(self) -> ArgumentsModel:
         # Types of later cells are looked up again here, but not at every call.
@@ -169,7 +173,7 @@ class Arguments:
         return self._model
 
 
-def _unquoted(value: Value, wanted: str) -> str | None:
+def _quote_hint(value: Value, wanted: str) -> str | None:
     """The hint for a value that YAML reads as another one than its author meant; ``wanted``: the
     kind of pydantic's error."""
     is_number = isinstance(value, str) and value.replace(".", "", 1).lstrip("-").isdecimal()

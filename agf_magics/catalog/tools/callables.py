@@ -45,17 +45,17 @@ def name_of(
     if not callable(function):
         hint = _NO_FUNCTION.get(what, "write the name as name=…")
         raise TypeError(f"@{what} needs a function, not {function!r}; {hint}")
-    own = getattr(function, "__name__", None)
+    own_name = getattr(function, "__name__", None)
     if name is None:
-        if isinstance(function, functools.partial) or own == "<lambda>":
-            kind = "a lambda" if own == "<lambda>" else "a partial"
+        if isinstance(function, functools.partial) or own_name == "<lambda>":
+            kind = "a lambda" if own_name == "<lambda>" else "a partial"
             raise ValueError(f"{kind} has no name: write {what}(…, name=…)")
-        name = own or type(function).__name__
-    checked_name(name, what, "name")
+        name = own_name or type(function).__name__
+    check_name(name, what, "name")
     _refuse_shape(function, what, name)
     if group is None:
         return same_name(name)
-    checked_name(group, what, "group")
+    check_name(group, what, "group")
     return same_name(f"{group}__{name}")
 
 
@@ -100,8 +100,8 @@ def names_around(function: Callable[..., Any]) -> dict[str, Any]:
         return getattr(sys.modules.get(inner.__module__), "__dict__", {})
     if not hasattr(inner, "__globals__"):
         inner = inspect.unwrap(type(inner).__call__)
-    found = getattr(inner, "__globals__", {})
-    return found if isinstance(found, dict) else {}
+    globals_of_inner = getattr(inner, "__globals__", {})
+    return globals_of_inner if isinstance(globals_of_inner, dict) else {}
 
 
 def callable_by_name(
@@ -116,9 +116,9 @@ def callable_by_name(
     if not positional:
         return function
 
-    def by_name(**given: Any) -> Any:
-        first = [given.pop(p.name, p.default) for p in positional]
-        return function(*first, **given)
+    def by_name(**arguments: Any) -> Any:
+        first = [arguments.pop(p.name, p.default) for p in positional]
+        return function(*first, **arguments)
 
     return by_name
 
@@ -161,7 +161,7 @@ def _option(name: str, hint: Any, kind: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
 
 
-def checked_limits(where: object, timeout: Any) -> None:
+def check_limits(where: object, timeout: Any) -> None:
     """Raise TypeError or ValueError for a wrong place or time."""
     if where is not None and where not in PLACES:
         raise ValueError(f"where must be one of {', '.join(map(repr, PLACES))}, got {where!r}")
@@ -173,7 +173,7 @@ def checked_limits(where: object, timeout: Any) -> None:
         raise ValueError(f"timeout must be a number of seconds above 0, got {timeout!r}")
 
 
-def checked_names(names: object, option: str) -> tuple[str, ...]:
+def as_names(names: object, option: str) -> tuple[str, ...]:
     """The names for an option; a string is one name, not its letters."""
     if isinstance(names, str):
         return (same_name(names),)
@@ -184,7 +184,7 @@ def checked_names(names: object, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(same_name, names)))
 
 
-def checked_name(name: object, what: str, word: str) -> None:
+def check_name(name: object, what: str, word: str) -> None:
     if not isinstance(name, str):
         raise TypeError(f"the {word} of {what} must be text, not {name!r}")
     if not name or any(c.isspace() or not c.isprintable() for c in name):

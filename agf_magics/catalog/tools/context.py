@@ -79,7 +79,7 @@ class ToolContext:
 
         Raises StepError ``tool.progress`` for another value, such as NaN.
         """
-        self._contact.report(checked_report(done, total, text))
+        self._contact.report(check_report(done, total, text))
 
     async def ask(self, question: str, choices: Sequence[str] = ()) -> str:
         """Ask the person who runs the tool, and return the answer: ``await call.ask(…)`` in an
@@ -90,8 +90,8 @@ class ToolContext:
 
         Raises StepError ``step.no-user`` if nobody is there, and ``tool.ask`` for another question.
         """
-        asked = _checked_question(question, choices)
-        return checked_answer(asked, await self._contact.ask(asked))
+        asked = _check_question(question, choices)
+        return check_answer(asked, await self._contact.ask(asked))
 
     def ask_and_wait(self, question: str, choices: Sequence[str] = ()) -> str:
         """Ask the person who runs the tool, and wait for the answer, in a plain function. The time
@@ -102,8 +102,8 @@ class ToolContext:
 
         Raises the same errors as `ask`.
         """
-        asked = _checked_question(question, choices)
-        return checked_answer(asked, self._contact.ask_and_wait(asked))
+        asked = _check_question(question, choices)
+        return check_answer(asked, self._contact.ask_and_wait(asked))
 
 
 def context_of(contact: Contact) -> ToolContext:
@@ -140,7 +140,7 @@ def no_user(question: Question, why: str, hint: str) -> StepError:
     return StepError(Diagnostic("step.no-user", message, hint=hint))
 
 
-def checked_report(done: Any, total: Any, text: Any) -> Report:
+def check_report(done: Any, total: Any, text: Any) -> Report:
     """Raises StepError ``tool.progress``."""
     for name, value in (("done", done), ("total", total)):
         if value is not None and not (is_number(value) and 0 <= value <= LARGEST):  # not NaN
@@ -156,12 +156,14 @@ def checked_report(done: Any, total: Any, text: Any) -> Report:
 _REPORT = 'for example progress(3, total=10, text="page 3"); without a total: progress(3)'
 
 
-def _checked_question(text: Any, choices: Any) -> Question:
+def _check_question(text: Any, choices: Any) -> Question:
     """Raises StepError ``tool.ask``."""
     why = ""
     if not isinstance(text, str) or not text.strip():
         why = f"the question must be a text, got {text!r:.100}"
-    elif not isinstance(choices, list | tuple) or not all(isinstance(one, str) for one in choices):
+    elif not isinstance(choices, list | tuple) or not all(
+        isinstance(choice, str) for choice in choices
+    ):
         why = f"choices must be a list of texts, got {choices!r:.100}"
     elif len(choices) > MOST_CHOICES:
         why = f"{len(choices):,} choices, and a question has at most {MOST_CHOICES}"
@@ -171,7 +173,7 @@ def _checked_question(text: Any, choices: Any) -> Question:
     return Question(text[:LONGEST_QUESTION], tuple(choices))
 
 
-def checked_answer(question: Question, answer: Value, place: Span | None = None) -> str:
+def check_answer(question: Question, answer: Value, place: Span | None = None) -> str:
     """``answer``, if it is a text and one of the choices."""
     if isinstance(answer, str) and (not question.choices or answer in question.choices):
         return answer

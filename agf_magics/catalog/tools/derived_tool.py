@@ -15,15 +15,15 @@ from .tool import Tool, make_tool
 def derive(spec: DerivedTool, base: Tool) -> Tool:
     """The tool that a definition makes from the registered tool ``base``."""
 
-    def arguments(given: dict[str, Any]) -> dict[str, Any]:
-        context = dict.fromkeys(base.context, given.pop(_CONTEXT, None))
-        return {**base.check(dict(spec.arguments(given))), **context}
+    def arguments(call_arguments: dict[str, Any]) -> dict[str, Any]:
+        context = dict.fromkeys(base.context, call_arguments.pop(_CONTEXT, None))
+        return {**base.check(dict(spec.arguments(call_arguments))), **context}
 
-    def call(**given: Value) -> Value:
-        return spec.result(base.function(**arguments(given)))
+    def call(**call_arguments: Value) -> Value:
+        return spec.result(base.function(**arguments(call_arguments)))
 
-    async def call_async(**given: Value) -> Value:
-        return spec.result(await base.function(**arguments(given)))
+    async def call_async(**call_arguments: Value) -> Value:
+        return spec.result(await base.function(**arguments(call_arguments)))
 
     function: Any = call_async if base.is_async else call
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -32,8 +32,8 @@ def derive(spec: DerivedTool, base: Tool) -> Tool:
         parameters.append(inspect.Parameter(_CONTEXT, keyword, annotation=ToolContext))
     function.__signature__ = inspect.Signature(parameters)
     function.__name__, function.__doc__ = spec.name, spec.description
-    made = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
-    return replace(made, throttle=base.throttle, asks_first=base.asks_first)
+    derived = make_tool(function, spec.name, base.where, base.timeout, base.reuse, ())
+    return replace(derived, throttle=base.throttle, asks_first=base.asks_first)
 
 
 _CONTEXT = "_tool_context"

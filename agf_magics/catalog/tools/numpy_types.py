@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic_core import core_schema
 
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 
 
 def numpy_schema(node: Any) -> Any:
@@ -37,7 +37,7 @@ def numpy_json_type(kind: type) -> dict[str, Any] | None:
 
 
 def _python_type(kind: Any) -> str | None:
-    numpy = loaded("numpy")
+    numpy = module_if_loaded("numpy")
     if numpy is None or not isinstance(kind, type) or not issubclass(kind, numpy.generic):
         return None
     kinds = {

@@ -86,11 +86,11 @@ class SchemaArguments:
             if isinstance(field, Mapping) and is_json(field.get("default", ...))
         }
 
-    def validate(self, given: dict[str, Value]) -> dict[str, Value]:
-        """``given``. Raises Unfit."""
-        if violations := self._violations(given):
+    def validate(self, arguments: dict[str, Value]) -> dict[str, Value]:
+        """``arguments``, if they fit. Raises Unfit."""
+        if violations := self._violations(arguments):
             raise Unfit(violations)
-        return given
+        return arguments
 
     def wrong_names(self, error: BaseException) -> frozenset[str]:
         """The arguments that ``error`` is about, which `validate` raised."""
@@ -98,9 +98,9 @@ class SchemaArguments:
         return frozenset(str(each.path[0]) for each in violations if each.path)
 
     def explain(
-        self, code: str, who: str, error: BaseException, given: Mapping[str, Value]
+        self, code: str, who: str, error: BaseException, arguments: Mapping[str, Value]
     ) -> Diagnostic:
-        """Everything that is wrong with ``given``; ``error``: raised by `validate`."""
+        """Everything that is wrong with ``arguments``; ``error``: raised by `validate`."""
         violations = error.violations if isinstance(error, Unfit) else []
         unknown = [
             name

@@ -115,11 +115,13 @@ def pause_after(retry: Retry, attempt: int) -> float:
 def status_of(error: BaseException) -> int | None:
     """The HTTP status of an error of httpx, requests, aiohttp or urllib; None: it has none."""
     response = attribute(error, "response")
-    found = [
+    candidates = [
         attribute(response, "status_code"),
         *(attribute(error, name) for name in ("status_code", "status", "code")),
     ]
-    return next((one for one in found if type(one) is int and 100 <= one < 600), None)
+    return next(
+        (status for status in candidates if type(status) is int and 100 <= status < 600), None
+    )
 
 
 def asked_pause(error: BaseException) -> float | None:

@@ -11,7 +11,7 @@ from ...text.raised import RAISED
 from ...text.suggestions import suggest
 from ...values.value import Value
 from .arguments import Arguments
-from .callables import Where, callable_by_name, checked_limits, description_of, is_async
+from .callables import Where, callable_by_name, check_limits, description_of, is_async
 from .schema_arguments import SchemaArguments
 from .throttle import Throttle, is_number
 
@@ -105,19 +105,19 @@ class Tool:
         same = {"function", "arguments", "description", "is_async"}
         return replace(self, **{each: getattr(tool, each) for each in same})
 
-    def check(self, given: dict[str, Value]) -> dict[str, Value]:
+    def check(self, arguments: dict[str, Value]) -> dict[str, Value]:
         """The keyword arguments to call it with. Raises StepError ``tool.arguments`` with
         everything that is wrong."""
         try:
-            return self.arguments.validate(given)
+            return self.arguments.validate(arguments)
         except RAISED as error:  # pydantic's, or any other of a validator in a user's class
             failure = error
         # Not in the except: its cause would have the values, secrets included.
-        found = StepError(
-            self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, given)
+        step_error = StepError(
+            self.arguments.explain("tool.arguments", f"tool {self.name!r}", failure, arguments)
         )
-        found.arguments = self.arguments.wrong_names(failure)
-        raise found
+        step_error.arguments = self.arguments.wrong_names(failure)
+        raise step_error
 
 
 def are_resources(value: object) -> bool:
@@ -137,7 +137,7 @@ def make_tool(
     resources: Mapping[str, float] | None = None,
     throttle: Throttle | None = None,
 ) -> Tool:
-    checked_limits(where, timeout)
+    check_limits(where, timeout)
     if resources is not None and not are_resources(resources):
         raise TypeError(
             f"resources must be a mapping of names to numbers above 0, got {resources!r}"

@@ -56,7 +56,7 @@ def _choice(text: str, choices: Sequence[str]) -> str | None:
     return near[0] if len(near) == 1 else None
 
 
-def given_answer(question: Question, answer: Value, option: str = "") -> Value:
+def parse_given(question: Question, answer: Value, option: str = "") -> Value:
     """An answer that was given as a value, as if it were typed. ``option``: what the hint writes
     before it. Raises WrongAnswer if it does not fit the question.
 
@@ -80,7 +80,7 @@ def given_answer(question: Question, answer: Value, option: str = "") -> Value:
     return parsed
 
 
-def checked_approval(question: Question, answer: Value, place: Span | None) -> Value:
+def read_approval(question: Question, answer: Value, place: Span | None) -> Value:
     """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
     WrongAnswer for anything else: it is neither a yes nor a denial (decision D123).
 

@@ -39,8 +39,8 @@ def permit_first(tool: Tool, permit: Permit | None) -> Permit:
     """The question before a call that a model has picked, of a tool whose server the person does not
     trust. ``permit``: that of the definition, whose question comes first."""
 
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str:
-        asked = permit.ask(frame, given, shown) if permit is not None else None
+    def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str:
+        asked = permit.ask(frame, arguments, shown) if permit is not None else None
         return asked or _first_question(tool, shown)
 
     return Permit(ask, permit.instead if permit is not None else None)
@@ -59,40 +59,57 @@ def _first_question(tool: Tool, shown: Value) -> str:
     return f"the model calls {tool.name}({arguments}): make the call?"
 
 
-async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = None) -> Approved:
+def _approval_question(site: CallSite[Invoke], text: str, shown: Value) -> Question:
+    """The question that the person sees, with the arguments that an answer may change."""
+    step = site.step
+    assert step.permit is not None, "only a call with a permit is asked about"
+    arguments = {
+        name: value
+        for name, value in as_arguments(shown).items()
+        if name not in step.exchange.extra_arguments
+    }
+    instead = step.permit.instead
+    return Question(
+        text,
+        approval=True,
+        where=format_path(site.at),
+        arguments=arguments,
+        result=instead.result if instead is not None else "",
+    )
+
+
+async def ask_permission(
+    site: CallSite[Invoke], given: Value, tool: Tool | None = None
+) -> Approved:
     """Ask a person to approve the call; without a user the answer is no (decision A18). Raises
     StepError if the call is denied. ``given``: the arguments of a tool, or the input of an agent or a
     flow."""
-    run, step, hides = site.run, site.step, tool.secret if tool is not None else frozenset()
+    step = site.step
+    hides = tool.secret if tool is not None else frozenset()
     assert step.permit is not None
     instead, arguments = step.permit.instead, as_arguments(given)
-    # A run that masks everything would ask about nothing but masks: the person must see something.
     shown = hide(given, hides) if given is arguments else given
-    shown = shown if run.secrets.blind else run.secrets.shown(shown)
+    # A run that masks everything would ask about nothing but masks: the person must see something.
+    if not site.run.secrets.blind:
+        shown = site.run.secrets.shown(shown)
     defaults = tool.arguments.defaults if tool is not None else {}
     text = step.permit.ask(site.frame, {**defaults, **arguments}, shown)
     if text is None:
         return Approved()
-    offered = as_arguments(shown)
-    offered = {
-        name: value for name, value in offered.items() if name not in step.exchange.extra_arguments
-    }
-    replaces = instead.result if instead is not None else ""
-    where = format_path(site.at)
-    question = Question(text, approval=True, where=where, arguments=offered, result=replaces)
+    question = _approval_question(site, text, shown)
     refused: StepError | None = None
-    recorded = _recorded_answer(site, question, arguments, tool)
+    recorded = _find_recorded_answer(site, question, arguments, tool)
     for _ in range(ATTEMPTS):
         try:
             is_recorded = bool(recorded)
             reply = recorded.pop() if recorded else await answer(site, question, hides=hides)
         # A person who has left after an answer that cannot be used: that answer is the reason.
         except Unanswered:
-            raise refused or _denied(step, "there is no user to approve it", text) from None
+            raise refused or _denial(step, "there is no user to approve it", text) from None
         if reply is True:
             return Approved(is_recorded=is_recorded)
         if instead is None or not isinstance(reply, dict):
-            raise _denied(step, "it was denied", text)
+            raise _denial(step, "it was denied", text)
         assert isinstance(reply, dict), "an approval is answered by yes, no or a mapping"
         try:
             approved = _replace_call(instead, site.frame, arguments, reply, tool, hides)
@@ -104,7 +121,7 @@ async def permitted(site: CallSite[Invoke], given: Value, tool: Tool | None = No
     raise refused
 
 
-def _recorded_answer(
+def _find_recorded_answer(
     site: CallSite[Invoke], question: Question, arguments: Mapping[str, Value], tool: Tool | None
 ) -> list[Value]:
     """The answer that the recording has, if what it approves is recorded too: somebody else's file
@@ -164,7 +181,7 @@ def _replace_call(
     return Approved(result=(reply[instead.result],)) if replaces else Approved(reply)
 
 
-def _denied(step: Invoke, why: str, question: str) -> Denied:
+def _denial(step: Invoke, why: str, question: str) -> Denied:
     message = f"{step.name.text!r} was not called: {why}"
     return Denied(Diagnostic("step.denied", message, step.place, f"the question was: {question}"))
 

@@ -10,8 +10,8 @@ from ...catalog.builtin.attachments import (
     MAX_FILES,
     MAX_TOTAL,
     Attachment,
+    attachment_error,
     read_attachment,
-    refused,
 )
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
@@ -40,8 +40,10 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
     # Bounded while they are read: the files of a folder may be larger than the memory.
     for value, span in each:
         if len(attachments) == MAX_FILES:
-            raise _placed(
-                refused(f"more than {MAX_FILES} attachments", "divide them among several steps"),
+            raise _at_span(
+                attachment_error(
+                    f"more than {MAX_FILES} attachments", "divide them among several steps"
+                ),
                 span,
             )
         if type(value) is str and not site.scope.grant.allows(READ):
@@ -53,14 +55,14 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
         # On a thread: a file may be large, or on a slow disk.
         ok, read = await site.run.host.call("thread", read_attachment, {"value": value})
         if not ok:
-            raise _placed(read, span) if isinstance(read, StepError) else read
+            raise _at_span(read, span) if isinstance(read, StepError) else read
         total += len(read.data)
         if total > MAX_TOTAL:
             hint = (
                 f"they have at most {MAX_TOTAL:,} bytes: make them smaller, or divide them "
                 f"among several steps"
             )
-            raise _placed(refused("the attachments are too large together", hint), span)
+            raise _at_span(attachment_error("the attachments are too large together", hint), span)
         attachments.append(read)
     described = [attachment.describe() for attachment in attachments]
     for attachment, about in zip(attachments, described, strict=True):
@@ -68,5 +70,5 @@ async def attach_files(site: CallSite[Invoke], arguments: Mapping[str, Value]) -
     return {**arguments, "attach": described}
 
 
-def _placed(error: StepError, span: Span) -> StepError:
+def _at_span(error: StepError, span: Span) -> StepError:
     return StepError(replace(error.diagnostic, span=span))

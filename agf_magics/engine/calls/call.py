@@ -48,13 +48,13 @@ from ..linking.linked import Linked
 from ..recording import AskedCall, Recording
 from ..runner import CallSite, ShapeResult, clock
 from ..threads.user_code import Result
-from .approvals import permitted
+from .approvals import ask_permission
 from .dry_run import result
 from .failures import (
     RESULT,
     check_stored,
-    failed_before,
     failure,
+    failure_from_record,
     unknown_outcome,
     unusable,
     with_place,
@@ -88,7 +88,7 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
         return result(step, tool, site.scope.linked)
     is_recorded = False
     if step.permit is not None:
-        reply = await permitted(site, arguments, tool)
+        reply = await ask_permission(site, arguments, tool)
         is_recorded = reply.is_recorded
         if reply.result is not None:
             return reply.result[0]
@@ -103,10 +103,12 @@ async def call_tool(site: CallSite[Invoke], tool: Tool) -> Value:
 
 def permit(site: CallSite[Invoke], tool: Tool) -> dict[str, Value]:
     """The arguments of a call that the step is allowed to make, checked; counts the call."""
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     # Before anything is built: what the step may not call must not even evaluate its arguments.
     if not scope.grant.allows(tool.name, step.permit is not None):
-        raise StepError(_denied(tool.name, scope.grant, step.name.span))
+        raise StepError(_denial(tool.name, scope.grant, step.name.span))
     arguments = build_arguments(
         site,
         tool,
@@ -148,8 +150,8 @@ async def call(
     journal, grant = site.run.journal, site.scope.grant if grant is None else grant
     # What the definition does not tell: a listener learns it from here.
     if what in ("model", "agent") or site.step.pick is not None:
-        given = hide(arguments, getattr(callee, "secret", ()))
-        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, given))
+        shown_arguments = hide(arguments, getattr(callee, "secret", ()))
+        site.run.emit(ev.CallStarted(site.at, clock(), what, callee.name, shown_arguments))
     if site.run.options.recording is not None:
         recording = site.run.options.recording
         if must_be_recorded:
@@ -180,8 +182,8 @@ async def call(
     finally:
         journal.running.pop(started.key, None)
     alone = not site.scope.concurrent
-    done = journal.outcome(started, value, None, site.is_secret, alone)
-    await journal.durable(done)
+    outcome = journal.outcome(started, value, None, site.is_secret, alone)
+    await journal.durable(outcome)
     check_stored(site.step, site.key, callee.name, journal)
     return value
 
@@ -207,7 +209,7 @@ async def _replay(
         site.run.emit(ev.StepReplayed(site.at, clock(), recording.name))
         if outcome.error is None:
             return outcome.value
-        raise failed_before(outcome.error, site.step)
+        raise failure_from_record(outcome.error, site.step)
     try:
         value = await _make(site, callee, what, arguments, grant)
     except Unanswered:  # nobody knows its outcome
@@ -262,7 +264,7 @@ class AsInput:
         return self.args.reads()
 
 
-def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
+def _denial(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
     if tool in LAUNCHES:
         return Diagnostic(
             "flow.launch",
@@ -270,7 +272,7 @@ def _denied(tool: str, grant: Grant, span: Span | None) -> Diagnostic:
             span,
             "nest with a call step",
         )
-    if tool in grant.barred or tool in grant.asked:
+    if tool in grant.barred or tool in grant.only_if_asking:
         message = (
             f"{tool!r} cannot be called here: a person must approve its calls, and nobody is asked"
         )
@@ -372,7 +374,9 @@ async def _make(
     arguments: dict[str, Value],
     grant: Grant,
 ) -> Value:
-    run, step, host = site.run, site.step, site.run.host
+    run = site.run
+    step = site.step
+    host = site.run.host
     place = choose_place(callee, site.scope.concurrent, host)
     seconds = shortest(callee.timeout, step.timeout, run.budget.limits.step_timeout)
     terms: Terms | None = None
@@ -395,10 +399,10 @@ async def _make(
 
             async def make() -> Result:
                 # Each attempt has arguments of its own, which the function may change.
-                given = isolate(arguments)
-                return await host.make_call(place, callee.function, given, seconds, terms)
+                call_arguments = isolate(arguments)
+                return await host.make_call(place, callee.function, call_arguments, seconds, terms)
 
-            result = await _throttled(site, callee.name, throttle, make)
+            result = await _repeat_throttled(site, callee.name, throttle, make)
     finally:
         granted.reset(outer)
         if prints is not None:
@@ -408,7 +412,7 @@ async def _make(
     return value_of(site, result, callee, what)
 
 
-async def _throttled(
+async def _repeat_throttled(
     site: CallSite[Invoke], name: str, throttle: Throttle, make: Callable[[], Awaitable[Result]]
 ) -> Result:
     """The result of ``make()``, repeated as the tool wants it, each time when its turn has come."""
@@ -473,12 +477,12 @@ async def run_fired(site: CallSite[Invoke], work: Callable[[], Awaitable[object]
     except StepError as failed:
         error = failed
     except asyncio.CancelledError:
-        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped(site.step)))
+        site.run.emit(ev.BackgroundCallEnded(site.at, clock(), stopped_error(site.step)))
         raise
     site.run.emit(ev.BackgroundCallEnded(site.at, clock(), error))
 
 
-def stopped(step: Invoke) -> StepError:
+def stopped_error(step: Invoke) -> StepError:
     """A fire-and-forget call was cancelled."""
     message = f"{step.name.text or step.word!r} was cancelled before its end"
     return StepError(Diagnostic("run.cancelled", message, step.place))

@@ -38,9 +38,9 @@ def result(step: Invoke, callee: Tool | Agent | None, linked: Linked) -> Value:
 def add_fields(value: Value, step: Invoke, linked: Linked) -> Value:
     """``value`` with the fields that the definition reads of this step's result: of the type that
     their reader takes, else texts."""
-    for taken in linked.flow.declared.taken:
-        if taken.step == step.id:
-            value = _with([name for name, _ in taken.fields], value, _wanted(taken, linked))
+    for read in linked.flow.declared.result_reads:
+        if read.step == step.id:
+            value = _with([name for name, _ in read.fields], value, _placeholder(read, linked))
     return value
 
 
@@ -54,8 +54,8 @@ def _with(names: Sequence[str], value: Value, wanted: Value) -> Value:
     return {**held, names[0]: _with(names[1:], inner, wanted)}
 
 
-def _wanted(taken: ResultRead, linked: Linked) -> Value:
-    reader, name = taken.into if taken.into is not None else ("", "")
+def _placeholder(read: ResultRead, linked: Linked) -> Value:
+    reader, name = read.into if read.into is not None else ("", "")
     accepts = accepts_of(linked.callees.get(reader)) or {}
     field = accepts.get("properties", {}).get(name)
     if not isinstance(field, dict):

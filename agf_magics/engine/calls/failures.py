@@ -139,7 +139,7 @@ def with_place(error: StepError, step: Invoke, frame: Frame | None = None) -> St
     return placed
 
 
-def failed_before(recorded: str, step: Invoke) -> StepError:
+def failure_from_record(recorded: str, step: Invoke) -> StepError:
     """A recorded failure, at this step."""
     error = error_from(recorded, ())
     placed = StepError(*(replace(each, span=step.place) for each in error.diagnostics))

@@ -25,7 +25,9 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
     Nobody is asked if the person has set a limit, or if no price is known. Raises Unanswered unless
     the answer is yes: the run waits, and keeps its results.
     """
-    run, first, journal = site.run, site.step.first, site.run.journal
+    run = site.run
+    first = site.step.first
+    journal = site.run.journal
     paid = run.budget
     if run.options.dry or paid.limits.max_cost or paid.unpriced or not paid.cost:
         return
@@ -48,4 +50,4 @@ async def ask_to_go_on(site: CallSite[Each], count: int) -> None:
         raise Unanswered(Diagnostic("over.go-on", f"{price}; the other rows wait", None, hint))
     if journal is not None:
         call = StartedCall(site.key, "question", "", time.time(), None, 0)
-        await journal.keep_answer(call, True)
+        await journal.keep_answer(call, value=True)

@@ -7,7 +7,8 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 from ...catalog import Agent, Tool, Transform
 from ...catalog.tools.context import context_of
 from ...flow.progress.question import Question
-from ...flow.protocols import Name
+from ...flow.protocols import Frame, Name
 from ...flow.step_path import format_path
 from ...flow.steps import Invoke
 from ...limits.grants import Grant, granting
@@ -39,7 +40,7 @@ from ..linking.linked import (
 from ..linking.sessions import reader_of
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
-from .approvals import approve_first, permit_first, permitted
+from .approvals import approve_first, ask_permission, permit_first
 from .call import AsInput, build_arguments, call, call_tool, copy_value
 from .failures import with_place
 from .model_requests import request
@@ -111,18 +112,30 @@ def of_one(transform: Transform) -> Transform:
 # --- agents that are functions ---
 
 
+@contextmanager
+def _errors_at(step: Invoke, frame: Frame | None = None) -> Iterator[None]:
+    """Give a StepError without a place that of the step."""
+    try:
+        yield
+    except StepError as error:
+        placed = with_place(error, step, frame)
+        # It may be the same error, whose cause is that of user code.
+        raise placed from placed.__cause__
+
+
 async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
-    run, step, linked = site.run, site.step, site.scope.linked
+    step = site.step
+    linked = site.scope.linked
     _open_agent(site)
     built = step.args.build(site.frame, schema_of(step, linked))
     arguments = built
     # Only the input may be shared with a frame: all others are texts that `build` has just made.
     if "input" in built:
         arguments = {**built, "input": copy_value(built["input"], step, "the agent")}
-    if run.options.dry:
+    if site.run.options.dry:
         return dry.result(step, agent, linked)
     if step.permit is not None:
-        await permitted(site, arguments["input"])
+        await ask_permission(site, arguments["input"])
     schema = linked.schemas[step.gives.text] if step.gives else None
     # The schema that a step names wins over one that the definition writes out.
     wanted = json_schema(schema, linked.schemas) if schema else step.asking.schema
@@ -131,26 +144,20 @@ async def _call_agent(site: CallSite[Invoke], agent: Agent) -> Value:
         agent.tools, named_tools(step, linked, site.scope.grant), identity=step.name.text or None
     )
     registered = {} if step.asking.no_tools else linked.tools_of(step)
-    tools, contact = None, RunContact(site, choose_place(agent, site.scope.concurrent, run.host))
+    tools = None
+    contact = RunContact(site, choose_place(agent, site.scope.concurrent, site.run.host))
     # Only for a function that takes them: to offer them makes a function for each.
     if "tools" in agent.takes.parameters:
         listed = [*(agent.tools or ()), *(name.text for name in step.tools or ())]
         tools = tools_for(registered, grant, listed, contact)
-    try:
+    with _errors_at(step, site.frame):
         passed = agent.arguments(**arguments, schema=wanted, tools=tools, identity=grant.identity)
-    except StepError as error:
-        placed = with_place(error, step, site.frame)
-        # it may be the same error, whose cause is that of user code
-        raise placed from placed.__cause__
     try:
         value = await call(site, agent, "agent", passed, grant)
     finally:
         contact.close()
-    try:
+    with _errors_at(step):
         value = conforming(value)
-    except StepError as error:
-        placed = with_place(error, step)
-        raise placed from placed.__cause__
     if step.asking.calls:  # the calls of a function are its own
         value = {"answer": value, "calls": None}
     # What was built, because user code may have changed its copy.
@@ -175,8 +182,8 @@ def tools_for(
     def offer(tool: Tool) -> Callable[..., Any]:
         def call(**arguments: Value) -> Any:
             # A copy: user code gave it, and user code gets it.
-            given = tool.check(isolate(arguments))
-            return tool.function(**given, **contexts_of(tool, contact))
+            checked = tool.check(isolate(arguments))
+            return tool.function(**checked, **contexts_of(tool, contact))
 
         async def call_approved(**arguments: Value) -> Any:
             await approve_first(tool, arguments, context_of(contact))
@@ -215,7 +222,9 @@ async def _call_policy(site: CallSite[Invoke], bound: BoundPolicy) -> Value:
 def _as_function(site: CallSite[Invoke], alias: str, callee: Callee) -> Callable[[Value], Value]:
     """An agent as a vendor policy calls it: with an input object, on the thread or loop of the
     policy."""
-    step, scope, host = site.step, site.scope, site.run.host
+    step = site.step
+    scope = site.scope
+    host = site.run.host
     contact = RunContact(site, "kernel" if host.waited and not scope.concurrent else "thread")
 
     def call(input: Value) -> Value:

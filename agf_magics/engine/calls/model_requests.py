@@ -46,7 +46,9 @@ LONGEST_WAIT = 60.0
 
 
 async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     for meter in scope.meters:
         meter.model()
     config = step.asking.config
@@ -81,7 +83,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     # Before the request: afterwards its price could not be counted, and so not limited.
     _refuse_unpriced(site, binding.model)
-    reply: dict[str, Value] = await _replied(site, caller, arguments)
+    reply: dict[str, Value] = await _request_reply(site, caller, arguments)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has
     # not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
@@ -90,7 +92,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
     return reply
 
 
-async def _replied(
+async def _request_reply(
     site: CallSite[Invoke], caller: _Caller, arguments: dict[str, Value]
 ) -> dict[str, Value]:
     """The reply to a request that is made. The tokens of one that is no answer are counted, too."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...catalog import MASK
-from ...catalog.tools.context import checked_answer
+from ...catalog.tools.context import check_answer
 from ...flow.progress import events as ev
 from ...flow.progress.question import Question, Unanswered
 from ...flow.question_text import question_mark
@@ -17,7 +17,7 @@ from ...values.value import Value, settle
 from ..host.host import NoUser
 from ..runner import CallSite, clock
 from ..threads.user_code import Result
-from .answers import checked_approval
+from .answers import read_approval
 from .failures import failure
 
 ATTEMPTS = 3
@@ -32,7 +32,9 @@ async def answer(
 
     ``secret``: the answer is not journaled. ``hides``: neither are these keys of it.
     """
-    run, journal, recording = site.run, site.run.journal, site.run.options.recording
+    run = site.run
+    journal = site.run.journal
+    recording = site.run.options.recording
     # Masked before anybody sees it: a notebook stores what it shows.
     question = question._replace(text=run.secrets.text(question.text))
     if journal is not None:
@@ -94,9 +96,9 @@ async def ask_person(
             # Before it is journaled.
             if question.approval:
                 place = site.step.place if isinstance(site.step, Invoke) else None
-                value = checked_approval(question, value, place)
+                value = read_approval(question, value, place)
             elif question.choices:
-                checked_answer(question, value, site.step.place)
+                check_answer(question, value, site.step.place)
             for name in hides if isinstance(value, dict) else ():
                 run.secrets.learn(value.get(name))
             closed = ev.QuestionAnswered(site.at, clock(), MASK if secret else hide(value, hides))

@@ -19,7 +19,9 @@ class ReplyStream:
 
     def __init__(self, run: Runner, at: StepPath, attempt: int, tools: Mapping[str, Any]) -> None:
         """``tools``: those that the model was offered, by their names."""
-        self._run, self._at, self._attempt = run, at, attempt
+        self._run = run
+        self._at = at
+        self._attempt = attempt
         self._tools = tools
         self._has_secrets = any(isinstance(tool, Tool) and tool.secret for tool in tools.values())
         self._pending: dict[Part, str] = {}

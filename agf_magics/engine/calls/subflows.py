@@ -23,7 +23,7 @@ from ..linking.linked import Linked, named_tools
 from ..run import meters_of, within_caps
 from ..runner import CallSite, Scope, ShapeResult, clock
 from . import dry_run as dry
-from .approvals import permitted
+from .approvals import ask_permission
 from .attach import attach_files
 from .call import check_result, run_fired
 from .table_rows import call_row
@@ -39,7 +39,9 @@ async def call_linked(site: CallSite[Invoke], linked: Linked) -> Value:
 async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     """The order matters: what limits and approves the call comes before it begins, and what is
     checked of its result after it."""
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     arguments = step.args.build(
         site.frame, linked.flow.declared.accepts if step.exchange.with_schema else None
@@ -58,7 +60,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     for meter in scope.meters:  # of the flows around it: each may limit how deep calls go
         meter.open(scope.calls + 1)
     if step.permit is not None:
-        reply = await permitted(site, arguments)
+        reply = await ask_permission(site, arguments)
         if reply.result is not None:
             return reply.result[0]
         if reply.arguments:  # of a call with named ones
@@ -99,7 +101,7 @@ def _scope_inside(site: CallSite[Invoke], linked: Linked) -> Scope:
     """The scope of the steps of the called flow."""
     step, scope = site.step, site.scope
     named = named_tools(step, scope.linked, scope.grant)
-    grant = scope.grant.narrow(named, linked.uses, asked=linked.asked)
+    grant = scope.grant.narrow(named, linked.uses, asked=linked.tools_that_ask)
     # The agent's identity narrows the grant further (decision A12).
     if linked.agent is not None:
         grant = grant.narrow(linked.agent.tools, identity=step.name.text or None)

@@ -36,7 +36,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     Returns None where the journal has the output: a table of a million rows must not be held in
     memory. Without a journal, the output with the number of its row.
     """
-    run, step, journal = site.run, site.step, site.run.journal
+    run, step = site.run, site.step
+    journal = run.journal
     terms = step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)
@@ -49,7 +50,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             if record.error is not None:
                 raise error_from(record.error, (linked.flow.source,))
             return None
-        row = terms.given(site.frame)
+        row = terms.row_of(site.frame)
         started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
         keep = partial(_keep, journal, started, budget)
     began = time.time()
@@ -68,7 +69,7 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
             raise
     else:
         if keep is None:
-            used = {"seconds": time.time() - began, **_used(budget)}
+            used = {"seconds": time.time() - began, **_usage(budget)}
             return {"row": site.index[-1], "output": value, "used": used}
         keep(value, secret=site.is_secret)
         return None
@@ -101,13 +102,13 @@ def _keep(
     secret: bool = False,
 ) -> None:
     """Write the outcome of a row, and what its models have used: with it, but not part of it."""
-    if used := _used(budget):
+    if used := _usage(budget):
         cost = used["cost"]
         journal.note_use(row.key, budget.tokens, None if cost is None else f"{cost:f}")
     journal.keep_row(row, value, error, secret)
 
 
-def _used(budget: Budget) -> dict[str, Any]:
+def _usage(budget: Budget) -> dict[str, Any]:
     """The tokens and the cost of the models of a row; empty: it asked none."""
     if not (budget.tokens or budget.cost or budget.unpriced):
         return {}

@@ -18,7 +18,7 @@ from typing import Any
 
 from ...catalog import Tool, ToolContext
 from ...catalog import Where as Place
-from ...catalog.tools.context import Contact, Report, checked_report, context_of, no_user
+from ...catalog.tools.context import Contact, Report, check_report, context_of, no_user
 from ...flow.progress import events as ev
 from ...flow.progress.question import Question
 from ...flow.step_path import format_path
@@ -161,7 +161,7 @@ def hear(number: int, done: object, total: object, text: object) -> None:
     contact = SENT.get(number)
     with contextlib.suppress(StepError):  # it sends only what it has checked
         if contact is not None:
-            contact.report(checked_report(done, total, text))
+            contact.report(check_report(done, total, text))
 
 
 def on_worker(number: int, kernel: int) -> Contact:

@@ -181,13 +181,13 @@ async def within(seconds: float | None, work: Awaitable[D], late: Callable[[], E
         return await work
     try:
         async with pausing(seconds) as expired:
-            done = await work
+            result = await work
     except TimeoutError:
         assert expired(), "what user code raises is a StepError here, not a TimeoutError"
         raise late() from None
     if expired():
         raise late()
-    return done
+    return result
 
 
 async def in_time(

@@ -21,7 +21,7 @@ def hold_for(cancel: Callable[[str], None]) -> None:
 
 
 @contextlib.contextmanager
-def held_interrupts() -> Iterator[DeferredInterrupt]:
+def hold_interrupts() -> Iterator[DeferredInterrupt]:
     """For a block that starts a run and waits for it: an interrupt in between cancels the run
     instead of raising.
 

@@ -21,7 +21,7 @@ from ...compat.browser import IN_BROWSER
 from ...flow.progress.question import Question
 from ..threads.call_threads import CallThreads, ThreadCall
 from ..threads.prints import Streams
-from ..threads.user_code import Result, StillRunning, TimedOut, awaited, cross
+from ..threads.user_code import Result, StillRunning, TimedOut, await_result, cross
 from .deadline import FORCE, NO_MOMENT, in_time, time_limits
 from .remote_calls import RemoteCalls, Terms
 
@@ -122,7 +122,7 @@ class Host:
         # In the time limit of the call, which its context then has. A copy also here: a step must
         # not see what the one before it has set.
         context = copy_context()
-        return await awaited(context.run(cross, function, arguments), self.grace, context)
+        return await await_result(context.run(cross, function, arguments), self.grace, context)
 
     async def ask(self, question: Question, is_busy: bool = False) -> Result:
         """Put a question to a person, one at a time: on the thread that waits for the run, where
@@ -272,7 +272,7 @@ class Host:
         if call.interrupted:
             await asyncio.sleep(self.grace)  # the interrupt of the person also cancels the run
         assert call.result is not None
-        return await awaited(call.result, self.grace, call.context)
+        return await await_result(call.result, self.grace, call.context)
 
     async def _stop(self, call: ThreadCall, force: bool) -> tuple[str | None, bool]:
         """Ask the call to stop, wait for the grace, then ``force`` it. Returns a text if it is left

@@ -110,8 +110,8 @@ class EngineLoop:
         blocked. In a browser the page's loop; ``waited`` (default False): a cell waits for the run,
         and drives a loop of its own where it cannot suspend."""
         if IN_BROWSER:
-            own = waited and not can_suspend()
-            return cls(OwnLoop() if own else asyncio.get_event_loop())
+            needs_own_loop = waited and not can_suspend()
+            return cls(OwnLoop() if needs_own_loop else asyncio.get_event_loop())
         with cls._lock:
             current = cls._current
             # A fork has none of its parent's threads: there `is_alive` is False.

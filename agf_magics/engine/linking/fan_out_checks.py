@@ -14,7 +14,7 @@ from ...text.diagnostics import Diagnostic
 from .session_count import sessions
 
 
-def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def warn_unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Branches that ask many agents at the same time. A for_each, a batch, a map and a session have
     a limit of their own."""
     for step in every(flow.body):
@@ -30,13 +30,13 @@ def unlimited(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
             yield Diagnostic("flow.unlimited", message, step.span, hint, "warning")
 
 
-def repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
+def warn_repeated_effects(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Retries of calls with an effect, which the author of the tool has not allowed."""
     for step in every(flow.body):
         if not isinstance(step, Branches | Each) or not step.failing.retries:
             continue
         parts = step.branches.values() if isinstance(step, Branches) else (step.body,)
-        for call in (inner for one in parts for inner in calls(one)):
+        for call in (inner for part in parts for inner in calls(part)):
             tool = callees.get(call.id)
             if not isinstance(tool, Tool) or tool.reuse or (tool.throttle and tool.throttle.retry):
                 continue

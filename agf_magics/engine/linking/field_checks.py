@@ -27,22 +27,22 @@ WRAPPERS = frozenset({"args", "arguments", "kwargs"})
 
 def unknown_reads(flow: Flow, callees: Mapping[str, Any]) -> Iterator[Diagnostic]:
     """Fields that the results lack. ``callees``: by the id of the step."""
-    for taken in flow.declared.taken:
-        callee = callees.get(taken.step)
+    for read in flow.declared.result_reads:
+        callee = callees.get(read.step)
         gives = getattr(interface_of(callee), "gives", None)
-        if lacks := lacking(gives, [name for name, _ in taken.fields]):
-            name, span = taken.fields[lacks[0]]
+        if lacks := lacking(gives, [name for name, _ in read.fields]):
+            name, span = read.fields[lacks[0]]
             message, hint = (
-                f"{taken.whose} has no field {name!r} there",
+                f"{read.whose} has no field {name!r} there",
                 suggest(name, lacks[1], "its fields"),
             )
             yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
-        elif taken.into and taken.fields:
-            name, span = taken.fields[-1]
-            meant = taken.into[1]
+        elif read.into and read.fields:
+            name, span = read.fields[-1]
+            meant = read.into[1]
             # Only swapped letters: any other likeness (date, data) is as often meant.
             if name != meant and sorted(name) == sorted(meant):
-                message, hint = f"{taken.whose} may lack {name!r}", f"did you mean {meant}?"
+                message, hint = f"{read.whose} may lack {name!r}", f"did you mean {meant}?"
                 yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 

@@ -25,7 +25,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, Diagnostics
 from ...text.raised import describe_exception
 from ...text.suggestions import join_hints, suggest
 from ...values.value import isolate
-from .fan_out_checks import repeated_effects, unlimited
+from .fan_out_checks import warn_repeated_effects, warn_unlimited
 from .field_checks import (
     check_arguments,
     check_passed,
@@ -70,7 +70,7 @@ class _Linker:
         self.passive = passive
         self.linking: list[Flow] = []
         """The open flows, the innermost last."""
-        self.done: dict[str, Linked] = {}
+        self.linked_flows: dict[str, Linked] = {}
         self.brought: dict[int, dict[str, Tool]] = {}
         """The tools that a definition brings for an agent step, by the identity of the step."""
         self.absent: tuple[str, ...] = ()
@@ -90,7 +90,9 @@ class _Linker:
             self.absent += (f"{server.alias.text}__", f"{server.ref or server.alias.text}__")
         self.linking.append(flow)
         sound = set[str]()  # thousands of steps may name the same schema
-        steps, open_inside, inside = 0, 0, (*around, key_of(flow))
+        steps = 0
+        open_inside = 0
+        inside = (*around, key_of(flow))
         # One walk for everything that needs each step: a definition may have 100,000.
         for step in every(flow.body):
             steps += 1
@@ -128,8 +130,8 @@ class _Linker:
         self.problems.extend(unknown_reads(flow, callees))
         self.problems.extend(unknown_gifts(flow, callees))
         self.problems.extend(foreign_names(flow, callees))
-        self.problems.extend(unlimited(flow, callees))
-        self.problems.extend(repeated_effects(flow, callees))
+        self.problems.extend(warn_unlimited(flow, callees))
+        self.problems.extend(warn_repeated_effects(flow, callees))
         tools, (uses, asked) = dict(self.registry.tools), self.uses(flow)
         self.registry = outer
         return Linked(flow, callees, schemas, tools, brought, uses, asked)
@@ -481,18 +483,18 @@ class _Linker:
             )
             return None
         # Python's stack would end first, in the middle of a run.
-        if len(around) + (self.size[name][1] if name in self.done else 1) > MOST_CALLS:
+        if len(around) + (self.size[name][1] if name in self.linked_flows else 1) > MOST_CALLS:
             message = f"{flow.name!r} would be open inside more than {MOST_CALLS} other flows"
             self.problems.error(
                 "flow.too-large", message, step.name.span, "call it from an outer flow"
             )
             return None
         # Once, wherever it is called from: its size and its problems do not depend on the caller.
-        if name not in self.done:
+        if name not in self.linked_flows:
             # Not in the session's registry: it does not give its tools to its callees.
-            self.done[name] = self.flow(flow, around, self.base)
+            self.linked_flows[name] = self.flow(flow, around, self.base)
         check_passed(step, flow, self.problems)
-        return self.done[name]
+        return self.linked_flows[name]
 
 
 def key_of(flow: Flow) -> str:

@@ -63,11 +63,11 @@ class Linked:
     schemas: Mapping[str, Schema] = field(default_factory=dict)
     """Those of the flow's own documents, then those of the registry (decision P13)."""
     tools: Mapping[str, Tool] = field(default_factory=dict)
-    own: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
+    definition_tools: Mapping[str, Mapping[str, Tool]] = field(default_factory=dict)
     """The tools that the definition itself provides for an agent, by the id of the step."""
     uses: frozenset[str] | None = None
     """The tools that the flow and everything below it may use; None: those of its invoker."""
-    asked: frozenset[str] = frozenset()
+    tools_that_ask: frozenset[str] = frozenset()
     """Those of them that only a step of the flow may use that asks a person."""
     agent: ModelAgent | None = None
     """The agent whose session this flow is."""
@@ -103,7 +103,7 @@ class Linked:
 
     def tools_of(self, step: Invoke) -> Mapping[str, Tool]:
         """The registered tools, and those that the definition brings for ``step``."""
-        brought = self.own.get(step.id)
+        brought = self.definition_tools.get(step.id)
         return {**self.tools, **brought} if brought else self.tools
 
 
@@ -136,7 +136,7 @@ def named_tools(step: Invoke, linked: Linked, grant: Grant) -> list[str] | None:
     allowed. None: all."""
     if step.tools is None:
         return None
-    brought = linked.own.get(step.id, {})
+    brought = linked.definition_tools.get(step.id, {})
     bases = {
         derived.name: derived.base for derived in step.lookup.derived if derived.name in brought
     }

@@ -33,8 +33,8 @@ def expand(name: str, registered: str, registry: Registry) -> list[tuple[str, st
         return [(f"{alias}__{local}", tool.name) for local, tool in tools.items()]
     ref, _, local = registered.rpartition("__")
     if ref and name not in registry.tools and registered not in registry.tools:
-        found = server_tools(alias, ref, registry).get(local)
-        return [(name, found.name if found is not None else registered)]
+        of_server = server_tools(alias, ref, registry).get(local)
+        return [(name, of_server.name if of_server is not None else registered)]
     return [(name, registered or name)]
 
 

@@ -26,7 +26,7 @@ from .server_tools import expand
 def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
     """The model that answers ``step``: the configured one, else the one that the step names
     (decision B2)."""
-    held, configured = step.asking.config.get("made"), registry.model
+    held, configured = step.asking.config.get("model_object"), registry.model
     named = held if isinstance(held, Model) else registry.named(step.name.text)
     model = configured if configured is not None and held is None else named
     span = step.place
@@ -38,12 +38,12 @@ def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> Mo
     if step.tools is None:
         return ModelBinding(model, registry.offered)
     names = [each for name in step.tools for each in registered_names(step, name, registry)]
-    callees = {alias: shelved(name.text, registry) for alias, name in names}
+    callees = {alias: find_registered(name.text, registry) for alias, name in names}
     # Unknown tools are reported at the step that calls them.
     return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
 
 
-def shelved(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
+def find_registered(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
     """What a model calls by a registered name: a tool, else an agent, else a flow."""
     shelves = (registry.tools, registry.agents, registry.flows)
     return next((shelf[name] for shelf in shelves if name in shelf), None)
@@ -53,7 +53,7 @@ def registered_names(step: Invoke, name: Name, registry: Registry) -> list[tuple
     """The aliases of a name, with their registered names (decision B5): several for all tools of an
     MCP server."""
     # An alias that is registered means that: a definition must not hide what is registered.
-    if shelved(name.text, registry) is not None:
+    if find_registered(name.text, registry) is not None:
         return [(name.text, name)]
     registered = step.lookup.registered.get(name.text, "")
     expanded = expand(name.text, registered, registry)
@@ -80,12 +80,12 @@ def session_flow(
             schema=json_schema(wanted, schemas, all_required=True)
             if wanted is not None
             else asking.schema or agent.gives,
-            made=model,
+            model_object=model,
         ),
         tools=None
         if agent.tools is None
         else tuple(Offer(Name(tool, span)) for tool in agent.tools),
-        read=agent.read or _reader(agent, step, wanted, schemas),
+        read_answer=agent.read_answer or _reader(agent, step, wanted, schemas),
         steps=asking.steps or agent.steps,
         with_calls=asking.calls,
         over=lambda steps: _over(steps, agent, span, by_step=asking.steps is not None),
@@ -104,7 +104,7 @@ def _session(agent: str, session: Session, language: str, source: Source, span: 
         body=Sequence(id="built", word="steps", span=span, steps=steps),
         start=lambda flow_input: {"given": flow_input.input},
         end=lambda frame: FlowResult(frame["answer"], {}),
-        dialect=Dialect(kept=lambda frame: {}),
+        dialect=Dialect(stores_of=lambda frame: {}),
         origin=Origin(span, is_built=True),
     )
 
@@ -163,7 +163,7 @@ def reader_of(
     """A function that returns the value of an agent's answer. It raises StepError for one that does
     not conform to the schema that the step names, else to the one that is written out."""
     if named is None and written is not None:
-        return judged(written, owner)
+        return answer_judge(written, owner)
     return lambda answer: check_reply(answer, named, schemas)
 
 
@@ -177,7 +177,7 @@ class _Answer:
         return ()
 
 
-def judged(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
+def answer_judge(schema: Mapping[str, Any], owner: str) -> Callable[[Value], Value]:
     """A function that returns the value of an answer, the JSON in a text. It raises StepError
     ``agent.reply-schema``.
 

@@ -49,7 +49,7 @@ class _Run:
         """Ready and not started, with the frames that they see."""
         self.running = 0
         """The number of nodes that have a task."""
-        self.held: dict[int, Outcome] = {}
+        self.not_stored: dict[int, Outcome] = {}
         """Ended and not stored, in the order of their ends."""
 
     async def run_all(self) -> None:
@@ -90,7 +90,7 @@ class _Run:
 
     async def run_node(self, group: asyncio.TaskGroup, number: int, frame: Frame) -> None:
         separate_prints(self.runner)
-        self.held[number] = await self.start(number, frame)
+        self.not_stored[number] = await self.start(number, frame)
         self.running -= 1
         # Before `store_ended`: the scheduler chooses among those that have come.
         self.scheduler.ended(number)
@@ -99,13 +99,13 @@ class _Run:
 
     def store_ended(self) -> None:
         """Store the ends that may be stored, and check the nodes that they concern."""
-        while self.held:
+        while self.not_stored:
             number = self.scheduler.next_to_store()
             if number is None and not self.running and not self.ready:
-                number = next(iter(self.held))  # no other node can end before it
+                number = next(iter(self.not_stored))  # no other node can end before it
             if number is None:
                 return
-            self.end(number, self.held.pop(number))
+            self.end(number, self.not_stored.pop(number))
             self.check(self.scheduler.successors(number))
 
     def check(self, numbers: Iterable[int]) -> None:

@@ -68,12 +68,14 @@ class Elements:
         self, site: CallSite[Any], source: Value, length: int, most: int = sys.maxsize
     ) -> None:
         """``length``: what ``len`` has returned. ``most``: use only so many elements."""
-        self.site, self.source, self.length = site, source, length
+        self.site = site
+        self.source = source
+        self.length = length
         self.count = min(most, length)
         self.list = source if type(source) is list else None
         """A list has no code: its elements are values already, and it cannot change."""
         self.is_quick = self.list is not None or is_quick(source)
-        self.held: dict[int, Result] = {}
+        self.results: dict[int, Result] = {}
         """The elements that were read and are still needed; for one that cannot be read, why."""
         self.ahead: dict[int, Result] = {}
         """Those that were read and not asked for yet."""
@@ -87,7 +89,7 @@ class Elements:
         StepError."""
         if self.list is not None:
             return self.list[number]
-        ok, element = self.held.get(number) or _read_one(self.source, number)
+        ok, element = self.results.get(number) or _read_one(self.source, number)
         if not ok:
             raise self._unread(number, element)
         return element
@@ -95,8 +97,8 @@ class Elements:
     def hold(self, number: int) -> bool:
         """Hold element ``number`` until `release`; False: it must be read first, by `load`."""
         if number in self.ahead:
-            self.held[number] = self.ahead.pop(number)
-        return self.is_quick or number in self.held
+            self.results[number] = self.ahead.pop(number)
+        return self.is_quick or number in self.results
 
     async def load(self, number: int) -> None:
         """Read element ``number`` and perhaps some that follow, and hold it."""
@@ -118,11 +120,11 @@ class Elements:
 
     def release(self, number: int) -> None:
         """Element ``number`` is not needed any more."""
-        self.held.pop(number, None)
+        self.results.pop(number, None)
 
     def shown(self, number: int) -> Value:
         """Element ``number``, which is held or quick, for a message; None if it cannot be read."""
-        ok, element = self.held.get(number) or _read_one(self.source, number)
+        ok, element = self.results.get(number) or _read_one(self.source, number)
         return element if ok else None
 
     async def check_length(self) -> None:

@@ -5,6 +5,7 @@ Isolation needs no code: frames are immutable, so each element stores into a fra
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,10 +29,29 @@ from .task_fan_out import TaskFanOut
 from .worker_fan_out import WorkerFanOut
 
 
+def _choose_parts(
+    site: CallSite[Each],
+    inside: Scope,
+    start: Callable[[int, int], Awaitable[StepResult]],
+    keep: Callable[[int, Value], None],
+    items: Elements,
+) -> FanOutParts:
+    """The elements as calls on workers, if the body is one such call, else as tasks."""
+    step = site.step
+    call = one_call(site, inside)
+    if call is not None:
+        return WorkerFanOut(site, inside, call, keep, items)
+    is_wide = step.limit is None and body_runs_on_workers(step.body, site.scope.linked)
+    workers = site.run.host.queue if is_wide else None
+    path = site.path_of(step.body)
+    return TaskFanOut(site, start, keep, lambda i: (*path, i), items, workers)
+
+
 async def each(site: CallSite[Each]) -> Value:
     """Run ``body`` once per element, at most ``limit`` at a time, then ``collect`` over the
     survivors in order."""
-    run, step, scope = site.run, site.step, site.scope
+    run, step = site.run, site.step
+    scope = site.scope
     inside = scope._replace(
         depth=scope.depth + step.scope, concurrent=scope.concurrent or step.limit != 1
     )
@@ -59,15 +79,8 @@ async def each(site: CallSite[Each]) -> Value:
 
     # What failed before is known before other elements start, which a failure would stop.
     first = [i for i in run.log.failed_elements(path) if i < len(items)]
-    order, queue = StartOrder(len(items), step.limit or WIDTH, first=first), run.host.queue
-    call, keep = one_call(site, inside), values.__setitem__
-    fan_out: FanOutParts
-    if call is not None:
-        fan_out = WorkerFanOut(site, inside, call, keep, items)
-    else:
-        is_wide = step.limit is None and body_runs_on_workers(body, scope.linked)
-        workers = queue if is_wide else None
-        fan_out = TaskFanOut(site, start, keep, lambda i: (*path, i), items, workers)
+    order = StartOrder(len(items), step.limit or WIDTH, first=first)
+    fan_out = _choose_parts(site, inside, start, values.__setitem__, items)
     if 0 < step.first < len(items):
         await fan_out.run(order.begin(step.first))
         await ask_to_go_on(site, len(items))
@@ -97,7 +110,9 @@ async def _elements_of(site: CallSite[Each]) -> Elements:
 async def branches(site: CallSite[Branches]) -> Value:
     """Run all branches at the same time, then ``collect`` over the named values in the order of
     their declaration."""
-    run, step, scope = site.run, site.step, site.scope
+    run = site.run
+    step = site.step
+    scope = site.scope
     inside = scope._replace(concurrent=True)
     steps = tuple(step.branches.values())
     run.emit(ev.FanOutStarted(site.at, clock(), len(steps)))
@@ -116,11 +131,11 @@ async def branches(site: CallSite[Branches]) -> Value:
         order.append(i)
         run.mark("ended", keys[i])
 
-    done = run.log.order("ended", keys)
+    ended = run.log.order("ended", keys)
     if run.options.recording is not None:
-        done = run.options.recording.order([key.at for key in keys])
-    failed = [i for i, key in enumerate(keys) if i not in done and run.log.has_failed(key.at)]
-    starts = StartOrder(len(steps), len(steps), done, failed)
+        ended = run.options.recording.order([key.at for key in keys])
+    failed = [i for i, key in enumerate(keys) if i not in ended and run.log.has_failed(key.at)]
+    starts = StartOrder(len(steps), len(steps), ended, failed)
     failures = await TaskFanOut(site, start, keep, lambda i: keys[i].at).run(starts)
     value, frame = await _collect(site, FanOutResult(values, names, failures, order), scope)
     return ShapeResult(value, frame=frame) if step.leaves else value
@@ -138,11 +153,11 @@ async def _collect(
         )
     if step.gather is not None:
         return step.gather(results), frame
-    kept = _kept(results)
+    kept = _survivors(results)
     return (list(kept.values()) if results.names is None else kept), frame
 
 
-def _kept(results: FanOutResult) -> dict[Any, Value]:
+def _survivors(results: FanOutResult) -> dict[Any, Value]:
     """The values by their branch or the number of their element, without those that were
     dropped."""
     names = range(len(results.values)) if results.names is None else results.names
@@ -185,5 +200,5 @@ def _several(results: FanOutResult) -> StepError:
         whole.where = first.where
         whole.__cause__ = first.__cause__
         first = whole
-    first.partial = _kept(results)
+    first.partial = _survivors(results)
     return first

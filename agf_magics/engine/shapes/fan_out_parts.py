@@ -68,7 +68,7 @@ class FanOutParts(ABC):
         if on_error == "abort":
             self.failure = self.failure or error
             raise error
-        if step.gather is not None or on_error == "finish" or step.failing.kept:
+        if step.gather is not None or on_error == "finish" or step.failing.keeps_failures:
             self.failures[i] = error
         if on_error == "continue":
             # None if it cannot be read, or if the parts are branches.

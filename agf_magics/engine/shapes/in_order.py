@@ -62,7 +62,9 @@ async def sequence(site: CallSite[Sequence]) -> ShapeResult:
 
 async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     """Run ``body`` until ``until`` is true; the result is that of the last iteration."""
-    run, step, frame = site.run, site.step, site.frame
+    run = site.run
+    step = site.step
+    frame = site.frame
     if step.session:
         # Before the prompt is built: a session that may not begin costs nothing.
         run.budget.spawn(step.span)

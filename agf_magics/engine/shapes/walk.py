@@ -24,7 +24,9 @@ Visits = dict[str, int]
 
 async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     """Walk from START until no node is ready; the result is that of the last round."""
-    run, step, frame = site.run, site.step, site.frame
+    run = site.run
+    step = site.step
+    frame = site.frame
     # The structure decides: a walk that never forks runs its plain functions on the thread that
     # waits for the run.
     inside = site.scope._replace(concurrent=site.scope.concurrent or step.forks)
@@ -32,7 +34,7 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     value: Value = None
     rounds, at = 0, (*site.at, 0)
     ready = _after(run, step, at, START, frame)
-    while ready := _allowed(run, step, at, ready, visits):
+    while ready := _nodes_to_run(run, step, at, ready, visits):
         rounds += 1
         if rounds > step.rounds:
             raise StepError(step.endless(step.rounds))
@@ -51,7 +53,9 @@ async def _round(
 ) -> list[tuple[str, Outcome]]:
     """Run the nodes of a round, at most ``width`` at a time; their outcomes in the order of their
     names."""
-    run, step, names = site.run, site.step, sorted(ready)
+    run = site.run
+    step = site.step
+    names = sorted(ready)
     # Before anything of the round is called, asked or paid.
     if (problem := step.clash(names)) is not None:
         raise StepError(problem)
@@ -71,7 +75,9 @@ async def _round(
     return list(zip(names, map(Outcome, values), strict=True))
 
 
-def _allowed(run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits) -> list[str]:
+def _nodes_to_run(
+    run: Runner, step: Walk, at: StepPath, ready: list[str], visits: Visits
+) -> list[str]:
     """The nodes to run next, each once. A node over its limit is replaced by the target of its
     exit."""
     allowed: dict[str, None] = {}
@@ -96,17 +102,17 @@ def _after(run: Runner, step: Walk, at: StepPath, name: str, frame: Frame) -> li
     """The targets of a node's edges: the unconditional ones, the first whose condition is true,
     else ``otherwise``."""
     edges = step.leaving.get(name, ())
-    taken = list[Edge]()
+    followed = list[Edge]()
     chosen = False
     for edge in edges:
         if edge.when is None:
             if not edge.otherwise:
-                taken.append(edge)
+                followed.append(edge)
         elif not chosen and is_true(edge.when.evaluate(frame)):
             chosen = True
-            taken.append(edge)
+            followed.append(edge)
     if not chosen:
-        taken += [edge for edge in edges if edge.otherwise]
-    for edge in taken:
+        followed += [edge for edge in edges if edge.otherwise]
+    for edge in followed:
         run.emit(ev.EdgeTaken(at, clock(), name, edge.target))
-    return [edge.target for edge in taken]
+    return [edge.target for edge in followed]

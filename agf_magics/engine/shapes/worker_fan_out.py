@@ -54,15 +54,15 @@ class WorkerFanOut(FanOutParts):
         self,
         site: CallSite[Each],
         inside: Scope,
-        one: OneCall,
+        one_call: OneCall,
         keep: Callable[[int, Value], None],
         items: Elements,
     ) -> None:
         """``inside``: the scope of the elements."""
-        body, tool = one.step, one.tool
+        body, tool = one_call.step, one_call.tool
         path = self.path = site.path_of(body)
         super().__init__(site, keep, lambda i: (*path, i), items)
-        self.is_secret = one.is_secret
+        self.is_secret = one_call.is_secret
         self.body = body
         self.tool = tool
         self.inside = inside
@@ -230,7 +230,7 @@ class WorkerFanOut(FanOutParts):
         for element, (value, error, _) in zip(batch, outcomes, strict=True):
             del self.open[element]
             if error is None:
-                self._finish(element.i, element.attempt, element.site, element.given, value)
+                self._finish(element.i, element.attempt, element.site, element.arguments, value)
             else:
                 self._fail(element.i, element.attempt, element.site, error)
 
@@ -242,9 +242,11 @@ class WorkerFanOut(FanOutParts):
         except BaseException as error:
             return None, error, False
 
-    def _finish(self, i: int, attempt: int, site: CallSite[Any], given: Any, value: Value) -> None:
+    def _finish(
+        self, i: int, attempt: int, site: CallSite[Any], arguments: Any, value: Value
+    ) -> None:
         try:
-            value, _ = store_value(site, finish(site, given, value))
+            value, _ = store_value(site, finish(site, arguments, value))
         except BaseException as error:
             self._fail(i, attempt, site, error)
             return

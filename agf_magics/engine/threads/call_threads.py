@@ -30,10 +30,10 @@ class ThreadCall:
 
     __slots__ = (
         "_taken",
+        "arguments",
         "context",
         "ended",
         "function",
-        "given",
         "inner",
         "interrupted",
         "interrupted_once",
@@ -46,13 +46,13 @@ class ThreadCall:
     def __init__(
         self,
         function: Callable[..., Any],
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         loop: asyncio.AbstractEventLoop,
         context: contextvars.Context | None = None,
     ) -> None:
         """``context``: that of the function; None: a copy of the caller's."""
         self.function = function
-        self.given = given
+        self.arguments = arguments
         self.loop = loop
         self.ended: asyncio.Future[None] | None = None
         """Wakes the task that waits, if there is one; it never carries the result."""
@@ -91,7 +91,7 @@ class ThreadCall:
         """Run it on this thread, in the context in which it was created."""
         around, running.call = running.call, self
         try:
-            return self.context.run(cross, self.function, self.given)
+            return self.context.run(cross, self.function, self.arguments)
         finally:
             running.call = around
 

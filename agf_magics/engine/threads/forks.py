@@ -56,9 +56,9 @@ def end_in_child(before: int, result: tuple[bool, Any]) -> None:
         end_child(result)
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     Forks.count += 1
 
 
 if hasattr(os, "register_at_fork"):  # Windows has no fork
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)

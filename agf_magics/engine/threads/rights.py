@@ -30,7 +30,7 @@ class Rights(NamedTuple):
 PERSON = Rights()
 """The rights of code outside of runs."""
 
-NO_RIGHTS = Rights(Grant(tools=frozenset()), True)
+NO_RIGHTS = Rights(Grant(tools=frozenset()), inside=True)
 """The rights of the engine's thread; the code on it has the rights of its run."""
 
 

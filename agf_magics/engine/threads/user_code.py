@@ -65,14 +65,14 @@ def cross(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Result:
 
 def _explain(error: BaseException) -> None:
     """Add a note to the error of a function that starts an event loop of its own where one runs."""
-    if type(error) is RuntimeError and _raised_by_asyncio(error):
+    if type(error) is RuntimeError and _is_asyncio_refusal(error):
         error.add_note(
             "an event loop runs on this thread: make it `async def` and await, or use "
             "where='thread'"
         )
 
 
-def _raised_by_asyncio(error: BaseException) -> bool:
+def _is_asyncio_refusal(error: BaseException) -> bool:
     """Whether asyncio refused to run a loop inside the running one."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -82,7 +82,7 @@ def _raised_by_asyncio(error: BaseException) -> bool:
     return module in ("asyncio.runners", "asyncio.base_events")
 
 
-async def awaited(result: Result, grace: float, context: Context) -> Result:
+async def await_result(result: Result, grace: float, context: Context) -> Result:
     """The result of a call; an awaitable is awaited in the present task, and runs in ``context``,
     that of the call: what it sets there is not seen by later steps, as with a plain function.
 
@@ -139,7 +139,7 @@ def _driven(
         while True:
             end_in_child(forks, (True, None))  # a child must not use the loop of its parent
             try:
-                sent = yield waits
+                answer = yield waits
             except GeneratorExit:
                 context.run(coroutine.close)
                 raise
@@ -154,7 +154,7 @@ def _driven(
             except BaseException as error:
                 waits = context.run(coroutine.throw, error)
             else:
-                waits = context.run(coroutine.send, sent)
+                waits = context.run(coroutine.send, answer)
     except StopIteration as end:
         return end.value
     finally:

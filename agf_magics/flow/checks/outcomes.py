@@ -22,7 +22,7 @@ class Outcomes:
 
     def __init__(self, flow: Flow, trace: Accesses) -> None:
         self.flow = flow
-        self.found: list[Diagnostic] = []
+        self.problems: list[Diagnostic] = []
         """Errors of the expressions, found on the way."""
         self._repeated = trace.repeated
         self._reads: dict[str, dict[tuple[str, ...], Read]] = {}
@@ -62,7 +62,7 @@ class Outcomes:
             return shape, fault
 
         self._expressions[id(expr)] = shape = infer(
-            expr, look, self.found, step.id in self._repeated
+            expr, look, self.problems, step.id in self._repeated
         )
         return shape
 
@@ -83,13 +83,13 @@ class Outcomes:
         if any(write.again for write in read.writes):  # it depends on itself
             return None, None
         if read.writes and all(write.part for write in read.writes):
-            fields = {str(write.part): self._written(write) for write in read.writes}
+            fields = {str(write.part): self._shape_written(write) for write in read.writes}
             return descend(Shape(frozenset({"object"}), fields=fields, closed=True), rest)
         if len(read.writes) == 1:
-            return descend(self._written(read.writes[0]), rest)
+            return descend(self._shape_written(read.writes[0]), rest)
         return None, None
 
-    def _written(self, write: Write) -> Shape | None:
+    def _shape_written(self, write: Write) -> Shape | None:
         step = write.step
         match write.role:
             case "outcome":

@@ -141,12 +141,12 @@ def overwritten(facts: Facts) -> Iterator[Diagnostic]:
             before = last.get(move.key)
             if before is not None:
                 is_read = move.key in read or written[move.key] < all_read
-                yield _written_again(before, move, is_read)
+                yield _warn_overwrite(before, move, is_read)
             last[move.key], written[move.key] = move, place
             read.discard(move.key)
 
 
-def _written_again(first: Write, second: Write, is_read: bool) -> Diagnostic:
+def _warn_overwrite(first: Write, second: Write, is_read: bool) -> Diagnostic:
     """``is_read``: whether a step reads what was written first."""
     name, (here, there) = second.store, (first.ref.span, second.ref.span)
     if is_read:
@@ -186,7 +186,7 @@ def failing(facts: Facts) -> Iterator[Diagnostic]:
     for step in facts.steps:
         for part in expressions(step):
             facts.outcomes.expression(step, part)
-    yield from facts.outcomes.found
+    yield from facts.outcomes.problems
 
 
 def lists(facts: Facts) -> Iterator[Diagnostic]:

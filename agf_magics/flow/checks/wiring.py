@@ -238,7 +238,16 @@ class _Follower:
     def leave(self, step: Step, view: View) -> None:
         for ref in step.target.writes() if step.target else ():
             store = self.store(ref.path)
-            write = Write(ref.path, store, step, ref, "outcome", None, False, len(view.maps) == 1)
+            write = Write(
+                ref.path,
+                store,
+                step,
+                ref,
+                "outcome",
+                None,
+                again=False,
+                lasting=len(view.maps) == 1,
+            )
             view[ref.path] = (write,)
             if len(view.maps) == 1 and ref.path[: len(self.stores)] == self.stores:
                 self.so_far.put(write)
@@ -325,8 +334,8 @@ def every_write(reads: Iterable[Read]) -> Iterator[Write]:
     longest: dict[int, Prefix] = {}
     for read in reads:
         if isinstance(read.writes, Prefix):
-            known = longest.get(id(read.writes.whole))
-            if known is None or len(known) < len(read.writes):
+            longest_writes = longest.get(id(read.writes.whole))
+            if longest_writes is None or len(longest_writes) < len(read.writes):
                 longest[id(read.writes.whole)] = read.writes
         else:
             yield from read.writes

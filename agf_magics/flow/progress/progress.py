@@ -64,9 +64,9 @@ class Progress:
         since."""
         self._inside: dict[Key, list[Row]] = {}
         """The rows inside each key, once one is asked for."""
-        self.taken: list[tuple[StepPath, str, str]] = []
+        self.taken_edges: list[tuple[StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
-        self.asked: dict[StepPath, Question] = {}
+        self.open_questions: dict[StepPath, Question] = {}
         """The open questions."""
         self.usage = Usage()
         self.stores: Mapping[str, Value] = {}
@@ -105,11 +105,11 @@ class Progress:
     @cached_property
     def sessions(self) -> Mapping[Key, Row]:
         """The rows of the sessions of models, each by the key of the row around it."""
-        found: dict[Key, Row] = {}
+        rows: dict[Key, Row] = {}
         for row in self.rows.values():
             if getattr(row.step, "session", False) is True:
-                found.setdefault(row.key[:-1], row)
-        return found
+                rows.setdefault(row.key[:-1], row)
+        return rows
 
     @property
     def seconds(self) -> float | None:
@@ -185,15 +185,15 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
             if (turns := p.row(at).turns) is not None:
                 turns.begin(at, kind, name)
         case ev.EdgeTaken(at, _, source, target):
-            p.taken.append((at, source, target))
-            if len(p.taken) > EDGES_KEPT:
-                del p.taken[0]
+            p.taken_edges.append((at, source, target))
+            if len(p.taken_edges) > EDGES_KEPT:
+                del p.taken_edges[0]
         case ev.QuestionAsked(at, _, question):
-            p.asked[at] = question
+            p.open_questions[at] = question
             p.row(at).asks = True
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
-            p.asked.pop(at, None)
-            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.asked)
+            p.open_questions.pop(at, None)
+            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.open_questions)
         case ev.ModelText():
             _arrive(p.row(event.at), event)
         case ev.StepPrinted(at, _, text):
@@ -257,7 +257,7 @@ def _end_call(p: Progress, at: StepPath, when: float) -> Row:
 def _end(p: Progress, event: ev.RunEnded) -> None:
     p.ended, p.status, p.error, p.stores = event
     # A question of a run that was cut off has no end of its own.
-    p.asked.clear()
+    p.open_questions.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
         p.row(event.error.path).fatal = True
     if event.status == "ok":

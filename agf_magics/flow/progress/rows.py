@@ -18,7 +18,7 @@ from ...values.value import Value
 from ..flow import Flow, outermost
 from ..graph_steps import Dag, Walk
 from ..step import Step
-from ..step_names import given_names, name_of, only_call, says_nothing
+from ..step_names import name_of, only_call, part_names, says_nothing
 from ..step_path import StepPath, seconds_between
 from ..steps import (
     Branches,
@@ -277,7 +277,9 @@ class Row:
         if self.fatal or (self.failed > self.retried + self.dropped and not self.excused):
             return "kept" if self.rescues and not self.fatal else "failed"
         if self.started:
-            return "ok" if self.finished else "failed" if self.failed else "cancelled"
+            if self.finished:
+                return "ok"
+            return "failed" if self.failed else "cancelled"
         # Workers have not yet reported any of its elements.
         if self.around is not None and self.around.on_workers:
             return "running"
@@ -373,7 +375,7 @@ class Tree:
         key = before + (step.id,)  # noqa: RUF005  # faster: `before` is mostly empty
         row = Row(key, depth, step, many, loops, around)
         callee = callees.get(step.id)
-        if asked := _asked(step, callee, before in self._sessions):
+        if asked := _asks_words(step, callee, before in self._sessions):
             row.asked = asked
         hidden = isinstance(step, Sequence)
         if hidden:
@@ -413,7 +415,7 @@ class Tree:
     def _give_names(self, step: Step, before: Key) -> None:
         """The parts of ``step`` have the names of their branches or nodes."""
         parts = {child.id: child for child in children(step)}
-        for id, name in given_names(step).items():
+        for id, name in part_names(step).items():
             part = parts[id]
             while isinstance(part, Sequence) and len(part.steps) == 1:
                 part = part.steps[0]
@@ -449,7 +451,7 @@ class Tree:
             row.depth = sum(not is_inner for _, is_inner in outer[:-1])
 
 
-def _asked(step: Step, callee: Any, in_session: bool) -> str:
+def _asks_words(step: Step, callee: Any, in_session: bool) -> str:
     """``asks reviewer, tools: fetch, price``; without the tools if it may use all, without the name
     if that is the label. ``in_session``: the row of the agent has the tools, which its invoker
     limits."""

@@ -28,5 +28,5 @@ class RunLine(NamedTuple):
     open: Callable[[], Any] | None = None
     """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
     shows; None elsewhere."""
-    place: str = ""
+    shown_in: str = ""
     """The cell that shows it."""

@@ -63,5 +63,7 @@ class Turns:
         for (tool, number), calls in groupby(
             list(self._calls.values()), lambda call: (call[0], call[1])
         ):
-            made = list(calls)
-            yield Turn(tool, len(made) if tool else number, sum(failed for *_, failed in made))
+            turn_calls = list(calls)
+            yield Turn(
+                tool, len(turn_calls) if tool else number, sum(failed for *_, failed in turn_calls)
+            )

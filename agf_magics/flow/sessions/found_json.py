@@ -36,18 +36,18 @@ def find_json(text: str) -> Value:
     Traceback (most recent call last):
     agf_magics.flow.sessions.found_json.NoJson: the JSON never ends
     """
-    if (found := _read(text)) is not None:
-        return found[0]
-    for block in _fenced(text):
-        if (found := _read(block)) is not None and _is_answer(found[0], text):
-            return found[0]
+    if (json_value := _read(text)) is not None:
+        return json_value[0]
+    for block in _code_blocks(text):
+        if (json_value := _read(block)) is not None and _is_answer(json_value[0], text):
+            return json_value[0]
     start = 0
     while (opening := _OPENING.search(text, start)) is not None:
         end = _end(text, opening.start())
         if end is None:
             raise NoJson("the JSON never ends")
-        if (found := _read(text[opening.start() : end])) is not None:
-            return found[0]
+        if (json_value := _read(text[opening.start() : end])) is not None:
+            return json_value[0]
         start = end
     raise NoJson("there is no JSON")
 
@@ -65,7 +65,7 @@ def _is_answer(value: Value, text: str) -> bool:
     return type(value) in (dict, list) or text.strip().startswith("```")
 
 
-def _fenced(text: str) -> Iterator[str]:
+def _code_blocks(text: str) -> Iterator[str]:
     """The texts of the code blocks: from a fence to the next one without a word behind it."""
     opening: re.Match[str] | None = None
     for fence in _FENCE.finditer(text):

@@ -68,7 +68,7 @@ def _ask(state: _State, id: str, span: Span) -> Step:
         name=session.model,
         args=Computed(span, state.request, session.prompt.reads(), names=()),
         tools=session.offered,
-        lookup=Lookup(registered=_registered(session)),
+        lookup=Lookup(registered=_registered_names(session)),
         asking=Asking(config=config),
         target=Stored(state.replied),
     )
@@ -111,7 +111,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
             Computed(span, lambda frame: frame[state.call]["tool"]),
             session.offered,
         ),
-        lookup=Lookup(registered=_registered(session)),
+        lookup=Lookup(registered=_registered_names(session)),
         args=Computed(span, state.arguments, names=()),
         # A failed tool is an answer for the model, which may try something else.
         rescue=observation,
@@ -132,7 +132,7 @@ def _tools(state: _State, id: str, span: Span) -> Step:
     )
 
 
-def _registered(session: Session) -> Mapping[str, str]:
+def _registered_names(session: Session) -> Mapping[str, str]:
     return {offer.name.text: offer.registered for offer in session.tools or () if offer.registered}
 
 
@@ -190,11 +190,11 @@ class _State:
             return {"answer": conversation.answer, "calls": conversation.used_tools}
         return conversation.answer
 
-    def question(self, frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
+    def question(self, frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
         permits, tool = self.session.permits, frame[self.call]["tool"]
         every = f"{str(tool).partition('__')[0]}__{EVERY_TOOL}"
         permit = permits.get(tool) or permits.get(every)
-        return permit.ask(frame, given, shown) if permit is not None else None
+        return permit.ask(frame, arguments, shown) if permit is not None else None
 
     def arguments(self, frame: Frame) -> Value:
         call = frame[self.call]

@@ -54,7 +54,7 @@ _SILENT_HINT = (
 Verdict = Literal["tools", "again", "answer"]
 
 
-def unfenced(text: str) -> str:
+def strip_fence(text: str) -> str:
     """A reply without the code fence around all of it, if there is one.
 
     >>> unfenced("```json\\n[1]\\n```"), unfenced("[1]")
@@ -107,7 +107,7 @@ class RequestOptions(NamedTuple):
     are set."""
     schema: Mapping[str, Any] | None = None
     """JSON Schema of the answer; None: text."""
-    made: Value = None
+    model_object: Value = None
     """A model object, which the configured model does not replace."""
 
 
@@ -126,7 +126,7 @@ class Session:
     """A message before it, in addition to the instructions; its value may be None."""
     tools: tuple[Offer, ...] | None = ()
     """The tools it is offered, if the invoker may use them; None: all that the invoker may use."""
-    read: Callable[[Value], Value] = lambda answer: answer
+    read_answer: Callable[[Value], Value] = lambda answer: answer
     """The session's value from the text or the JSON of the answer; a StepError says why the answer
     is not valid."""
     steps: int = STEPS
@@ -158,7 +158,7 @@ class Conversation:
     messages: tuple[Value, ...]
     steps: int = 0
     """Replies so far."""
-    asked: int = 0
+    repeats: int = 0
     """The number of times that the model was asked again."""
     calls: Sequence[Value] = ()
     """The tool calls of the last reply."""
@@ -210,12 +210,14 @@ class Conversation:
                 )
             return replace(
                 conversation,
-                answer=session.read(reply["text"] if answer_call is None else reply["answer"]),
+                answer=session.read_answer(
+                    reply["text"] if answer_call is None else reply["answer"]
+                ),
             )
         except StepError as error:
             # Without a limit a small model and a strict schema would ask each other until the money
             # is gone.
-            again = not last and self.asked < ASKED_AGAIN
+            again = not last and self.repeats < ASKED_AGAIN
             return replace(conversation, verdict="again" if again else "answer", fault=error)
 
     def _silent(self, what: str, last: bool) -> Conversation:
@@ -249,8 +251,8 @@ class Conversation:
         results = [_result(call, text, True) for call in self.calls] or [
             {"role": "user", "text": text}
         ]
-        asked = self.asked if self.is_silent else self.asked + 1
-        return replace(self, messages=(*self.messages, *results), asked=asked)
+        asked = self.repeats if self.is_silent else self.repeats + 1
+        return replace(self, messages=(*self.messages, *results), repeats=asked)
 
     @property
     def used_tools(self) -> list[Value]:

@@ -17,18 +17,13 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import (
-    Checksums,
-    Fingerprint,
-    Print,
-    fingerprint,
-    print_of,
-)
+from ..codec.fingerprints import Checksums, Fingerprint, Print, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
+from ..codec.snapshots import Held, snapshot
 from ..database.store import ADD
 from ..records.failures import error_json
 from ..records.records import CallKey
@@ -115,6 +110,10 @@ class Outcome(NamedTuple):
     """Why a resumed run has to make the call again."""
     must_be_stored: bool = False
     """Whether the call must not be repeated, or costs money."""
+    line: int | None = None
+    """The number of its row; None: the next one."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970; None: now."""
 
     @property
     def is_for_parts(self) -> bool:
@@ -146,7 +145,7 @@ class CallRows:
         self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
         self.large = LargeValues()
-        self._next_line = next_line
+        self.next_line = next_line
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
@@ -347,36 +346,47 @@ class CallRows:
             digest = self.digests.digest_late(call.late, call.objects.after)
         return call._replace(digest=digest, late=None)
 
-    def store(self, outcome: Outcome) -> Outcome:
-        """The outcome with its large value stored. On any thread."""
-        call, value, packed, *_ = outcome
-        checksums = call.objects.checksums if call.objects is not None else Checksums()
-        now = call.objects.after(value) if call.objects is not None else None
-        if now is None and is_knowable(value):
-            now = print_of(value, checksums)
-        stored = self.stored(value, packed, now, outcome.must_be_stored, checksums)
-        checksums.clear()
+    def held(self, outcome: Outcome) -> Held | None:
+        """What is stored while the next steps go on; None: they have to wait. On any thread."""
+        copy = None if outcome.must_be_stored else snapshot(outcome.value, outcome.packed.is_json)
+        return self._hold(outcome, copy[0]) if copy is not None else None
+
+    def store(self, outcome: Outcome, held: Held | None = None) -> Outcome:
+        """The outcome with its large value stored. ``held``: default None: nobody changes it
+        meanwhile. On any thread."""
+        held = held or self._hold(outcome, outcome.value)
+        stored = self.stored(outcome.value, outcome.packed, outcome.must_be_stored, held)
+        held.checksums.clear()
         return outcome._replace(packed=stored)
+
+    def _hold(self, outcome: Outcome, copy: Value) -> Held:
+        """What is stored of a result, with what is known of it now."""
+        value, given = outcome.value, outcome.call.objects
+        checksums = given.checksums if given is not None else Checksums()
+        now = given.after(value) if given is not None else None
+        if now is None and (is_knowable(value) or not outcome.packed.is_json):
+            now = print_of(value, checksums)
+        return Held(copy, now, checksums)
 
     def stored(
         self,
         value: Value,
         packed: EncodedValue,
-        now: Print | None = None,
         fills: bool = False,
-        checksums: Checksums | None = None,
+        held: Held | None = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. By default ``now``, its
-        fingerprint, and the ``checksums`` of its memory are taken, and it must not fill the disk."""
+        """A large value with its parts stored; another one as it is. By default it must not fill the
+        disk, and what is stored (``held``) is the value as it is now."""
         if not packed.is_large or self.results is None:
             return packed
+        copy, now, checksums = held or Held(value, None, Checksums())
         # A secret that the run has received is searched each time.
         data = None if self.secret.active else self.objects.stored(value, now)
         try:
             if data is None:
                 forms = self.secret.searched
                 search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(value, search, fills, checksums)
+                data = self.results.store(copy, search, fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
@@ -387,7 +397,7 @@ class CallRows:
 
     def settle(self, outcome: Outcome) -> Insert:
         """The row of a call, when its value is stored."""
-        call, value, packed, error, why, _ = outcome
+        call, value, packed, error, why, _, line, ended = outcome
         if error is not None:
             return self.outcome("failed", call, NO_VALUE, error)
         if not why and isinstance(packed.data, bytes) and not packed.is_json:
@@ -401,7 +411,7 @@ class CallRows:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
             self.large.learn(value, packed.data)
-        return self.outcome("finished", call, packed)
+        return self.outcome("finished", call, packed, ended=ended, line=line)
 
     def outcome(
         self,
@@ -410,9 +420,11 @@ class CallRows:
         packed: EncodedValue = NO_VALUE,
         error: str | None = None,
         ended: float | None = None,
+        line: int | None = None,
     ) -> Insert:
         """The row of a call in any case. ``packed``: its value as it is stored. ``error``: its
-        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now."""
+        failure as JSON. ``ended``: when it ended, in seconds since 1970; None: now. ``line``: the
+        number of the row; None: the next one."""
         ended, signature = time.time() if ended is None else ended, None
         place, tries = encode(call.key.at), call.key.tries
         if packed.form in PICKLED and what != "answered":
@@ -442,11 +454,13 @@ class CallRows:
             error,
             signature,
             call.digest,
+            line=line,
         )
 
-    def row(self, *cells: Any) -> Insert:
-        """A row with the next number. ``cells``: those of `COLUMNS` after the number."""
-        row = (self._next_line(), *cells)
+    def row(self, *cells: Any, line: int | None = None) -> Insert:
+        """A row. ``cells``: those of `COLUMNS` after the number; ``line``: the number; default None:
+        the next one."""
+        row = (self.next_line() if line is None else line, *cells)
         return ADD, (*row, row_crc(row))
 
     def mark(

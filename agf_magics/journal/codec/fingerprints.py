@@ -28,7 +28,7 @@ from operator import is_
 from typing import Any, NamedTuple
 
 from ...catalog.digests.digest import is_constant
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.value import Value
 
@@ -359,7 +359,7 @@ def _is_same_column(before: Any, now: Any) -> bool:
 def _places(column: Any) -> list[Any] | None:
     """Where the memory of a column of polars is; None: it cannot be told."""
     polars: Any = sys.modules["polars"]
-    if loaded("pyarrow") is None:
+    if module_if_loaded("pyarrow") is None:
         return None
     column = column.to_arrow(compat_level=polars.CompatLevel.newest())
     chunks = getattr(column, "chunks", [column])

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol
 
-from ...compat.imports import for_the_person, installed_only, loaded
+from ...compat.imports import for_the_person, installed_only, module_if_loaded
 from ...text.length import ATOMS
 from ...text.raised import describe_exception
 from ...values.value import Value
@@ -340,7 +340,7 @@ def _as_times(numbers: Any, dtype: Any) -> Any:
 
 def _of_polars(frame: Any) -> Any:
     """A frame as one text for each column: its own pickle is one copy of all of them."""
-    polars: Any = loaded("polars")
+    polars: Any = module_if_loaded("polars")
     if type(frame) is polars.Series:
         return _series, (pickle.PickleBuffer(polars.DataFrame([frame]).serialize()),)
     if type(frame) is not polars.DataFrame:

@@ -18,7 +18,7 @@ from collections.abc import MutableMapping
 from functools import cache
 from typing import Any, cast
 
-from ...compat.imports import installed_only, loaded
+from ...compat.imports import installed_only, module_if_loaded
 from ...text.raised import describe_exception
 from ...values.value import Value
 
@@ -101,7 +101,7 @@ def _picklers(most: int) -> list[Any]:
     picklers: list[Any] = [pickle.Pickler]
     with contextlib.suppress(ImportError), installed_only():
         picklers.append(importlib.import_module("cloudpickle").Pickler)
-    polars = loaded("polars")
+    polars = module_if_loaded("polars")
     return picklers if polars is None else [_limited(pickler, most, polars) for pickler in picklers]
 
 

@@ -45,6 +45,21 @@ that are added in order fill their pages."""
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """Adds a record."""
 
+START_RUN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
+    work_sign, head_crc, state_crc, work_crc, end_crc, part)
+VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
+"""Adds a run."""
+
+END_RUN = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
+status=?, ended=?, tokens=?, cost=?, lost=?,
+state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+"""Ends it."""
+
+REOPEN_RUN = """UPDATE runs SET status='running', ended=NULL,
+state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
+WHERE num=? AND owner=? AND status='cancelled'"""
+"""Takes its end back."""
+
 ADD_LARGE = "INSERT INTO large VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET num=num"
 """Adds a large value, which an earlier session of the run may have added: so it is no error, and one
 row is changed."""

@@ -172,7 +172,7 @@ class ValueFiles:
         if self._sound.get(part.digest) == _identity(facts):
             return True
         try:
-            self._read(part, None)
+            self._read(part)
         except PartError:
             return False
         return True
@@ -180,9 +180,7 @@ class ValueFiles:
     def read(self, part: Part) -> bytearray:
         """The bytes of a part. Raises PartError unless they are what was written."""
         # Not mapped: another process may cut or change the file later.
-        data = bytearray(part.size)
-        self._read(part, data)
-        return data
+        return self._read(part, keeps=True)
 
     def clean(self, is_named: Container[str], lives: Callable[[str], bool]) -> Freed:
         """Delete the parts that are not named, and the temporary files of processes that do not
@@ -226,8 +224,8 @@ class ValueFiles:
         if stat.S_ISLNK(os.lstat(self.folder).st_mode):
             raise NotADirectoryError(f"{self.folder} is a symbolic link")
 
-    def _read(self, part: Part, into: bytearray | None) -> None:
-        """Read and compare a part. ``into``: where its bytes go."""
+    def _read(self, part: Part, keeps: bool = False) -> bytearray:
+        """Read and compare a part; returns its bytes if it ``keeps`` them. Raises PartError."""
         if DIGEST.fullmatch(part.digest) is None:
             raise PartError("the name of a part of it is damaged")
         try:
@@ -239,13 +237,16 @@ class ValueFiles:
             facts = os.fstat(file)
             if not stat.S_ISREG(facts.st_mode) or facts.st_size != part.size:
                 raise PartError("a part of it is not what was written")
-            if _digest(file, part.size, into) != part.digest:
+            # Not before: a file that is not there, or has another size, takes no memory.
+            data = bytearray(part.size if keeps else 0)
+            if _digest(file, part.size, data if keeps else None) != part.digest:
                 raise PartError("a part of it is not what was written")
         except OSError as error:
             raise PartError(f"a part of it cannot be read: {error.strerror}") from None
         finally:
             os.close(file)
         self._note(part.digest, facts)
+        return data
 
     def _note(self, digest: str, facts: os.stat_result) -> None:
         self._sound[digest] = _identity(facts)

@@ -138,6 +138,11 @@ class Writer:
         if self._sleeps or IN_BROWSER:
             self._commit_soon()
 
+    def add(self, writes: Sequence[PendingWrite]) -> None:
+        """Write rows that others wait for already. On any thread."""
+        self._queue.extend(writes)
+        self._commit_soon()
+
     def _commit_soon(self) -> None:
         try:
             loop = asyncio.get_running_loop()

@@ -45,7 +45,7 @@ class Clashes:
 
 def refuse_clashes(reader: Reader, walk: Walk) -> None:
     """graph.write-conflict: two nodes that surely run in one round write one key."""
-    room, found = MOST_COMPARED, dict[Diagnostic, None]()
+    room, clashes = MOST_COMPARED, dict[Diagnostic, None]()
     for source, edges in walk.leaving.items():
         if source != START and sum(edge.is_plain for edge in edges) < 2:
             continue  # what follows it also follows the node before it
@@ -54,5 +54,5 @@ def refuse_clashes(reader: Reader, walk: Walk) -> None:
             if room < 0:
                 break
             if (problem := walk.clash(sorted(round))) is not None:
-                found[problem] = None
-    reader.problems.extend(found)
+                clashes[problem] = None
+    reader.problems.extend(clashes)

@@ -47,7 +47,7 @@ def feeds(
     # A key with a reducer begins with an empty value.
     begun = {*initial, *(keys.reducers.keys() & writers.keys())}
     ways, room = ways_from(edges, exits), MOST_VISITS
-    found: dict[tuple[str | None, str, str], None] = {}
+    flows: dict[tuple[str | None, str, str], None] = {}
     for key in sorted(set[str]().union(*reads.values())):
         nodes = writers.get(key, [])
         ends = frozenset(nodes) if key not in keys.reducers else ()
@@ -56,12 +56,12 @@ def feeds(
             reached = distances(ways, after, ends) if room > 0 else {}
             room -= len(edges)
             writer = built[source].step.id if source in built else None
-            found.update(
+            flows.update(
                 ((writer, built[name].step.id, key), None)
                 for name in reached
                 if key in reads.get(name, ())
             )
-    return tuple(found)
+    return tuple(flows)
 
 
 def _keys_read(built: Built) -> set[str]:
@@ -78,12 +78,12 @@ def distances(
     out: Mapping[str, Sequence[Edge]], begin: Iterable[str], ends: Collection[str] = ()
 ) -> dict[str, int]:
     """The smallest number of rounds to each node; no path goes on behind one of ``ends``."""
-    found = dict.fromkeys(begin, 0)
-    queue = deque(found)
+    rounds = dict.fromkeys(begin, 0)
+    queue = deque(rounds)
     while queue:
         name = queue.popleft()
         for edge in out.get(name, ()) if name not in ends else ():
-            if edge.target not in found and edge.target != END:
-                found[edge.target] = found[name] + 1
+            if edge.target not in rounds and edge.target != END:
+                rounds[edge.target] = rounds[name] + 1
                 queue.append(edge.target)
-    return found
+    return rounds

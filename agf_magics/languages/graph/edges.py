@@ -37,7 +37,7 @@ class IsRoute(Computed):
             chosen = frame.get(CHOSEN_ROUTES, {}).get(source, frame["state"].get(ROUTE))
             return bool(chosen == target.text)
 
-        ref = Ref((*ROOT, ROUTE), target.span, False)
+        ref = Ref((*ROOT, ROUTE), target.span, certain=False)
         super().__init__(target.span, evaluate, (ref,))
 
 
@@ -50,7 +50,7 @@ class Edges:
         """``answers``: of each router, the answers that lead to each node."""
         self.reader, self.answers = reader, answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
-        self.found: list[Edge] = []
+        self.edges: list[Edge] = []
 
     def read(self, items: Items) -> tuple[Edge, ...]:
         for item in items.items:
@@ -59,7 +59,7 @@ class Edges:
             else:
                 message = f"an edge must be a mapping with from and to, got {shown(item)}"
                 self.reader.error("graph.edge-shape", message, item.span, self.edge_example(item))
-        return tuple(self.found)
+        return tuple(self.edges)
 
     def edge_example(self, item: Node) -> str:
         """The edge that a list such as ``[START, a]`` or an arrow such as ``START -> a`` means."""
@@ -71,28 +71,28 @@ class Edges:
 
     def edge(self, node: Fields) -> None:
         before = self.reader.error_count
-        given = self.reader.fields(EDGE, node, node.span)
+        fields = self.reader.fields(EDGE, node, node.span)
         if self.reader.error_count > before:
             return
-        source = self.name(given["from"], self.sources, "from")
-        named = [self.name(each, self.goals, "to") for each in given["to"]]
+        source = self.name(fields["from"], self.sources, "from")
+        named = [self.name(each, self.goals, "to") for each in fields["to"]]
         targets = [place for place in named if place is not None]
         if source is None or not targets:
             return
-        written: Scalar | None = given.get("condition")
-        if given.get("type") == "conditional":
+        written: Scalar | None = fields.get("condition")
+        if fields.get("type") == "conditional":
             if written is not None:
                 hint = "keep one of them: type: conditional follows a router, condition: compares"
                 message = "an edge cannot have both a condition and a type"
                 self.reader.error("graph.edge-kind", message, written.span, hint)
             self.route(source, targets)
         elif written is None:
-            self.found += [Edge(source.text, target.text, span=target.span) for target in targets]
+            self.edges += [Edge(source.text, target.text, span=target.span) for target in targets]
         else:
             self.conditional(source, targets, written)
 
-    def name(self, node: Scalar, known: Collection[str], key: str) -> Scalar | None:
-        if node.text in (START, END) and node.text not in known:
+    def name(self, node: Scalar, names: Collection[str], key: str) -> Scalar | None:
+        if node.text in (START, END) and node.text not in names:
             message = f"an edge cannot lead {f'to {START}' if key == 'to' else f'from {END}'}"
             self.reader.error(
                 "graph.unknown-node",
@@ -101,8 +101,8 @@ class Edges:
                 f"a graph begins at {START} and ends at {END}",
             )
             return None
-        if node.text not in known:
-            hint = suggest(node.text, known, "nodes")
+        if node.text not in names:
+            hint = suggest(node.text, names, "nodes")
             self.reader.error(
                 "graph.unknown-node", f"there is no node {node.text!r}", node.span, hint
             )
@@ -117,15 +117,15 @@ class Edges:
         for target in others:
             when = IsRoute(source.text, target)
             label = shorten(answers.get(target.text, target.text))
-            self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
+            self.edges.append(Edge(source.text, target.text, when, span=target.span, label=label))
         label = shorten(answers.get(first.text, first.text))
-        self.found.append(
+        self.edges.append(
             Edge(source.text, first.text, otherwise=True, span=first.span, label=label)
         )
 
     def conditional(self, source: Scalar, targets: list[Scalar], node: Scalar) -> None:
         if node.text.strip() == ELSE:
-            self.found += [
+            self.edges += [
                 Edge(source.text, target.text, otherwise=True, span=target.span, label=ELSE)
                 for target in targets
             ]
@@ -139,7 +139,7 @@ class Edges:
         if when is not None:
             (target,) = targets
             label = shorten(" ".join(node.text.split()))
-            self.found.append(Edge(source.text, target.text, when, span=target.span, label=label))
+            self.edges.append(Edge(source.text, target.text, when, span=target.span, label=label))
 
 
 def read_condition(reader: Reader, text: Scalar) -> Expr | None:
@@ -177,8 +177,8 @@ def _check_bare(reader: Reader, text: Scalar, right: Bare, parsed: Condition) ->
             else "compare with null, or with a key that holds an empty object"
         )
         reader.error("graph.condition-braces", "a condition has no braces", place, hint)
-    elif right.text.split(".")[0] not in reader.known:
-        near = suggest(right.text.split(".")[0], sorted(reader.known))
+    elif right.text.split(".")[0] not in reader.known_keys:
+        near = suggest(right.text.split(".")[0], sorted(reader.known_keys))
         hint = " ".join(filter(None, (near, f"quote it if it is text: '{right.text}'")))
         if right.text[:1] in QUOTES:
             hint = character_hint(right.text[0], place.place[0])

@@ -8,7 +8,7 @@ from pathlib import PurePosixPath, PureWindowsPath
 from ...flow.protocols import Name
 from ...flow.step_options import Export
 from ...text.yaml.nodes import Fields, shown
-from ..documents import named
+from ..documents import name_at
 from .expressions.reading import Reader
 from .words import EXPORT
 
@@ -22,10 +22,10 @@ def read_exports(reader: Reader, node: Fields | None) -> Iterator[Export]:
             message = f"an export must be a mapping, got {shown(value)}"
             reader.error("graph.wrong-type", message, value.span, hint)
             continue
-        given = reader.fields(EXPORT, value, value.span)
-        kind = given.get("format") or "json"
+        fields = reader.fields(EXPORT, value, value.span)
+        kind = fields.get("format") or "json"
         default = Name(f"{name}{ENDINGS[kind][0]}", key.span)
-        path, place = named(given, "filename", default)
+        path, place = name_at(fields, "filename", default)
         if not is_inside(path):
             hint = f"filename: {name}{ENDINGS[kind][0]} is written into the folder of the export"
             reader.error(

@@ -55,8 +55,8 @@ def _one_of(names: Collection[str]) -> Json:
 
 
 def _node(kind: Kind) -> Json:
-    made = kind_schema(kind)
-    made["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
+    schema = kind_schema(kind)
+    schema["properties"]["type"] = {"const": kind.name, "description": kind.keys["type"].doc}
     if kind.name != "llm":
-        made["required"] = ["type", *made.get("required", ())]
-    return made
+        schema["required"] = ["type", *schema.get("required", ())]
+    return schema

@@ -45,7 +45,7 @@ class Graph(NamedTuple):
     tools: Tools
     declares: bool
     """Whether the graph has ``state:``."""
-    named: tuple[Name, ...] = ()
+    named_keys: tuple[Name, ...] = ()
     """The keys that ``variables:`` and ``exports:`` name."""
 
     def place(self, name: str) -> Span | None:
@@ -82,13 +82,13 @@ def read_keys(reader: Reader, graph: Graph) -> None:
     """graph.unwritten-key, graph.hidden-name, graph.odd-name: paths without a value, as far as the
     text says."""
     written = dict.fromkeys(key.name for built in graph.nodes.values() for key in built.keys)
-    known: dict[str, object] = {**graph.keys.declared, **written, **BUILT_IN}
+    names: dict[str, object] = {**graph.keys.declared, **written, **BUILT_IN}
     for built in graph.nodes.values():
         for ref in reads_of_node(built.step):
-            _read(reader, ref, {**known, **dict.fromkeys(built.binds)}, graph.declares)
-    named = (Ref((*ROOT, name.text), name.span) for name in graph.named)
+            _read(reader, ref, {**names, **dict.fromkeys(built.binds)}, graph.declares)
+    named = (Ref((*ROOT, name.text), name.span) for name in graph.named_keys)
     for ref in (*named, *own_reads(graph.walk)):
-        _read(reader, ref, known, graph.declares)
+        _read(reader, ref, names, graph.declares)
 
 
 def _is_ordinary(name: str) -> bool:
@@ -105,7 +105,7 @@ def _declare(name: str, declares: bool) -> str:
     return f"add {name}: any to state" if declares else f"declare it: state: {{{name}: any}}"
 
 
-def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> None:
+def _read(reader: Reader, ref: Ref, names_known: Collection[str], declares: bool) -> None:
     names = ref.path[1:]
     if not names or ref.path[0] != "state":
         return
@@ -124,11 +124,11 @@ def _read(reader: Reader, ref: Ref, known: Collection[str], declares: bool) -> N
             "has no index: a python node can return an element, and a map takes each"
         )
         reader.warn("graph.odd-name", f"this reads a key named {odd!r}", ref.span, hint)
-    elif declares and names[0] not in known:
-        keys = [name for name in known if name not in BUILT_IN]
+    elif declares and names[0] not in names_known:
+        keys = [name for name in names_known if name not in BUILT_IN]
         listed = suggest("", keys, "keys of the state") or "the state has no keys"
         hint = suggest(names[0], keys) or f"{listed}; {_declare(names[0], declares)}"
-        if names[0] in _OTHER_ROOTS and names[1:2] and names[1] in known:
+        if names[0] in _OTHER_ROOTS and names[1:2] and names[1] in names_known:
             hint = f"write state.{'.'.join(names[1:])}"
         reader.warn(
             "graph.unwritten-key", f"{names[0]!r} is neither declared nor written", ref.span, hint
@@ -146,7 +146,7 @@ def idle_keys(reader: Reader, graph: Graph) -> None:
     if any(ref.path == ROOT for ref in refs):
         return
     named = {ref.path[1] for ref in refs if ref.path[:1] == ROOT}
-    named.update(name.text for name in graph.named)
+    named.update(name.text for name in graph.named_keys)
     left = {name: span for name, span in graph.walk.unwritten.items() if name not in named}
     source = next((span.source for span in left.values() if span is not None), None)
     words = Counter(_WORD.findall(source.text if source else ""))
@@ -213,10 +213,10 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
         if room < 0:
             return
         ways = [distances(out, [edge.target]) for edge in edges if edge.is_plain]
-        for one, other in combinations(ways, 2):
-            common = one.keys() & other.keys() & graph.nodes.keys()
-            node = min(common, key=lambda name: (max(one[name], other[name]), name), default="")
-            if one.get(node) != other.get(node) and node not in reported:
+        for first, other in combinations(ways, 2):
+            common = first.keys() & other.keys() & graph.nodes.keys()
+            node = min(common, key=lambda name: (max(first[name], other[name]), name), default="")
+            if first.get(node) != other.get(node) and node not in reported:
                 reported.add(node)
                 message = (
                     f"{node!r} runs once for each branch that leads to it, because they differ "
@@ -274,16 +274,16 @@ def routes_read(reader: Reader, graph: Graph) -> None:
     together = _together(graph, routers)
     if together is None:
         return
-    one, other = together
+    first, other = together
     refs = [ref for built in graph.nodes.values() for ref in reads_of_node(built.step)]
     for edge in graph.walk.edges:
         if edge.when is not None and not (
             isinstance(edge.when, IsRoute) and edge.source in routers
         ):
             refs += edge.when.reads()
-    refs += [Ref((*ROOT, name.text), name.span) for name in graph.named]
+    refs += [Ref((*ROOT, name.text), name.span) for name in graph.named_keys]
     message = (
-        f"{one!r} and {other!r} may choose in one round: {ROUTE} is the choice of the last one"
+        f"{first!r} and {other!r} may choose in one round: {ROUTE} is the choice of the last one"
     )
     keys = " and ".join(sorted(graph.nodes[name].keys[0].name for name in together))
     hint = f"read what each has answered: {keys}"

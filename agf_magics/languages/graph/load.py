@@ -20,7 +20,7 @@ from ...text.source import Source, Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import NOTHING, Fields, Items, Scalar, expr_tags, is_text, shown
 from ...text.yaml.reader import Bounds
-from ..documents import DocumentProblem, Kind, named, one_document, said
+from ..documents import DocumentProblem, Kind, name_at, one_document, text_at
 from .clashes import Clashes, refuse_clashes
 from .data_flow import feeds, reads_of_node
 from .edges import Edges
@@ -29,7 +29,7 @@ from .expressions.reading import ROOT, Reader
 from .expressions.tokens import KEY_NAME
 from .lint import Graph, lint
 from .node_kinds import build
-from .nodes.builder_contract import Built, Here
+from .nodes.builder_contract import Built, NodeSite
 from .nodes.declared_tools import Tools, read_tools
 from .peer_key import peer_key_in_code
 from .prompts.prompt_files import Folders
@@ -75,33 +75,36 @@ class _Loader:
         for node in expr_tags(document):
             self.reader.refuse_tag(node)
         self.state_names(document)
-        given = self.reader.fields(GRAPH, document, document.head)
-        self.limits: dict[str, tuple[Span | None, int]] = given.get("loop_limits", {})
-        self.exits: dict[str, Name] = given.get("loop_exits", {})
-        declared = self.declared(given.get("state"))
-        config = {"recursion_limit": ROUNDS, **self.section(CONFIG, given.get("config"))}
-        tools = read_tools(self.reader, given.get("tools"))
-        built = self.nodes(given, tools, config)
+        fields = self.reader.fields(GRAPH, document, document.head)
+        self.limits: dict[str, tuple[Span | None, int]] = fields.get("loop_limits", {})
+        self.exits: dict[str, Name] = fields.get("loop_exits", {})
+        declared = self.declared(fields.get("state"))
+        config = {"recursion_limit": ROUNDS, **self.section(CONFIG, fields.get("config"))}
+        tools = read_tools(self.reader, fields.get("tools"))
+        built = self.nodes(fields, tools, config)
         read = Edges(
             self.reader, tuple(self.named), {name: each.answers for name, each in built.items()}
         )
-        items = given.get("edges") if self.named else None  # without nodes each edge is wrong
+        items = fields.get("edges") if self.named else None  # without nodes each edge is wrong
         edges = read.read(items) if isinstance(items, Items) else ()
-        self.check_start(given, edges)
+        self.check_start(fields, edges)
         self.check_targets(built)
-        exports = tuple(read_exports(self.reader, given.get("exports")))
+        exports = tuple(read_exports(self.reader, fields.get("exports")))
         if self.reader.error_count:
             return None
         keys = Keys(_with_written(declared, built))
-        walk = self.walk(given, built, edges, keys, config)
+        walk = self.walk(fields, built, edges, keys, config)
         refuse_clashes(self.reader, walk)
         if self.reader.error_count:
             return None
-        initial: tuple[tuple[Name, Expr], ...] = given.get("variables", ())
-        named = (*(name for name, _ in initial), *(Name(one.name, one.span) for one in exports))
+        initial: tuple[tuple[Name, Expr], ...] = fields.get("variables", ())
+        named = (
+            *(name for name, _ in initial),
+            *(Name(export.name, export.span) for export in exports),
+        )
         lint(self.reader, Graph(walk, built, keys, tools, self.reader.declared is not None, named))
         return Flow(
-            name=said(given, "name"),
+            name=text_at(fields, "name"),
             language="graph",
             source=self.source,
             body=Sequence(
@@ -113,7 +116,7 @@ class _Loader:
             end=ends(keys),
             dialect=Dialect(stores=ROOT, foreign=peer_key_in_code),
             declared=Declarations(
-                said(given, "description"),
+                text_at(fields, "description"),
                 own_limits=_caps(config),
                 refuses=tuple(self.reader.refuses),
                 exports=exports,
@@ -123,16 +126,16 @@ class _Loader:
 
     def walk(
         self,
-        given: dict[str, Any],
+        fields: dict[str, Any],
         built: Mapping[str, Built],
         edges: tuple[Edge, ...],
         keys: Keys,
         config: Mapping[str, Any],
     ) -> Walk:
-        label, span = named(given, "name", Name("graph"))
+        label, span = name_at(fields, "name", Name("graph"))
         exits = {a: b.text for a, b in self.exits.items()}
-        limit = given.get("config", NOTHING).keys.get("recursion_limit")
-        endless = limit.span if limit is not None else span or given["edges"].span
+        limit = fields.get("config", NOTHING).keys.get("recursion_limit")
+        endless = limit.span if limit is not None else span or fields["edges"].span
         return Walk(
             id="nodes",
             word="graph",
@@ -157,14 +160,14 @@ class _Loader:
                 {
                     *BUILT_IN,
                     *keys.begin({}, {}),
-                    *(key.text for key, _ in given.get("variables", ())),
+                    *(key.text for key, _ in fields.get("variables", ())),
                 }
             ),
-            unwritten=_unwritten(keys.declared, built, given),
+            unwritten=_unwritten(keys.declared, built, fields),
             writes_any=any(each.writes_any for each in built.values()),
             written={node: tuple(key.name for key in each.keys) for node, each in built.items()},
             feeds=feeds(
-                built, edges, exits, keys, {key.text for key, _ in given.get("variables", ())}
+                built, edges, exits, keys, {key.text for key, _ in fields.get("variables", ())}
             ),
         )
 
@@ -179,18 +182,18 @@ class _Loader:
             self.reader.chain = tuple(nodes.fields)
         for node in map(nodes.inner, nodes.fields):
             named |= {*map(node.text_at, ("state_key", "collect", "failures", "resume_key", "as"))}
-        self.reader.known = named - {""}
+        self.reader.known_keys = named - {""}
 
     def section(self, kind: Kind, node: Fields | None) -> dict[str, Any]:
         return self.reader.fields(kind, node, node.span) if node is not None else {}
 
     def declared(self, node: Fields | None) -> dict[str, Declared]:
-        found = {}
+        declared = {}
         for key, value in self.reader.entries(node):
             name = key.text
             if isinstance(value, Fields):
-                given = self.reader.fields(STATE_KEY, value, key.span)
-                kind, reducer = named(given, "type", Name("any")), given.get("reducer")
+                fields = self.reader.fields(STATE_KEY, value, key.span)
+                kind, reducer = name_at(fields, "type", Name("any")), fields.get("reducer")
             elif is_text(value):
                 kind, reducer = Name(value.text, value.span), None
             else:
@@ -198,8 +201,8 @@ class _Loader:
                 message = f"the type of a state key must be a name, got {shown(value)}"
                 self.reader.error("graph.wrong-type", message, value.span, hint)
                 continue
-            found[name] = Declared(name, self.type(kind), self.reducer(reducer), key.span)
-        return found
+            declared[name] = Declared(name, self.type(kind), self.reducer(reducer), key.span)
+        return declared
 
     def type(self, kind: Name) -> str:
         if kind.text not in TYPES:
@@ -224,16 +227,16 @@ class _Loader:
         return name.text
 
     def nodes(
-        self, given: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
+        self, fields: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
     ) -> dict[str, Built]:
-        defaults = self.section(DEFAULTS, given.get("defaults"))
-        prompts = {**defaults, **given}
-        folders = Folders(said(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
-        written: Fields | None = given.get("nodes")
+        defaults = self.section(DEFAULTS, fields.get("defaults"))
+        prompts = {**defaults, **fields}
+        folders = Folders(text_at(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
+        written: Fields | None = fields.get("nodes")
         if written is not None and not written.fields:
             hint = "nodes: {first: {type: passthrough}}"
             self.reader.error("graph.missing-key", "nodes is empty", written.span, hint)
-        found: dict[str, Built] = {}
+        nodes: dict[str, Built] = {}
         self.named: list[str] = []
         for name, value in self.reader.entries(written):
             if name.text.strip() in ("", "START", "END"):
@@ -243,7 +246,7 @@ class _Loader:
                 )
                 continue
             self.named.append(name.text)
-            here = Here(
+            site = NodeSite(
                 name.text,
                 f"nodes{part(name.text)}",
                 "",
@@ -253,11 +256,11 @@ class _Loader:
                 limits,
                 folders=folders,
             )
-            built = build(self.reader, value, here)
+            built = build(self.reader, value, site)
             if built is not None:
                 self.check_keys(name, built)
-                found[name.text] = built
-        return found
+                nodes[name.text] = built
+        return nodes
 
     def check_keys(self, node: Scalar, built: Built) -> None:
         """Report a key that a node writes twice: one of the values would be lost."""
@@ -268,8 +271,8 @@ class _Loader:
                 hint = "give each value a key of its own"
                 self.reader.error("graph.same-key", message, key.span or node.span, hint)
 
-    def check_start(self, given: dict[str, Any], edges: tuple[Edge, ...]) -> None:
-        node = given.get("edges")
+    def check_start(self, fields: dict[str, Any], edges: tuple[Edge, ...]) -> None:
+        node = fields.get("edges")
         starts_nowhere = not any(edge.source == "START" for edge in edges)
         if isinstance(node, Items) and starts_nowhere and not self.reader.error_count:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
@@ -297,22 +300,22 @@ class _Loader:
 
 def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:
     """The keys that ``state:`` declares and those that nodes declare by naming them."""
-    found = dict(declared)
+    keys = dict(declared)
     for each in built.values():
         for key in each.keys:
             if key.reducer is not None:
-                found[key.name] = Declared(key.name, key.type, key.reducer, key.span)
-            elif key.declares and key.name not in found:
-                found[key.name] = Declared(key.name, key.type, None, key.span)
-    return found
+                keys[key.name] = Declared(key.name, key.type, key.reducer, key.span)
+            elif key.declares and key.name not in keys:
+                keys[key.name] = Declared(key.name, key.type, None, key.span)
+    return keys
 
 
 def _unwritten(
-    declared: Mapping[str, Declared], built: Mapping[str, Built], given: Mapping[str, Any]
+    declared: Mapping[str, Declared], built: Mapping[str, Built], fields: Mapping[str, Any]
 ) -> dict[str, Span | None]:
     """The declared keys that nothing in the text writes."""
     written = {key.name for each in built.values() for key in each.keys}
-    written.update(name.text for name, _ in given.get("variables", ()))
+    written.update(name.text for name, _ in fields.get("variables", ()))
     return {name: key.span for name, key in declared.items() if name not in written}
 
 
@@ -324,5 +327,5 @@ def _reads_counts(built: Mapping[str, Built], edges: Iterable[Edge]) -> bool:
 
 def _caps(config: Mapping[str, Any]) -> OwnLimits | None:
     keys = {"timeout": "seconds", "max_tokens": "tokens", "max_cost": "cost"}
-    found = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
-    return OwnLimits(**found) if found else None
+    limits = {name: config[key] for key, name in keys.items() if config.get(key) is not None}
+    return OwnLimits(**limits) if limits else None

@@ -11,7 +11,7 @@ from ...flow.protocols import Name
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, shown
 from .expressions.reading import NotBuilt, Reader
-from .nodes.builder_contract import Built, Given, Here
+from .nodes.builder_contract import Built, FieldValues, NodeSite
 from .nodes.function_nodes import build_python, build_tool
 from .nodes.maps import build_map
 from .nodes.passthrough import build_passthrough
@@ -21,16 +21,16 @@ from .nodes.tool_call import build_tool_call
 from .words import IN_A_MAP, NODES
 
 
-def build(reader: Reader, node: Node, here: Here) -> Built | None:
+def build(reader: Reader, node: Node, site: NodeSite) -> Built | None:
     """The node, or None after an error."""
     if not isinstance(node, Fields):
-        hint = f"{here.name}: {{type: passthrough, output: {{...}}}}"
+        hint = f"{site.name}: {{type: passthrough, output: {{...}}}}"
         reader.error(
             "graph.node-shape", f"a node must be a mapping, got {shown(node)}", node.span, hint
         )
         return None
-    kind = node.fields.get("type") or Name("llm", here.span)
-    allowed = IN_A_MAP if here.inside else NODES
+    kind = node.fields.get("type") or Name("llm", site.span)
+    allowed = IN_A_MAP if site.inside else NODES
     if kind.text not in allowed:
         where = "in a map" if kind.text in NODES else ""
         message = f"node type {kind.text!r} is not supported {where}".rstrip()
@@ -47,11 +47,11 @@ def build(reader: Reader, node: Node, here: Here) -> Built | None:
             reader.error("graph.missing-key", message, place.span, hint)
             return None
     before = reader.error_count
-    given = reader.fields(NODES[kind.text], node, here.span)
+    fields = reader.fields(NODES[kind.text], node, site.span)
     if reader.error_count > before:
         return None
     try:
-        return BUILD[kind.text](reader, given, here._replace(kind=kind.text))
+        return BUILD[kind.text](reader, fields, site._replace(kind=kind.text))
     except NotBuilt:
         return None
 
@@ -66,7 +66,7 @@ ALIASES: Mapping[str, str] = {
 }
 """Names that other tools use for a kind of node."""
 
-BUILD: dict[str, Callable[[Reader, Given, Here], Built]] = {
+BUILD: dict[str, Callable[[Reader, FieldValues, NodeSite], Built]] = {
     "passthrough": build_passthrough,
     "map": partial(build_map, build),
     "tool": build_tool,

@@ -82,7 +82,7 @@ class Keys:
             if key.reducer is not None
         }
 
-    def begin(self, initial: Mapping[str, Value], given: Mapping[str, Value]) -> dict[str, Value]:
+    def begin(self, initial: Mapping[str, Value], input: Mapping[str, Value]) -> dict[str, Value]:
         """The state before the first round: a key with a reducer begins with the empty value of its
         type."""
         state: dict[str, Value] = {}
@@ -90,7 +90,7 @@ class Keys:
             empty = TYPES.get(key.type)
             if key.reducer is not None and empty is not None:
                 state[key.name] = type(empty)()
-        for name, value in {**initial, **given}.items():
+        for name, value in {**initial, **input}.items():
             self.put(state, name, value)
         return state
 
@@ -106,23 +106,21 @@ class Keys:
         self, state: State, round: Sequence[tuple[str, Mapping[str, Value]]]
     ) -> dict[str, Value]:
         """The state after a round: the writes of each node, in this order."""
-        made, by = dict(state), dict[str, str]()
+        next_state, by = dict(state), dict[str, str]()
         for node, written in round:
             for name, value in written.items():
                 reducer = self.reducers.get(name)
                 if type(value) is SubgraphState:
                     value = (
-                        value.value
-                        if reducer is None
-                        else _added_part(state.get(name), value.value)
+                        value.value if reducer is None else _new_part(state.get(name), value.value)
                     )
                 if reducer is not None:
-                    self.put(made, name, value)
+                    self.put(next_state, name, value)
                 elif name in by:
                     raise StepError(self.conflict(by[name], node, name))
                 else:
-                    made[name], by[name] = value, node
-        return made
+                    next_state[name], by[name] = value, node
+        return next_state
 
     def conflict(
         self, first: str, second: str, name: str, span: Span | None = None, option: str = ""
@@ -141,7 +139,7 @@ class Keys:
     def added(self, reducer: str, name: str, before: Value, value: Value) -> Value:
         """The old and the new value, combined."""
         try:
-            return _reduced(reducer, before, value)
+            return _reduce(reducer, before, value)
         except (TypeError, ValueError) as error:
             hint = "write only the new part: a list for a list, a number for a number"
             message = f"cannot add to {name!r}, which has a reducer: {error}"
@@ -184,11 +182,11 @@ class Joining:
         if self.counts:
             before = state.get(COUNTS) or {}
             after[COUNTS] = {**before, **{name: before.get(name, 0) + 1 for name, _ in ends}}
-        made = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
+        next_frame = {**frame, "state": after, CHOSEN_ROUTES: dict(_routes(written))}
         notes = (self.notes[name](outcome.value) for name, outcome in ends if name in self.notes)
         if noted := list(filter(None, notes)):  # a node of a loop says the same each time
-            made["notes"] = tuple(dict.fromkeys((*frame.get("notes", ()), *noted)))
-        return made
+            next_frame["notes"] = tuple(dict.fromkeys((*frame.get("notes", ()), *noted)))
+        return next_frame
 
 
 def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[str, Value]]:
@@ -199,14 +197,14 @@ def _routes(round: Sequence[tuple[str, Mapping[str, Value]]]) -> Iterator[tuple[
             yield node, chosen.value if type(chosen) is SubgraphState else chosen
 
 
-def _reduced(reducer: str, before: Value, value: Value) -> Value:
+def _reduce(reducer: str, before: Value, value: Value) -> Value:
     if type(before) is list and type(value) is not list:
         raise TypeError(f"it is a list, and the new value is {describe(value)}")
     added = combine("+", before, value)
     return sorted(added, key=_index) if reducer == "sorted_add" else added
 
 
-def _added_part(before: Value, value: Value) -> Value:
+def _new_part(before: Value, value: Value) -> Value:
     """The new part of a value that continues the old one; else the whole value."""
     if (
         isinstance(before, list | str)
@@ -228,10 +226,10 @@ def _index(item: Value) -> float:
 def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[FlowInput], Frame]:
     """The frame that a run begins with."""
 
-    def start(given: FlowInput) -> Frame:
+    def start(flow_input: FlowInput) -> Frame:
         what = "the input of a graph is a mapping of keys to values"
         hint = "--set name=value gives one key of the state"
-        values = named_values(given, "graph.input", what, hint)
+        values = named_values(flow_input, "graph.input", what, hint)
         return {"state": keys.begin(initial(), values)}
 
     return start
@@ -240,10 +238,10 @@ def starts(keys: Keys, initial: Callable[[], Mapping[str, Value]]) -> Callable[[
 def ends(keys: Keys) -> Callable[[Frame], FlowResult]:
     """The output of a run: its last state without the undeclared keys that the run itself
     writes."""
-    own = OF_THE_RUN - keys.declared.keys()
+    run_keys = OF_THE_RUN - keys.declared.keys()
 
     def end(frame: Frame) -> FlowResult:
-        state = {name: value for name, value in frame["state"].items() if name not in own}
+        state = {name: value for name, value in frame["state"].items() if name not in run_keys}
         return FlowResult(state, state, frame.get("notes", ()))
 
     return end

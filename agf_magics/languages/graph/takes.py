@@ -60,7 +60,7 @@ def _arguments(reader: Reader, node: Node, key: Key) -> Any:
     return None
 
 
-def _filled(reader: Reader, node: Node, key: Key) -> Scalar | None:
+def _read_filled(reader: Reader, node: Node, key: Key) -> Scalar | None:
     """A text that is not blank, whose placeholders are read later."""
     if is_text(node) and node.text.strip():
         return node
@@ -172,9 +172,12 @@ ARGUMENTS = Takes(
     {"anyOf": [mapping_of({}), {"type": "string", "pattern": r"^\{"}]},
     _arguments,
 )
-TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _filled)
+TEMPLATE = Takes("a text, with or without {state.…}", '"{state.tool}"', S_NAME, _read_filled)
 MESSAGE = Takes(
-    "a text, with {name} and {state.name} as placeholders", '"Publish {text}?"', S_NAME, _filled
+    "a text, with {name} and {state.name} as placeholders",
+    '"Publish {text}?"',
+    S_NAME,
+    _read_filled,
 )
 PROMPT = Takes(
     "a text, a mapping with user and system, or the name of a file of one",

@@ -48,7 +48,7 @@ _PROMPT = Key(
     "prompt",
     takes.PROMPT,
     "The prompt; {name} is a variable, {state.name} a key of the state.",
-    True,
+    required=True,
 )
 PROMPT_MODEL = (
     Key("provider", documents.TEXT, "The provider of model."),
@@ -101,7 +101,9 @@ _SESSION = (
     _TIMEOUT,
     *_MODEL,
 )
-_TOOL = Key("tool", documents.NAME, "The tool: a registered tool, or a tool of the graph.", True)
+_TOOL = Key(
+    "tool", documents.NAME, "The tool: a registered tool, or a tool of the graph.", required=True
+)
 
 NODES: Mapping[str, Kind] = {
     node.name: node
@@ -121,14 +123,14 @@ NODES: Mapping[str, Kind] = {
             "map",
             "Runs a node once for each item of a list, in parallel.",
             _TYPE,
-            Key("over", takes.OVER, "The list.", True),
-            Key("as", documents.NAME, "The key that holds the item for the node.", True),
-            Key("node", takes.NODE, "The node that runs for each item.", True),
+            Key("over", takes.OVER, "The list.", required=True),
+            Key("as", documents.NAME, "The key that holds the item for the node.", required=True),
+            Key("node", takes.NODE, "The node that runs for each item.", required=True),
             Key(
                 "collect",
                 documents.NAME,
                 "The key that the results are appended to, in the order of the items.",
-                True,
+                required=True,
             ),
             Key(
                 "max_items",
@@ -230,7 +232,7 @@ NODES: Mapping[str, Kind] = {
             "router",
             "Asks an agent for the next node: edges of type conditional follow its answer.",
             *_SESSION,
-            Key("routes", takes.ROUTES, "The node for each answer.", True),
+            Key("routes", takes.ROUTES, "The node for each answer.", required=True),
             Key(
                 "route_field",
                 documents.NAME,
@@ -247,7 +249,9 @@ NODES: Mapping[str, Kind] = {
             "subgraph",
             "Runs another graph, or any registered flow.",
             _TYPE,
-            Key("graph", documents.NAME, "A registered flow, or the file of a graph.", True),
+            Key(
+                "graph", documents.NAME, "A registered flow, or the file of a graph.", required=True
+            ),
             Key(
                 "mode", takes.MODE, "direct: it gets the whole state and writes all its keys back."
             ),
@@ -310,8 +314,13 @@ IN_A_MAP = {name: NODES[name] for name in NODES if name not in ("map", "interrup
 EDGE = kind(
     "edge",
     "Leads from one node to the next.",
-    Key("from", takes.SOURCE, "The node that it leaves.", True),
-    Key("to", takes.TARGETS, "The node that it leads to; several nodes run in parallel.", True),
+    Key("from", takes.SOURCE, "The node that it leaves.", required=True),
+    Key(
+        "to",
+        takes.TARGETS,
+        "The node that it leads to; several nodes run in parallel.",
+        required=True,
+    ),
     Key(
         "condition",
         takes.CONDITION,
@@ -413,7 +422,12 @@ EXPORT = kind(
 PROMPT_FILE = kind(
     "prompt",
     "A prompt with its parts, in a node or in a file.",
-    Key("user", documents.TEXT, "The prompt: a text with {name}, or a Jinja2 template.", True),
+    Key(
+        "user",
+        documents.TEXT,
+        "The prompt: a text with {name}, or a Jinja2 template.",
+        required=True,
+    ),
     Key("system", documents.TEXT, "The system prompt: a message of its own."),
     Key("schema", takes.FIELDS, "The fields of the answer: name and fields."),
     Key("output_schema", takes.JSON_SCHEMA, "In place of schema: a JSON Schema of the answer."),
@@ -437,8 +451,8 @@ GRAPH = kind(
     Key("tools", takes.TOOLS, "The tools of the graph."),
     Key("defaults", takes.NODE_DEFAULTS, "Defaults for nodes."),
     Key("config", takes.LIMITS, "Limits of a run."),
-    Key("nodes", takes.ALL_NODES, "The nodes.", True),
-    Key("edges", takes.EDGES, "The edges between the nodes.", True),
+    Key("nodes", takes.ALL_NODES, "The nodes.", required=True),
+    Key("edges", takes.EDGES, "The edges between the nodes.", required=True),
     Key("loop_limits", takes.LOOP_LIMITS, "How many times a node may run."),
     Key(
         "loop_exits",

@@ -28,10 +28,10 @@ from ...text.yaml.nodes import (
     shown,
 )
 from .. import documents
-from ..documents import Key, Kind, advised
+from ..documents import Key, Kind, advice_on
 from . import lookalikes
 from .r1 import R1, parse
-from .r1.nodes import Lit, Path, nested
+from .r1.nodes import Lit, Path, nodes_in
 from .scope import Scope
 
 TITLE = Key("title", documents.NAME, "What its box and its row show; an extension of the language.")
@@ -123,7 +123,7 @@ class Reader(documents.Reader):
         self.id = id
         self.span = span
         self.scope = scope
-        self.given: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         """The values of its keys so far."""
 
     def step(self, node: Node, id: str, scope: Scope) -> Step | None:
@@ -144,9 +144,9 @@ class Reader(documents.Reader):
         key, body = chosen
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
-        reader.fields(kind, body, key.span, reader.given)
+        reader.fields(kind, body, key.span, reader.values)
         if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
-            reader.given[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
+            reader.values[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
         if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
             message, span = "over and items exclude each other", body.keys["items"].span
@@ -189,7 +189,7 @@ class Reader(documents.Reader):
             hint = f"write: {word.text}: {{{first.name}: {value}}}"
         if isinstance(body, Items) and "branches" in keys:
             collect = "collect: {transform: {value: pipe}}"
-            hint = f"write: {word.text}: {{branches: {_named(body)}, {collect}}}"
+            hint = f"write: {word.text}: {{branches: {_as_branches(body)}, {collect}}}"
         message = f"{word.text!r} must be a mapping, got {shown(body)}"
         self.error("pipeline.wrong-type", message, span, hint)
 
@@ -208,7 +208,7 @@ class Reader(documents.Reader):
             extra = next(key for key in words if key is not kind)
             hint = f"indent the keys of {kind.text} below it, or write {kind.text}: {{...}}"
             message = f"{extra.text!r} must be inside {kind.text!r}"
-            advice = advised(self.advice, extra.text, node.fields[extra.text].text)
+            advice = advice_on(self.advice, extra.text, node.fields[extra.text].text)
             if advice and extra.text not in kinds[kind.text].keys:
                 message, hint = f"a step has no key {extra.text!r}", advice
             self.error("pipeline.step-shape", message, extra.span, hint)
@@ -252,9 +252,9 @@ class Reader(documents.Reader):
         if isinstance(node, Items) and key.name == "over":
             hint = f"write: items: {flow_text(node)}"
         elif isinstance(node, Items) and key.takes.word == "branches":
-            hint = f"name each branch: branches: {_named(node)}"
+            hint = f"name each branch: branches: {_as_branches(node)}"
         elif node.text and key.takes.word in _FORMS:
-            quoted = lookalikes.tagged(node.text).removeprefix("!expr ")
+            quoted = lookalikes.with_tag(node.text).removeprefix("!expr ")
             hint = f"write: {_FORMS[key.takes.word].format(key.name, node.text, quoted)}"
         super().wrong_type(node, key, hint)
 
@@ -274,7 +274,7 @@ class Reader(documents.Reader):
 
     def hidden(self, expr: R1) -> None:
         """Warn of each path whose first name is hidden at this place."""
-        for path in nested(expr.node):
+        for path in nodes_in(expr.node):
             if isinstance(path, Path) and path.hidden is not None:
                 self.hidden_name(path.parts[0], expr.locate(path.at, path.at + len(path.parts[0])))
 
@@ -298,16 +298,16 @@ class Reader(documents.Reader):
             elif (
                 is_text(inner)
                 and not self.grammar.is_broken
-                and (found := lookalikes.lookalike(inner.text, self.scope))
+                and (lookalike := lookalikes.lookalike(inner.text, self.scope))
             ):
                 relation = "is" if inner is node else "has"
                 message = (
-                    f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {found.reason}"
+                    f"{key.name!r} {relation} the text {shorten(inner.text)!r}: {lookalike.reason}"
                 )
-                hint = lookalikes.pass_on(found.expression, self.scope) or _tag_hint(
-                    inner, node, key, found.expression
+                hint = lookalikes.pass_on(lookalike.expression, self.scope) or _tag_hint(
+                    inner, node, key, lookalike.expression
                 )
-                store = "" if inner is node and key.name == found.store else found.store
+                store = "" if inner is node and key.name == lookalike.store else lookalike.store
                 self.literal_path(message, inner.span, hint, store)
         return Constant(node.span, plain(node))
 
@@ -321,14 +321,14 @@ class Reader(documents.Reader):
             self.problems.add(problem)
 
 
-def _named(steps: Items) -> str:
+def _as_branches(steps: Items) -> str:
     """A list of steps as branches with names."""
     named = (f"{chr(97 + i % 26)}: {flow_text(step)}" for i, step in enumerate(steps.items))
     return f"{{{', '.join(named)}}}"
 
 
 def _tag_hint(inner: Scalar, node: Node, key: Key, expression: str) -> str:
-    whole = lookalikes.tagged(expression if inner is node else f"[{expression}]")
+    whole = lookalikes.with_tag(expression if inner is node else f"[{expression}]")
     if key.takes.word == "literals":
         return f"items are literals; write an expression: over: {whole.removeprefix('!expr ')}"
     if inner is not node:

@@ -15,7 +15,7 @@ from ...flow.steps import part
 from ...text.names import same_name
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, Scalar, is_expression, is_text, shown
-from ..documents import Key, said
+from ..documents import Key, text_at
 from ..pipeline import lookalikes
 from .body import Reader, written
 from .r1 import R1
@@ -103,10 +103,10 @@ def read_on_error(reader: Reader, node: Node, key: Key) -> FailurePolicy | None:
     if retry := _RETRY.fullmatch(text):
         wait = float(retry[2]) * _SECONDS[retry[3]] if retry[2] else 0.0
         return FailurePolicy("continue" if retry[4] else "abort", int(retry[1]), wait)
-    known = _ON_ERROR_ELSEWHERE.get(text)
-    if not known and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
-        known = f"retry({times[0]})"
-    hint = f"write: {known}" if known else suggest(text, (*_ON_ERROR, "retry(1)"))
+    correction = _ON_ERROR_ELSEWHERE.get(text)
+    if not correction and text.startswith("retry") and (times := re.search("[1-9][0-9]*", text)):
+        correction = f"retry({times[0]})"
+    hint = f"write: {correction}" if correction else suggest(text, (*_ON_ERROR, "retry(1)"))
     if isinstance(node, Items) or "," in text:
         hint = "to try again and then skip: 'retry(2, then: continue)', in quotes"
     timed = re.sub(r"(wait: *[0-9.]+)(?=[,)])", r"\1s", text)  # it had no unit
@@ -130,7 +130,7 @@ def read_arguments(reader: Reader, node: Node, key: Key) -> NamedArguments | Non
         reader.wrong_type(node, key)
         return None
     # shell: {command: …} is sugar for tool: {name: shell, args: {command: …}}
-    is_shell = said(reader.given, "name") == SHELL
+    is_shell = text_at(reader.values, "name") == SHELL
     arguments = []
     for name, value in node.fields.items():
         argument = Key(name, key.takes)
@@ -182,7 +182,7 @@ def _check_words(reader: Reader, words: list[str], node: Node, key: Key) -> None
         message = (
             f"{key.name!r} has the text {words[first]!r}: no expression is replaced in a command"
         )
-        hint = f"write: {key.name}: {lookalikes.tagged(f'[{parts}]')}"
+        hint = f"write: {key.name}: {lookalikes.with_tag(f'[{parts}]')}"
         doubtful = all(meant.store for meant in alike if meant)
         store = next(meant.store for meant in alike if meant) if doubtful else ""
         reader.literal_path(message, node.span, hint, store)
@@ -210,7 +210,7 @@ def read_steps(reader: Reader, node: Node, key: Key) -> tuple[Step, ...]:
 
 def read_step(reader: Reader, node: Node, key: Key) -> Step | None:
     loops = "acc" in key.binds  # the stores of a fold's step are visible in its next iteration
-    branches = reader.given.get("branches") or () if key.name == "collect" else ()
+    branches = reader.values.get("branches") or () if key.name == "collect" else ()
     unseen = {"item": IN_COLLECT} if key.name == "collect" and not branches else {}
     scope = reader.scope.inside(
         key.binds, branches, written(node) if loops else frozenset(), unseen

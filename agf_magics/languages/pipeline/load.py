@@ -21,7 +21,7 @@ from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...text.yaml.plain_values import CONSTANTS
 from ...text.yaml.reader import Bounds, documents
-from ..documents import said
+from ..documents import text_at
 from .body import Grammar, Reader, written
 from .r1.nodes import STORES
 from .schema_documents import read_schema
@@ -102,11 +102,11 @@ class _Loading:
             )
         if not self.pipelines:
             return None
-        given = self.read(self.pipelines[0])
+        fields = self.read(self.pipelines[0])
         if self.problems.error_count:
             return None
-        name: Name = given.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
-        steps: tuple[Step, ...] = given["steps"]
+        name: Name = fields.get("pipeline") or Name(self.name, _head(self.pipelines[0]))
+        steps: tuple[Step, ...] = fields["steps"]
         self.doubts(steps)
         return Flow(
             name=name.text,
@@ -118,7 +118,7 @@ class _Loading:
             start=start,
             end=end,
             dialect=DIALECT,
-            declared=Declarations(said(given, "description"), schemas=self.schemas),
+            declared=Declarations(text_at(fields, "description"), schemas=self.schemas),
             origin=Origin(name.span),
         )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from . import r1
-from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nested
+from .r1.nodes import STORES, Arithmetic, Lit, Node, Path, nodes_in
 from .r1.written import concatenation, literal, spelling
 from .scope import Scope
 
@@ -91,8 +91,8 @@ def pass_on(expression: str, scope: Scope) -> str | None:
 def _has_hole(text: str, scope: Scope) -> bool:
     """Whether there are braces around a name of this place."""
     return any(
-        (name := _WORD.match(found[1].strip())) and (scope.has(name[0]) or scope.had(name[0]))
-        for found in _ANY_BRACES.finditer(text)
+        (name := _WORD.match(match[1].strip())) and (scope.has(name[0]) or scope.had(name[0]))
+        for match in _ANY_BRACES.finditer(text)
     )
 
 
@@ -125,13 +125,13 @@ def is_expression(text: str, scope: Scope) -> bool:
     except DefinitionError:
         return False
     paths = [
-        part for part in nested(node) if isinstance(part, Path) and isinstance(part.read[0], str)
+        part for part in nodes_in(node) if isinstance(part, Path) and isinstance(part.read[0], str)
     ]
     is_file = isinstance(node, Path) and is_file_name(text, scope)
     return bool(paths) and not is_file and all(scope.has(path.parts[0]) for path in paths)
 
 
-def tagged(expression: str) -> str:
+def with_tag(expression: str) -> str:
     """The expression as a YAML value with its tag.
 
     >>> tagged("ctx.n + 1"), tagged("'Hi ' + ctx.name")
@@ -145,7 +145,7 @@ def tagged(expression: str) -> str:
 
 def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """Warnings about texts in a parsed expression, and errors that can only be mistakes."""
-    for part in nested(node):
+    for part in nodes_in(node):
         match part:
             case Path(at=at, parts=(name, *_), read=(str(), *_)) if spelling(
                 name
@@ -162,10 +162,10 @@ def in_expression(node: Node, text: Text, scope: Scope) -> Iterator[Diagnostic]:
                 message = f"{value!r} is text: {reason}"
                 yield Diagnostic(CODE, message, place, f"write: {meant}", "warning")
             case Arithmetic():
-                yield from _hyphenated(part, text, scope)
+                yield from _warn_hyphens(part, text, scope)
 
 
-def _hyphenated(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnostic]:
+def _warn_hyphens(node: Arithmetic, text: Text, scope: Scope) -> Iterator[Diagnostic]:
     """``my-total`` where a store has that name: the expression subtracts."""
     if not isinstance(node.first, Path) or scope.knows(node.first.parts[-1]):
         return

@@ -34,18 +34,20 @@ _TYPES = {
 }
 
 
-def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]) -> Schema | None:
+def read_schema(
+    node: Fields, problems: Diagnostics, schemas: Mapping[str, Schema]
+) -> Schema | None:
     """The schema of a document with the key ``schema``; None if it has no name, or the name of a
-    schema in ``known``.
+    schema in ``schemas``.
 
     Fields with errors are left out.
     """
-    given = _Reader(problems).fields(SCHEMA, node, node.keys["schema"].span)
-    title = given.get("schema")
+    fields = _Reader(problems).fields(SCHEMA, node, node.keys["schema"].span)
+    title = fields.get("schema")
     if title is None:
         return None
-    if title.text in known:
-        first = known[title.text].span
+    if title.text in schemas:
+        first = schemas[title.text].span
         related = (("first declared here", first),) if first else ()
         message = f"the schema {title.text!r} is declared twice"
         problems.add(
@@ -54,7 +56,7 @@ def read_schema(node: Fields, problems: Diagnostics, known: Mapping[str, Schema]
             )
         )
         return None
-    return Schema(title.text, given.get("fields") or {}, title.span)
+    return Schema(title.text, fields.get("fields") or {}, title.span)
 
 
 class _Reader(documents.Reader):
@@ -77,7 +79,9 @@ class _Reader(documents.Reader):
 
     def unknown_hint(self, kind: Kind, name: str, value: Node) -> str | None:
         hint = super().unknown_hint(kind, name, value)
-        is_field = isinstance(value, Fields) and not any(name in own for own in self.slips.values())
+        is_field = isinstance(value, Fields) and not any(
+            name in names for names in self.slips.values()
+        )
         return f"indent a field below fields:; {hint}" if kind is SCHEMA and is_field else hint
 
     def refuse_tag(self, node: Scalar, key: Key) -> None:
@@ -108,26 +112,28 @@ class _Reader(documents.Reader):
             self.error("schema.list-of-lists", "a list's elements cannot be lists", place, hint)
             return None
         before = self.error_count
-        given = self.fields(kinds[kind], node, place)
-        given.pop("type", None)
-        if "of" in given:
-            given["of"] = self.field(
-                given["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES
+        attributes = self.fields(kinds[kind], node, place)
+        attributes.pop("type", None)
+        if "of" in attributes:
+            attributes["of"] = self.field(
+                attributes["of"], node.keys["of"], "the type of a list's elements", ELEMENT_TYPES
             )
-        least, most = given.get("minimum"), given.get("maximum")
+        least, most = attributes.get("minimum"), attributes.get("maximum")
         if least is not None and most is not None and least > most:
             message = f"'minimum' {least} is above 'maximum' {most}"
             self.error("schema.bound", message, node.fields["minimum"].span)
         if self.error_count > before:
             return None
         return Field(
-            kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **given
+            kind=kind, span=node.fields["schema"].span if kind == "ref" else place, **attributes
         )
 
     def kind(self, node: Fields, key: Scalar, what: str) -> FieldKind | None:
         named = node.fields.get("type")
         if named is None:
-            slip = next((own for name, own in node.keys.items() if suggest(name, ["type"])), None)
+            slip = next(
+                (key_node for name, key_node in node.keys.items() if suggest(name, ["type"])), None
+            )
             hint = f"{'did you mean type?' if slip else 'write type: string;'} types are {_CHOICES}"
             self.error("schema.missing-type", f"{what} is missing", (slip or key).span, hint)
             return None
@@ -141,9 +147,9 @@ class _Reader(documents.Reader):
             return None
         if named.text in TYPES:
             return cast("FieldKind", named.text)
-        known = _TYPES.get(named.text.lower())
+        meant = _TYPES.get(named.text.lower())
         near = (
-            f"write {known}; types are {_CHOICES}" if known else suggest(named.text, TYPES, "types")
+            f"write {meant}; types are {_CHOICES}" if meant else suggest(named.text, TYPES, "types")
         )
         self.error("schema.unknown-type", f"unknown type {named.text!r}", place, near)
         return None
@@ -160,7 +166,7 @@ def _fields(reader: _Reader, node: Node, key: Key) -> dict[str, Field]:
     return fields
 
 
-def _required(reader: _Reader, node: Node, key: Key) -> Any:
+def _read_required(reader: _Reader, node: Node, key: Key) -> Any:
     if isinstance(node, Items):
         reader.wrong_type(node, key, "write in each required field: required: true")
         return None
@@ -209,7 +215,7 @@ VALUES: Final = Takes(
     "a list of one or more values", "[low, high]", {"type": "array", "minItems": 1}, _values
 )
 ELEMENT: Final = Takes("the type of the elements", "{type: string}", _S_ELEMENT, read_node)
-REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _required)
+REQUIRED: Final = Takes("true or false", "true", FLAG.schema, _read_required)
 REFERENCE: Final = Takes("a name", "Name", NAME.schema, _reference)
 
 SCHEMA: Final = kind(
@@ -221,8 +227,8 @@ SCHEMA: Final = kind(
 
 
 def _type(name: str, doc: str, *keys: Key) -> Kind:
-    own = Takes("a type", "string", {"const": name.split()[1]}, read_node)
-    return kind(name, doc, Key("type", own, "The type.", True), *keys)
+    takes = Takes("a type", "string", {"const": name.split()[1]}, read_node)
+    return kind(name, doc, Key("type", takes, "The type.", required=True), *keys)
 
 
 _KINDS: Final[Mapping[FieldKind, Kind]] = {
@@ -237,22 +243,22 @@ _KINDS: Final[Mapping[FieldKind, Kind]] = {
     "enum": _type(
         "an enum",
         "one of the literals that values lists",
-        Key("values", VALUES, "The literals.", True, code="schema.values"),
+        Key("values", VALUES, "The literals.", required=True, code="schema.values"),
     ),
     "list": _type(
         "a list",
         "a list whose elements have the type in of",
-        Key("of", ELEMENT, "The type of its elements.", True, code="schema.type-shape"),
+        Key("of", ELEMENT, "The type of its elements.", required=True, code="schema.type-shape"),
     ),
     "object": _type(
         "an object",
         "an object with the fields in fields",
-        Key("fields", FIELDS, "Its fields.", True, code="schema.fields"),
+        Key("fields", FIELDS, "Its fields.", required=True, code="schema.fields"),
     ),
     "ref": _type(
         "a ref",
         "an object that conforms to the schema that schema names",
-        Key("schema", REFERENCE, "Its name.", True, code="schema.name"),
+        Key("schema", REFERENCE, "Its name.", required=True, code="schema.name"),
     ),
 }
 _REQUIRED = Key(

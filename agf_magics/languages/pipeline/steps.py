@@ -37,7 +37,7 @@ from .values import (
     store_target,
 )
 
-Given = Mapping[str, Any]
+FieldValues = Mapping[str, Any]
 
 
 class StepFields(NamedTuple):
@@ -52,11 +52,15 @@ class StepFields(NamedTuple):
 
 def build_step(reader: Reader, word: str, body: Fields) -> Step:
     """The step of the kind ``word`` whose keys ``reader`` has read without an error."""
-    given = reader.given
-    title: Name = given.get("title") or Name("")
-    at = StepFields(reader.id, word, reader.span, _target(given, reader.scope), title.text)
-    step, failing = BUILD[word](at, given, body), given.get("on_error")
-    return _attempted(step, failing) if isinstance(step, Invoke) and failing is not None else step
+    fields = reader.values
+    title: Name = fields.get("title") or Name("")
+    at = StepFields(reader.id, word, reader.span, _target(fields, reader.scope), title.text)
+    step, failing = BUILD[word](at, fields, body), fields.get("on_error")
+    return (
+        _with_failure_policy(step, failing)
+        if isinstance(step, Invoke) and failing is not None
+        else step
+    )
 
 
 def _only_value(ran: FanOutResult) -> Value:
@@ -65,7 +69,7 @@ def _only_value(ran: FanOutResult) -> Value:
     return None if value is DROPPED else value
 
 
-def _attempted(step: Invoke, failing: FailurePolicy) -> Step:
+def _with_failure_policy(step: Invoke, failing: FailurePolicy) -> Step:
     """A call with a policy for its failures: the only branch of a step that has them."""
     inner = replace(step, id=f"{step.id}.call", target=None, title="")
     return Branches(
@@ -81,21 +85,21 @@ def _attempted(step: Invoke, failing: FailurePolicy) -> Step:
     )
 
 
-def _target(given: Given, scope: Scope) -> ResultTarget | None:
-    output: Name | None = given.get("output")
+def _target(fields: FieldValues, scope: Scope) -> ResultTarget | None:
+    output: Name | None = fields.get("output")
     if output is not None:
         return store_target(output.text, output.span, scope.top)
     return PIPE if scope.top else None
 
 
-def _transform(at: StepFields, given: Given, body: Fields) -> Step:
-    return Compute(**at._asdict(), label=_label(body, "value"), value=given["value"])
+def _transform(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    return Compute(**at._asdict(), label=_label(body, "value"), value=fields["value"])
 
 
-def _tool(at: StepFields, given: Given, body: Fields) -> Step:
-    name: Name = given["name"]
-    args = given.get("args") or NamedArguments(())
-    label, gives = shorten(name.text), given.get("schema")
+def _tool(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    name: Name = fields["name"]
+    args = fields.get("args") or NamedArguments(())
+    label, gives = shorten(name.text), fields.get("schema")
     return Invoke(
         **at._asdict(),
         label=label,
@@ -107,24 +111,24 @@ def _tool(at: StepFields, given: Given, body: Fields) -> Step:
     )
 
 
-def _shell(at: StepFields, given: Given, body: Fields) -> Step:
-    command: Expr = given["command"]
+def _shell(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    command: Expr = fields["command"]
     label = (
         shorten(" ".join(command.value))
         if isinstance(command, Constant)
         else _label(body, "command")
     )
     args = NamedArguments(((Name("command", command.span), command),))
-    gives = given.get("schema")
+    gives = fields.get("schema")
     return Invoke(
         **at._asdict(), label=label, kind="tool", name=Name(SHELL, at.span), args=args, gives=gives
     )
 
 
-def _agent(at: StepFields, given: Given, body: Fields) -> Step:
-    prompt: Expr = given["prompt"]
-    model: Name | None = given.get("model")
-    attach: Attached = given.get("attach") or Attached(at.span, ())
+def _agent(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    prompt: Expr = fields["prompt"]
+    model: Name | None = fields.get("model")
+    attach: Attached = fields.get("attach") or Attached(at.span, ())
     args: tuple[tuple[Name, Expr], ...] = ((Name("prompt", prompt.span), prompt),)
     if attach.exprs:
         args = (*args, (Name("attach", attach.span), attach))
@@ -135,17 +139,17 @@ def _agent(at: StepFields, given: Given, body: Fields) -> Step:
         **at._asdict(),
         label=_label(body, "prompt"),
         kind="agent",
-        name=given.get("identity") or Name(""),
+        name=fields.get("identity") or Name(""),
         args=NamedArguments(args),
-        gives=given.get("schema"),
-        tools=given.get("capabilities"),
+        gives=fields.get("schema"),
+        tools=fields.get("capabilities"),
         asking=asking._replace(attach=tuple(expr.span for expr in attach.exprs)),
     )
 
 
-def _call(at: StepFields, given: Given, body: Fields) -> Step:
-    name: Name = given["pipeline"]
-    return _runs(at, Target(at.span, name, given.get("pass") or NamedArguments(())))
+def _call(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    name: Name = fields["pipeline"]
+    return _runs(at, Target(at.span, name, fields.get("pass") or NamedArguments(())))
 
 
 def _runs(at: StepFields, target: Target) -> Invoke:
@@ -159,51 +163,51 @@ def _runs(at: StepFields, target: Target) -> Invoke:
     )
 
 
-def _match(at: StepFields, given: Given, body: Fields) -> Step:
+def _match(at: StepFields, fields: FieldValues, body: Fields) -> Step:
     def case(id: str, target: Target) -> Step:
         return _runs(StepFields(f"{at.id}.{id}", "call", target.span, None), target)
 
-    cases: Mapping[str, Target] = given["cases"]
-    default: Target | None = given.get("default")
+    cases: Mapping[str, Target] = fields["cases"]
+    default: Target | None = fields.get("default")
     return Choose(
         **at._asdict(),
         label=_label(body, "on"),
-        pick=given["on"],
+        pick=fields["on"],
         labels=labels,
         cases={label: case(f"cases{part(label)}", target) for label, target in cases.items()},
         default=case("default", default) if default else None,
     )
 
 
-def _fold(at: StepFields, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
+def _fold(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    over, label = _source(at, fields, body)
     return Fold(
         **at._asdict(),
         label=label,
         over=over,
-        init=given["init"],
+        init=fields["init"],
         element=ITEM,
         acc=ACC,
-        body=given["do"],
-        most=given.get("max_items"),
+        body=fields["do"],
+        most=fields.get("max_items"),
     )
 
 
-def _for_each(at: StepFields, given: Given, body: Fields) -> Step:
-    over, label = _source(at, given, body)
-    failing: FailurePolicy = given["on_error"]
-    collect: Step = given["collect"]
+def _for_each(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    over, label = _source(at, fields, body)
+    failing: FailurePolicy = fields["on_error"]
+    collect: Step = fields["collect"]
     reads_errors = _reads(collect, ERRORS)
     return Each(
         **at._asdict(),
         label=label,
         over=over,
         element=ITEM,
-        body=given["do"],
+        body=fields["do"],
         join=Collected(),
         collect=collect,
-        failing=failing._replace(kept=reads_errors),
-        limit=given.get("max_parallel"),
+        failing=failing._replace(keeps_failures=reads_errors),
+        limit=fields.get("max_parallel"),
     )
 
 
@@ -212,26 +216,26 @@ def _reads(collect: Step, name: str) -> bool:
     return any(ref.path[0] == name for inner in every(collect) for ref in own_reads(inner))
 
 
-def _parallel(at: StepFields, given: Given, body: Fields) -> Step:
-    failing: FailurePolicy = given.get("on_error") or FailurePolicy()
-    branches: Mapping[str, Step] = given["branches"]
-    reads_errors = _reads(given["collect"], BRANCH_ERRORS)
+def _parallel(at: StepFields, fields: FieldValues, body: Fields) -> Step:
+    failing: FailurePolicy = fields.get("on_error") or FailurePolicy()
+    branches: Mapping[str, Step] = fields["branches"]
+    reads_errors = _reads(fields["collect"], BRANCH_ERRORS)
     return Branches(
         **at._asdict(),
         label=shorten(", ".join(branches)),
         branches=branches,
         join=Collected(),
-        collect=given["collect"],
-        failing=failing._replace(kept=reads_errors),
+        collect=fields["collect"],
+        failing=failing._replace(keeps_failures=reads_errors),
     )
 
 
-def _source(at: StepFields, given: Given, body: Fields) -> tuple[Expr, str]:
+def _source(at: StepFields, fields: FieldValues, body: Fields) -> tuple[Expr, str]:
     """The source of the list of a for_each or a fold, and its label."""
-    if "over" in given:
-        return given["over"], _label(body, "over")
-    if "items" in given:
-        items: Constant = given["items"]
+    if "over" in fields:
+        return fields["over"], _label(body, "over")
+    if "items" in fields:
+        items: Constant = fields["items"]
         return items, f"{len(items.value)} items"
     return Named(at.span, ("pipe",)), "pipe"
 
@@ -240,7 +244,7 @@ def _label(body: Fields, key: str) -> str:
     return shorten(" ".join(body.text_at(key)[:160].split()))
 
 
-BUILD: Mapping[str, Callable[[StepFields, Given, Fields], Step]] = {
+BUILD: Mapping[str, Callable[[StepFields, FieldValues, Fields], Step]] = {
     "transform": _transform,
     "tool": _tool,
     "shell": _shell,

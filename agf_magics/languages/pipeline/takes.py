@@ -82,10 +82,10 @@ def read_pass(reader: Reader, node: Node, key: Key) -> NamedArguments | None:
         reader.wrong_type(node, key)
         return None
     names = _names(reader, node, Key("pass", NAME))
-    return NamedArguments(tuple((name, _listed(reader, name)) for name in names))
+    return NamedArguments(tuple((name, _read_listed_name(reader, name)) for name in names))
 
 
-def _listed(reader: Reader, name: Name) -> Named:
+def _read_listed_name(reader: Reader, name: Name) -> Named:
     """A name in the list form of ``pass``: it is looked up as in an expression."""
     span = name.span or reader.span
     if name.text in reader.scope.names.hidden:

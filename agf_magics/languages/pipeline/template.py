@@ -46,7 +46,7 @@ class Template:
     def reads(self) -> tuple[Ref, ...]:
         """In the order of the text; a name that the loader did not know is not certain."""
         return tuple(
-            ref if hole.known else ref._replace(certain=False, optional=True)
+            ref if hole.is_known else ref._replace(certain=False, optional=True)
             for hole in self.holes
             for ref in hole.path.reads()
         )
@@ -57,19 +57,19 @@ class _Hole(NamedTuple):
 
     path: R1
     written: str
-    known: bool
+    is_known: bool
     store: str
     """Its first name, which may be a store."""
 
     def fill(self, frame: Frame) -> str:
-        if not self.known and self.store not in frame["ctx"]:
+        if not self.is_known and self.store not in frame["ctx"]:
             return self.written
         try:
             value = self.path.evaluate(frame)
         except StepError as error:
             hint = f"{error.diagnostic.hint} (in a transform before: braces hold only a path)"
             raise StepError(replace(error.diagnostic, hint=hint)) from None
-        return _shown(value, self.path)
+        return _value_words(value, self.path)
 
 
 class _Inside(NamedTuple):
@@ -90,40 +90,40 @@ def parse_template(text: Text, scope: Scope) -> Template:
     warnings = list[Diagnostic]()
     end = 0
     choices: list[str] = []
-    for found in _BRACES.finditer(source):
-        path = _PATH.match(found[1])
+    for braces in _BRACES.finditer(source):
+        path = _PATH.match(braces[1])
         if path is None or path[2] in KEYWORDS:
             continue
-        first, known = path[2], scope.knows(path[2])
-        if path.end() == len(found[1]):
-            inner = _Inside(text, found.start(1) + path.start(1), path[1])
+        first, is_known = path[2], scope.knows(path[2])
+        if path.end() == len(braces[1]):
+            inner = _Inside(text, braces.start(1) + path.start(1), path[1])
             parts += [
-                source[end : found.start()],
-                _Hole(r1.parse(inner, scope.names), found[0], known, first),
+                source[end : braces.start()],
+                _Hole(r1.parse(inner, scope.names), braces[0], is_known, first),
             ]
-            end = found.end()
-            if not known:
+            end = braces.end()
+            if not is_known:
                 choices = choices or [
                     *sorted(scope.names.roots),
                     *sorted(scope.names.hidden),
                     *sorted(scope.stores),
                 ]
-                near, given = (
+                near, reason = (
                     suggest(first, choices),
                     f"if the input has it, write {{ctx.{first}}}",
                 )
                 message = (
                     f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
                 )
-                place, hint = (inner.locate(0, len(first)), " ".join(filter(None, (near, given))))
+                place, hint = (inner.locate(0, len(first)), " ".join(filter(None, (near, reason))))
                 warnings.append(
                     Diagnostic("pipeline.template-name", message, place, hint, "warning")
                 )
-        elif known or (first in FUNCTIONS and found[1][path.end() :].startswith("(")):
-            place = text.locate(found.start(), found.end())
-            where = "a transform" if is_expression(found[1], scope) else "a tool"
+        elif is_known or (first in FUNCTIONS and braces[1][path.end() :].startswith("(")):
+            place = text.locate(braces.start(), braces.end())
+            where = "a transform" if is_expression(braces[1], scope) else "a tool"
             hint = f"compute it in {where} before, name its output, and write {{NAME}} here"
-            message = f"{found[0]} stays text: braces hold a path"
+            message = f"{braces[0]} stays text: braces hold a path"
             warnings.append(
                 Diagnostic("pipeline.template-expression", message, place, hint, "warning")
             )
@@ -133,7 +133,7 @@ def parse_template(text: Text, scope: Scope) -> Template:
     )
 
 
-def _shown(value: Any, path: R1) -> str:
+def _value_words(value: Any, path: R1) -> str:
     try:
         return text_form(value, repr(path.text))
     except ValueError as problem:

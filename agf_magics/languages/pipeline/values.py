@@ -58,13 +58,13 @@ class Command:
         value = self.expr.evaluate(frame)
         if type(value) is list and value and all(type(word) is str for word in value):
             return value
-        found = type_name(value) if value != [] else "[]"
+        actual = type_name(value) if value != [] else "[]"
         if type(value) is list and value:
-            found += f" with {type_name(next(word for word in value if type(word) is not str))}"
+            actual += f" with {type_name(next(word for word in value if type(word) is not str))}"
         hint = "one text per word: ['ls', '-l', ctx.folder]"
         raise StepError(
             Diagnostic(
-                "pipeline.command", f"a command is a list of texts, not {found}", self.span, hint
+                "pipeline.command", f"a command is a list of texts, not {actual}", self.span, hint
             )
         )
 
@@ -160,14 +160,14 @@ def labels(value: Any) -> tuple[str, ...]:
     )
 
 
-def start(given: FlowInput) -> Frame:
+def start(flow_input: FlowInput) -> Frame:
     """The frame of the first step: the names of the input are its stores."""
     message, hint = (
         "a pipeline's input is a mapping of names to values",
         "its names become the stores: ctx.name",
     )
-    stores = named_values(given, "pipeline.input", message, hint)
-    return {"ctx": dict(stores), "pipe": given.pipe}
+    stores = named_values(flow_input, "pipeline.input", message, hint)
+    return {"ctx": dict(stores), "pipe": flow_input.pipe}
 
 
 def end(frame: Frame) -> FlowResult:
@@ -175,20 +175,20 @@ def end(frame: Frame) -> FlowResult:
 
 
 def infer(
-    read: Expr | Args, look: Look, found: list[Diagnostic], repeated: bool = False
+    read: Expr | Args, look: Look, problems: list[Diagnostic], repeated: bool = False
 ) -> Shape | None:
-    """The shape of the value of ``read``; certain errors are added to ``found``.
+    """The shape of the value of ``read``; certain errors are added to ``problems``.
 
     ``repeated``: whether it is evaluated for each item of a list. Then all of it counts as
     evaluated: ``on_error: continue`` would drop the item that comes to the error (decision P24).
     """
 
     def inside(part: Expr | Args) -> Shape | None:
-        return infer(part, look, found, repeated)
+        return infer(part, look, problems, repeated)
 
     match read:
         case R1():
-            return Inference(read.locate, look, found, repeated).shape(read.node, True)
+            return Inference(read.locate, look, problems, repeated).shape(read.node, certain=True)
         case Constant():
             return literal(read.value)
         case Template():
@@ -199,7 +199,9 @@ def infer(
             inside(read.expr)
             return list_of(TEXT)
         case Attached():
-            return list_of(either([_attached(inside(expr), expr, found) for expr in read.exprs]))
+            return list_of(
+                either([_attachment_shape(inside(expr), expr, problems) for expr in read.exprs])
+            )
         case Named():
             return look(read.path)[0]
         case NamedArguments():
@@ -208,11 +210,11 @@ def infer(
     return None
 
 
-def _attached(shape: Shape | None, expr: Expr, found: list[Diagnostic]) -> Shape | None:
+def _attachment_shape(shape: Shape | None, expr: Expr, problems: list[Diagnostic]) -> Shape | None:
     """The shape of an attachment; a number, an object, null or true is certainly none."""
     if kinds_of(shape).isdisjoint(("text", "list")):
         hint = "give the path of a file as text"
-        found.append(
+        problems.append(
             Diagnostic(
                 "agent.attach", f"an attachment is a path or bytes, not {shape}", expr.span, hint
             )

@@ -17,11 +17,11 @@ from ...text.length import ATOMS
 from ...text.names import same_name
 from ...text.source import Span
 from ...values.value import Value
-from ..documents import advised
+from ..documents import advice_on
 from .calls import Call, Template, reads
 from .log.log import Log
-from .log.lookup import found
-from .log.messages import read_content, rendered
+from .log.lookup import look_up
+from .log.messages import read_content, render
 from .log.reference import DAGGER, KINDS, Reference
 from .reader import Reader
 
@@ -36,7 +36,7 @@ def fill(template: Template, log: Log, instance: str | None) -> Value:
         return {key: fill(inner, log, instance) for key, inner in template.items()}
     if kind is list:
         return [fill(inner, log, instance) for inner in template]
-    return found(template, log, instance)
+    return look_up(template, log, instance)
 
 
 ASKED = ("_call", "_tool", "_context")
@@ -56,7 +56,8 @@ class Filled:
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((ref.kind, *ref.path), ref.span, False, self.name) for ref in reads(self.value)
+            Ref((ref.kind, *ref.path), ref.span, certain=False, into=self.name)
+            for ref in reads(self.value)
         )
 
 
@@ -71,7 +72,7 @@ class Arguments(NamedArguments):
         super().__init__(
             tuple(
                 (Name(same_name(name), span), Filled(name, cast("Span", span), template))
-                for name, span, template in call.given
+                for name, span, template in call.arguments
             )
         )
         object.__setattr__(self, "call", call)  # its class is frozen
@@ -79,16 +80,18 @@ class Arguments(NamedArguments):
     def build(self, frame: Frame, wanted: Mapping[str, Any] | None = None) -> dict[str, Value]:
         log = frame["log"]
         instance = frame["instance"]
-        given = super().build(frame)
+        arguments = super().build(frame)
         takes = wanted.get("properties", ()) if wanted else ()
         for name in ASKED:
-            if name in takes and name not in given:
-                given[name] = self._asked(name, log, instance)
-        return given
+            if name in takes and name not in arguments:
+                arguments[name] = self._background_value(name, log, instance)
+        return arguments
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The reference that a text which does not fit was probably meant as."""
-        text = next((template for given, _, template in self.call.given if given == name), None)
+        text = next(
+            (template for argument, _, template in self.call.arguments if argument == name), None
+        )
         if str(text).partition(".")[0] in KINDS:
             return f"write ${text}: this is the text {text!r}"
         for kind in frame["log"].kinds if isinstance(text, str) else ():
@@ -100,9 +103,9 @@ class Arguments(NamedArguments):
     def unknown_hint(self, name: str) -> str:
         """What to write for an argument that the tool does not take and that is a key of calls in
         another language."""
-        return advised(Reader.advice, name).replace(DAGGER, "$")
+        return advice_on(Reader.advice, name).replace(DAGGER, "$")
 
-    def _asked(self, name: str, log: Log, instance: str | None) -> Value:
+    def _background_value(self, name: str, log: Log, instance: str | None) -> Value:
         if name == "_call":
             return self.call.authored_for(instance)
         if name == "_tool":
@@ -118,5 +121,5 @@ def context_of(
     for message in messages if kinds else ():
         content = read_content(message)
         if content is not None and content.kind in kinds and content.instance in (None, instance):
-            visible.append(rendered(message, ("_instance",)))
+            visible.append(render(message, ("_instance",)))
     return visible

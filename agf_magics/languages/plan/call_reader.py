@@ -31,25 +31,27 @@ class CallReader:
     """The reading of one call."""
 
     def __init__(self, reader: Reader, index: int, node: Fields) -> None:
-        self.reader, self.index, self.node = reader, index, node
+        self.reader = reader
+        self.index = index
+        self.node = node
         self.error = reader.error
 
     def call(self) -> Call | None:
         node, reader = self.node, self.reader
-        given = reader.fields(CALL, node, node.span)
-        delegate: Name | None = given.get("_delegate")
-        activity: str | None = given.get("_activity")
-        tool: Name | None = given.get("_tool") or delegate
+        fields = reader.fields(CALL, node, node.span)
+        delegate: Name | None = fields.get("_delegate")
+        activity: str | None = fields.get("_activity")
+        tool: Name | None = fields.get("_tool") or delegate
         if tool is None:
             self.no_tool()
             return None
         schema = reader.tools.get(tool.text)
-        written: Node | None = given.get("_outputPath")
+        written: Node | None = fields.get("_outputPath")
         path, alternatives = self.path(written, schema)
         authored = {key: reader.authored(value) for key, value in node.fields.items()}
         if path is not None:
             authored["_outputPath"] = path
-        instance, shared = given.get("_instance", (None, False))
+        instance, shared = fields.get("_instance", (None, False))
         for name in node.fields:
             if "_tool" not in node.inner(name).fields:
                 continue
@@ -64,17 +66,17 @@ class CallReader:
             id=f"calls[{self.index}]",
             tool=delegate or (Name(activity, node.fields["_activity"].span) if activity else tool),
             authored=authored,
-            given=tuple(
+            arguments=tuple(
                 (name, node.keys[name].span, reader.template(value))
                 for name, value in node.fields.items()
                 if not name.startswith("_")
             ),
-            output=Output(alternatives, given.get("_outputMethod"), written and written.span),
+            output=Output(alternatives, fields.get("_outputMethod"), written and written.span),
             instance=instance,
             shared=shared,
-            latent=self.latent(given, tool, activity, schema),
+            latent=self.latent(fields, tool, activity, schema),
             delegate=delegate is not None,
-            background=Background(schema or {}, self.scopes(given)),
+            background=Background(schema or {}, self.scopes(fields)),
         )
 
     def no_tool(self) -> None:
@@ -94,7 +96,7 @@ class CallReader:
 
     def latent(
         self,
-        given: Mapping[str, Any],
+        fields: Mapping[str, Any],
         tool: Name,
         activity: str | None,
         schema: Mapping[str, Value] | None,
@@ -107,7 +109,7 @@ class CallReader:
             message = f"tool {tool.text!r} is latent (never executed): the call must give '_output'"
             self.error("plan.no-activity", message, span, "write its answer: _output: …")
         if declared or (answer is not None and schema is not None and activity is None):
-            return Constant(self.node.span, given.get("_output"))
+            return Constant(self.node.span, fields.get("_output"))
         if answer is not None:
             message = (
                 f"'_output' is the answer of a latent tool, but {tool.text!r} is not "
@@ -124,14 +126,14 @@ class CallReader:
             )
         return None
 
-    def scopes(self, given: Mapping[str, Any]) -> tuple[str, ...]:
-        if "_scopes" in given and "_delegate" in self.node.fields:
+    def scopes(self, fields: Mapping[str, Any]) -> tuple[str, ...]:
+        if "_scopes" in fields and "_delegate" in self.node.fields:
             message = (
                 "'_scopes' has no effect with '_delegate': the called plan has a log of its own"
             )
             hint = f"pass the values as arguments, for example state: {self.reader.sign}state"
             self.error("plan.bad-call", message, self.node.keys["_scopes"].span, hint)
-        return given.get("_scopes") or ()
+        return fields.get("_scopes") or ()
 
     def path(
         self, value: Node | None, schema: Mapping[str, Value] | None
@@ -194,7 +196,7 @@ FUNCTION = re.compile(r"([A-Za-z_]\w*)\(")
 _WRITTEN = re.compile(rf"[†$]({KIND.pattern})")
 
 
-def written_text(document: Fields) -> frozenset[str]:
+def written_kinds(document: Fields) -> frozenset[str]:
     """The kinds in the output paths of calls that are not read yet."""
     paths = (call.text_at("_outputPath") for call in document.entries("calls"))
     return frozenset(kind for path in paths for kind in _WRITTEN.findall(path))

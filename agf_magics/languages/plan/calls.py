@@ -55,7 +55,7 @@ class Call:
     tool: Name
     authored: Mapping[str, Value]
     """As the messages that it writes contain it: references unresolved."""
-    given: tuple[tuple[str, Span | None, Template], ...]
+    arguments: tuple[tuple[str, Span | None, Template], ...]
     """Its arguments, each with the span of its name."""
     output: Output
     instance: str | None = None
@@ -68,7 +68,7 @@ class Call:
     expressions: tuple[Expression, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        templates = [template for _, _, template in self.given]
+        templates = [template for _, _, template in self.arguments]
         object.__setattr__(self, "expressions", tuple(expressions(templates)))
 
     def authored_for(self, instance: str | None) -> dict[str, Value]:

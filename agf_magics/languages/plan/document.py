@@ -11,8 +11,8 @@ from ...text.source import Span
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Items, Node, shown
 from ...values.value import Value
-from ..documents import is_nothing, said
-from .call_reader import FUNCTION, CallReader, written_text
+from ..documents import is_nothing, text_at
+from .call_reader import FUNCTION, CallReader, written_kinds
 from .calls import Call, Template
 from .log.messages import kind_of, plain_message
 from .log.reference import KINDS
@@ -60,45 +60,47 @@ class DocumentReader(Reader):
                 hint,
             )
             return Document(self.sign)
-        given = self.fields(PLAN, node, node.head)
-        messages = self.messages(given, node)
+        fields = self.fields(PLAN, node, node.head)
+        messages = self.messages(fields, node)
         self.kinds = (
-            KINDS | {kind for one in messages if (kind := kind_of(one))} | written_text(node)
+            KINDS
+            | {kind for message in messages if (kind := kind_of(message))}
+            | written_kinds(node)
         )
         for message in messages:  # a tool message declares tools; the last one of a name counts
             if message.get("type") == "tool" and isinstance(message.get("tool"), dict):
                 self.tools.update(
-                    {name: one for name, one in message["tool"].items() if isinstance(one, dict)}
+                    {name: tool for name, tool in message["tool"].items() if isinstance(tool, dict)}
                 )
-        self.tools.update(given.get("tools", {}))
-        listed: Items | None = given.get("calls")
+        self.tools.update(fields.get("tools", {}))
+        listed: Items | None = fields.get("calls")
         calls = self.calls(listed.items if listed is not None else ())
         in_calls = len(self.suspects)
-        output = self.template(given["output"]) if "output" in given else None
-        in_output = (one._replace(marked=True) for one in self.suspects[in_calls:])
+        output = self.template(fields["output"]) if "output" in fields else None
+        in_output = (suspect._replace(marked=True) for suspect in self.suspects[in_calls:])
         return Document(
             sign=self.sign,
-            name=given.get("name"),
-            description=said(given, "description"),
-            context=said(given, "context"),
+            name=fields.get("name"),
+            description=text_at(fields, "description"),
+            context=text_at(fields, "context"),
             calls=calls,
             messages=messages,
             output=output,
-            has_output="output" in given,
-            mode=given.get("mode", "eager"),
-            ordered=given.get("ordered", False),
-            confirm=self.confirm(given.get("confirm"), calls, listed),
-            listed_to_confirm=_listed(given.get("confirm")),
+            has_output="output" in fields,
+            mode=fields.get("mode", "eager"),
+            ordered=fields.get("ordered", False),
+            confirm=self.confirm(fields.get("confirm"), calls, listed),
+            listed_to_confirm=_tools_to_confirm(fields.get("confirm")),
             suspects=(*self.suspects[:in_calls], *in_output),
         )
 
-    def messages(self, given: Mapping[str, Any], node: Fields) -> tuple[Mapping[str, Value], ...]:
+    def messages(self, fields: Mapping[str, Any], node: Fields) -> tuple[Mapping[str, Value], ...]:
         """The first messages of the context."""
-        own = (
-            kind for kind in INSTANCE.keys if kind in given and not is_nothing(node.fields[kind])
+        kinds = (
+            kind for kind in INSTANCE.keys if kind in fields and not is_nothing(node.fields[kind])
         )
-        written = (plain_message(kind, given[kind]) for kind in own)
-        return (*written, *given.get("messages", ()), *given.get("instances", ()))
+        written = (plain_message(kind, fields[kind]) for kind in kinds)
+        return (*written, *fields.get("messages", ()), *fields.get("instances", ()))
 
     def confirm(
         self, named: bool | Mapping[str, Span] | None, calls: tuple[Call, ...], listed: Items | None
@@ -117,8 +119,8 @@ class DocumentReader(Reader):
         return frozenset(named)
 
     def calls(self, nodes: Sequence[Node]) -> tuple[Call, ...]:
-        found = [self.call(index, node) for index, node in enumerate(nodes)]
-        return tuple(call for call in found if call is not None)
+        calls = [self.call(index, node) for index, node in enumerate(nodes)]
+        return tuple(call for call in calls if call is not None)
 
     def call(self, index: int, node: Node) -> Call | None:
         if isinstance(node, Fields):
@@ -130,5 +132,5 @@ class DocumentReader(Reader):
         return None
 
 
-def _listed(confirm: object) -> frozenset[str]:
+def _tools_to_confirm(confirm: object) -> frozenset[str]:
     return frozenset(confirm) if isinstance(confirm, Mapping) else frozenset()

@@ -21,7 +21,7 @@ from ..documents import (
     kind_schema,
     mapping_of,
     one_document,
-    said,
+    text_at,
 )
 from .document import DocumentReader
 from .log.reference import sign_of
@@ -44,7 +44,7 @@ TASK: Final = NAME._replace(says="a text", example="What do two kilos of figs co
 HEADER: Final = kind(
     "a planner",
     "A planner: a task and the first values of its context.",
-    Key("task", TASK, "The task in words.", True, code="plan.wrong-type"),
+    Key("task", TASK, "The task in words.", required=True, code="plan.wrong-type"),
     *(
         key._replace(takes=INPUT) if name == "input" else key
         for name, key in PLAN.keys.items()
@@ -92,16 +92,16 @@ class HeaderReader(DocumentReader):
 
     def header(self, node: Fields) -> Header:
         """As much of a header as can be read."""
-        given = self.fields(HEADER, node, node.head)
-        values = given.pop("input", {})  # which may have secrets: no message has them
-        confirm = given.get("confirm")
+        fields = self.fields(HEADER, node, node.head)
+        values = fields.pop("input", {})  # which may have secrets: no message has them
+        confirm = fields.get("confirm")
         return Header(
-            task=said(given, "task"),
-            name=said(given, "name"),
-            context=said(given, "context"),
-            messages=self.messages(given, node),
+            task=text_at(fields, "task"),
+            name=text_at(fields, "name"),
+            context=text_at(fields, "context"),
+            messages=self.messages(fields, node),
             input=values,
-            tools=given.get("tools", {}),
+            tools=fields.get("tools", {}),
             confirm=tuple(confirm) if isinstance(confirm, Mapping) else confirm is True,
         )
 

@@ -32,7 +32,7 @@ def lint(needs: Dependencies, document: Document) -> Iterator[Diagnostic]:
 
 
 def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
-    if any(one.kind == "input" for one in call.output.destinations):  # G24
+    if any(destination.kind == "input" for destination in call.output.destinations):  # G24
         hint = f"write results to {sign}state; {sign}input is the input of the run"
         yield Diagnostic(
             "plan.writes-input", "this call overwrites the input", call.output.span, hint, "warning"
@@ -44,17 +44,17 @@ def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
 
 
 def _arguments(call: Call) -> Iterator[Diagnostic]:
-    for name, span, template in call.given:
+    for name, span, template in call.arguments:
         if (
             name == "output" and isinstance(template, Reference) and not call.output.alternatives
         ):  # G19
             message = "'output' is an ordinary argument: the result of this call is not stored"
             hint = f"write _outputPath: {as_written(template)}"
             yield Diagnostic("plan.output-argument", message, span, hint, "warning")
-        for one in expressions(template):
-            if is_mixed(one):
-                first = next(references(one), None)
-                hint = f"&& binds tighter than ||: {as_written(one)}"
+        for expression in expressions(template):
+            if is_mixed(expression):
+                first = next(references(expression), None)
+                hint = f"&& binds tighter than ||: {as_written(expression)}"
                 message = "&& and || are combined without parentheses"
                 yield Diagnostic(
                     "plan.mixed-operators", message, first.span if first else span, hint, "warning"
@@ -120,14 +120,14 @@ def _suspects(
 
 
 def _unknown_kind(
-    suspect: Suspect, kinds: set[str], known: set[tuple[str, str]], sign: str
+    suspect: Suspect, kinds: set[str], known_paths: set[tuple[str, str]], sign: str
 ) -> Iterator[Diagnostic]:
     """A text like ``$result.x``. Without a path, in an argument, and like no name it is text."""
     near = suggest(suspect.kind, sorted(kinds))
     last = suspect.reference.rpartition(".")[2]
-    if ("state", suspect.kind) in known:
+    if ("state", suspect.kind) in known_paths:
         near = f"write {sign}state.{suspect.reference}"
-    elif ("state", last) in known:
+    elif ("state", last) in known_paths:
         near = f"write {sign}state.{last}"
     if near or suspect.marked:
         shown = ", ".join(f"{sign}{kind}" for kind in sorted(kinds))

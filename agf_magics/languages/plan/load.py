@@ -127,7 +127,7 @@ def _flow(
         start=_start(plan, messages),
         end=_end,
         dialect=PlanDialect(
-            kept=_stores,
+            stores_of=_stores,
             context=document.context,
             latent=latent,
             without_secrets=remove_secrets,
@@ -156,7 +156,9 @@ def _dag(name: Name, document: Document, needs: Dependencies) -> Dag:
             for writer, reader, ref in wires
         ),
         written={
-            call.id: tuple((one.kind, *one.path) for one in call.output.destinations)
+            call.id: tuple(
+                (destination.kind, *destination.path) for destination in call.output.destinations
+            )
             for call in calls
         },
     )
@@ -180,7 +182,9 @@ def _step(call: Call, asks: bool) -> Step:
         args=Arguments(call),
         exchange=Exchange(with_schema=True, extra_arguments=() if call.delegate else ASKED),
         awaited=bool(call.output.alternatives),
-        permit=Permit(_permit(call), CallReplacement("_output", _taken(call))) if asks else None,
+        permit=Permit(_permit(call), CallReplacement("_output", _record_answer(call)))
+        if asks
+        else None,
     )
 
 
@@ -192,7 +196,7 @@ def _permit(call: Call) -> Callable[[Frame, Mapping[str, Value], Mapping[str, Va
     return ask
 
 
-def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
+def _record_answer(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
     """Records what a person gave instead of the call, for the messages that it writes."""
 
     def take(frame: Frame, answer: Mapping[str, Value]) -> None:
@@ -213,19 +217,21 @@ def _taken(call: Call) -> Callable[[Frame, Mapping[str, Value]], None]:
 
 
 def _start(plan: Plan, messages: tuple[Mapping[str, Value], ...]) -> Callable[[FlowInput], Frame]:
-    def start(given: FlowInput) -> Frame:
-        context = given.context
+    def start(flow_input: FlowInput) -> Frame:
+        context = flow_input.context
         # A resumed run has a list of messages.
         log = as_log((context.log if context is not None else None) or ())
-        empty = given.input is None or (type(given.input) is dict and not given.input)
-        log = log.append(*messages, *([] if empty else [plain_message("input", given.input)]))
+        empty = flow_input.input is None or (
+            type(flow_input.input) is dict and not flow_input.input
+        )
+        log = log.append(*messages, *([] if empty else [plain_message("input", flow_input.input)]))
         scheduler = PlanScheduler(plan, log)
         if refusals := scheduler.refusals():
             raise StepError(*refusals)
         if context is not None:
             context.log = log
-        own = {"log": log, "instance": None, "context": context, "scheduler": scheduler}
-        return {**own, "output": None, "failures": ()}
+        values = {"log": log, "instance": None, "context": context, "scheduler": scheduler}
+        return {**values, "output": None, "failures": ()}
 
     return start
 
@@ -235,8 +241,12 @@ def _end(frame: Frame) -> FlowResult:
     failures: tuple[TurnOutcome, ...] = frame["failures"]
     if failures:
         # To repeat the plan would ask again what was denied.
-        kind = Denied if any(isinstance(one.error, Denied) for one in failures) else StepError
-        error = kind(*(one.diagnostic for one in failures if one.diagnostic is not None))
+        kind = (
+            Denied if any(isinstance(failure.error, Denied) for failure in failures) else StepError
+        )
+        error = kind(
+            *(failure.diagnostic for failure in failures if failure.diagnostic is not None)
+        )
         first = failures[0].error
         if first is not None:
             error.__cause__ = first.__cause__
@@ -246,16 +256,18 @@ def _end(frame: Frame) -> FlowResult:
     try:
         return FlowResult(isolate(frame["output"]), _stores(frame), frame.get("notes", ()))
     except TooDeep as error:
-        found = Diagnostic("step.too-deep", f"cannot return the output of the plan: {error}")
-    raise StepError(found)
+        problem = Diagnostic("step.too-deep", f"cannot return the output of the plan: {error}")
+    raise StepError(problem)
 
 
 def _end_with_warnings(frame: Frame) -> FlowResult:
     """The end with ``--keep-going``: failures are warnings."""
     ended = _end({**frame, "failures": ()})
-    failures = [one.diagnostic for one in frame["failures"] if one.diagnostic is not None]
+    failures = [
+        failure.diagnostic for failure in frame["failures"] if failure.diagnostic is not None
+    ]
     return ended._replace(
-        notes=(*ended.notes, *(replace(found, severity="warning") for found in failures))
+        notes=(*ended.notes, *(replace(problem, severity="warning") for problem in failures))
     )
 
 

@@ -56,15 +56,23 @@ def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[S
     inner = text.strip()
     braces = inner.startswith(("{", "${")) and inner.endswith("}")
     inner = inner.strip("${} \t\n").lstrip(DAGGER) if braces else text
-    found = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
-    if found is not None and found[1] in kinds and not inner[: found.start()].strip("( "):
+    match = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
+    if match is not None and match[1] in kinds and not inner[: match.start()].strip("( "):
         reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
         with suppress(DefinitionError):
             parse(Source("", reference).span())
-            yield Suspect(reference, found[1], found[2], "whole", braces, text, node.span)
+            yield Suspect(reference, match[1], match[2], "whole", braces, text, node.span)
             return
-    if found is not None and found[1] not in kinds and _FOREIGN.fullmatch(text):
-        yield Suspect(inner, found[1], found[2], "kind", True, text, node.locate(0, len(text)))
+    if match is not None and match[1] not in kinds and _FOREIGN.fullmatch(text):
+        yield Suspect(
+            inner,
+            match[1],
+            match[2],
+            "kind",
+            marked=True,
+            text=text,
+            span=node.locate(0, len(text)),
+        )
         return
     computed = _COMPUTES.match(text)
     for part in (computed,) if computed else _PART.finditer(text):

@@ -90,18 +90,18 @@ class Reader(documents.Reader):
             return parse(node)
         except DefinitionError as error:
             self.problems.extend(
-                replace(found, hint=suspect_hint(found.hint, node.text))
-                for found in error.diagnostics
+                replace(problem, hint=suspect_hint(problem.hint, node.text))
+                for problem in error.diagnostics
             )
             return None
 
     def begins(self, text: str) -> Literal["reference", "literal", "text"]:
         """Whether a text is a ``reference``, a ``literal`` that escapes one, or any other
         ``text``."""
-        found = _BEGINS.match(text)
-        if not found:
+        match = _BEGINS.match(text)
+        if not match:
             return "text"
-        sign, again, kind = found.groups()
+        sign, again, kind = match.groups()
         if sign == DAGGER:
             return "literal" if again == DAGGER else "reference"
         if kind not in self.kinds:
@@ -112,9 +112,9 @@ class Reader(documents.Reader):
 
     def authored(self, node: Node) -> Value:
         """A value as its author wrote it, with † for $."""
-        return read_scalars(node, self._authored)
+        return read_scalars(node, self._as_authored)
 
-    def _authored(self, node: Scalar) -> Value:
+    def _as_authored(self, node: Scalar) -> Value:
         if type(node.value) is str and "$" in node.text and self.begins(node.text) == "reference":
             with suppress(DefinitionError):  # `template` reports it
                 return canonical(node)

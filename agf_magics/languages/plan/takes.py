@@ -50,15 +50,15 @@ def instance_names(count: int) -> list[str]:
 
 
 def _messages(reader: Reader, node: Node, key: Key) -> list[_Message]:
-    found: list[_Message] = []
+    messages: list[_Message] = []
     for item in reader.elements(node, key):
         if isinstance(item, Fields):
-            found.append(plain(item))
+            messages.append(plain(item))
         else:
             reader.error(
                 "plan.wrong-type", f"a message must be a mapping, got {shown(item)}", item.span
             )
-    return found
+    return messages
 
 
 def _instances(reader: Reader, node: Node, key: Key) -> list[_Message]:
@@ -86,8 +86,8 @@ def _instance_messages(reader: Reader, name: str, content: Node) -> Iterator[_Me
         message = f"an instance must be a mapping, got {shown(content)}"
         reader.error("plan.wrong-type", message, content.span, "for example {state: {text: Hello}}")
         return
-    for own, value in reader.fields(INSTANCE, content, content.span).items():
-        yield plain_message(own, value, name)
+    for word, value in reader.fields(INSTANCE, content, content.span).items():
+        yield plain_message(word, value, name)
 
 
 def _tools(reader: Reader, node: Node, key: Key) -> dict[str, Mapping[str, Value]]:
@@ -115,8 +115,8 @@ def _confirm(reader: Reader, node: Node, key: Key) -> bool | dict[str, Span] | N
     """Whether a person approves every call, or the tools whose calls a person approves."""
     if type(node.value) is bool:
         return node.value
-    if isinstance(node, Items) and all(type(one.value) is str for one in node.items):
-        return {one.text: one.span for one in node.items}
+    if isinstance(node, Items) and all(type(item.value) is str for item in node.items):
+        return {item.text: item.span for item in node.items}
     reader.wrong_type(node, key)
     return None
 
@@ -153,12 +153,12 @@ def _instance(reader: Reader, node: Node, key: Key) -> tuple[str | None, bool]:
 def _scopes(reader: Reader, node: Node, key: Key) -> tuple[str, ...]:
     kinds = []
     for item in reader.elements(node, key):
-        found = KIND.match(item.text.lstrip("†$"))
-        if found is None:
+        match = KIND.match(item.text.lstrip("†$"))
+        if match is None:
             message = f"a scope must be a kind of messages, got {shown(item)}"
             reader.error("plan.bad-call", message, item.span, "_scopes: [state, input]")
         else:
-            kinds.append(found[0])
+            kinds.append(match[0])
     return tuple(kinds)
 
 

@@ -32,7 +32,7 @@ PLAN: Final = kind(
         "calls",
         takes.CALLS,
         "The calls. Each one runs as soon as the values that it reads exist.",
-        True,
+        required=True,
     ),
     Key("input", ANYTHING, "The value of `†input` before the first call."),
     Key("state", ANYTHING, "The value of `†state` before the first call."),

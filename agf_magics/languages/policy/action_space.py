@@ -82,8 +82,8 @@ class ActionSpace:
             )
             offered = f"{alias.text}__{tool}"
             self.tools[offered] = Offer(Name(offered, span), f"{ref}__{tool}")
-            own = item.fields.get("approval") if isinstance(item, Fields) else None
-            asked = own if own is not None else entry.fields.get("approval")
+            own_approval = item.fields.get("approval") if isinstance(item, Fields) else None
+            asked = own_approval if own_approval is not None else entry.fields.get("approval")
             permit, _ = approval(asked, f"tool {offered!r}", "approval", self.problems)
             if permit is not None:
                 self.permits[offered] = permit

@@ -29,24 +29,24 @@ def approval(
     if node is None or (isinstance(node, Scalar) and node.value is not True):
         return None, None
     fields = node if isinstance(node, Fields) else NOTHING
-    found = fields.fields.get("condition")
-    when = condition(found, keys, problems) if found is not None else None
+    condition_node = fields.fields.get("condition")
+    when = condition(condition_node, keys, problems) if condition_node is not None else None
     text = fields.text_at("message_template")
     if template := fields.scalar("message_template"):
         warn_of_braces(template, _placeholder, problems, "write {{%s}}", filled=True)
 
-    def ask(frame: Frame, given: Mapping[str, Value], shown: Value) -> str | None:
+    def ask(frame: Frame, arguments: Mapping[str, Value], shown: Value) -> str | None:
         if (
             when is not None
-            and when.evaluate(frame if keys == "condition" else dict(given)) is None
+            and when.evaluate(frame if keys == "condition" else dict(arguments)) is None
         ):
             return None
-        asked = f"{who} with {_shown(shown)}"
+        asked = f"{who} with {_value_words(shown)}"
         if not text:
             return f"may {asked} run?"
         told = shown if isinstance(shown, dict) else {"input": shown}
         # What the call leaves out is not secret.
-        return f"{_filled(text, frame, {**given, **told})} ({asked})"
+        return f"{_fill(text, frame, {**arguments, **told})} ({asked})"
 
     return Permit(ask), when
 
@@ -59,19 +59,19 @@ def _placeholder(path: str) -> str | None:
     )
 
 
-def _filled(template: str, frame: Frame, given: Value) -> str:
+def _fill(template: str, frame: Frame, arguments: Value) -> str:
     """Replace ``{{tool_args.amount}}``, an argument of the call, and ``{{parent.input.x}}``. The
     person sees other placeholders unchanged."""
 
-    def fill(found: re.Match[str]) -> str:
-        names, values = found[1].split("."), {"tool_args": given, **frame}
+    def fill(match: re.Match[str]) -> str:
+        names, values = match[1].split("."), {"tool_args": arguments, **frame}
         value = descend(values, names if names[0] in values else ["tool_args", *names])
         if value is MISSING:
-            return found[0]
+            return match[0]
         return word_or_json(value)
 
     return _PLACEHOLDER.sub(fill, template)
 
 
-def _shown(value: Value) -> str:
+def _value_words(value: Value) -> str:
     return value_line(value, LONGEST)

@@ -19,7 +19,15 @@ from ...schemas.json_schema import Violation, judge, schema_violations
 from ...schemas.keywords import unnamed
 from ...schemas.patterns import unusable_patterns
 from ...schemas.unknown_keywords import unknown_keywords
-from ...schemas.violations import describe, kinds, leaves, missing, place, referred, wanted_types
+from ...schemas.violations import (
+    describe,
+    kinds,
+    leaves,
+    missing,
+    place,
+    resolve_reference,
+    wanted_types,
+)
 from ...text.diagnostics import Diagnostic, Diagnostics
 from ...text.source import Source, Span
 from ...text.suggestions import suggest
@@ -76,8 +84,8 @@ def document(source: Source, problems: Diagnostics, bounds: Bounds) -> Fields | 
         return None
     shape = Diagnostics()
     for violation in _check(any(name in root.fields for name in _WHOLE))(plain(root)):
-        shape.extend(_described(root, violation))
-    problems.extend((*shape.errors, *_tagged(root)))
+        shape.extend(_describe(root, violation))
+    problems.extend((*shape.errors, *_tagged_nodes(root)))
     # A mistake is reported once: a misspelt field is an unknown one where another is missing.
     problems.extend(_once(shape, problems))
     _check_version(root, problems)
@@ -93,17 +101,17 @@ def is_bare(root: Fields) -> bool:
 @cache
 def _check(whole: bool) -> Any:
     """The validator of a document; without metadata only the policy is required (decision B1)."""
-    closed = _closed(schema())
+    closed = _close(schema())
     return judge(closed if whole else {**closed, "required": [_POLICY]})
 
 
-def _closed(rule: Any) -> Any:
+def _close(rule: Any) -> Any:
     """A part of the schema that finds unknown fields, too."""
     if isinstance(rule, list):
-        return [_closed(part) for part in rule]
+        return [_close(part) for part in rule]
     if not isinstance(rule, Mapping):
         return rule
-    closed = {name: _closed(part) for name, part in rule.items()}
+    closed = {name: _close(part) for name, part in rule.items()}
     # The JSON Schema in an interface may have any field, and the rules of `allOf` describe a part.
     is_mapping = {"description", "properties"} <= rule.keys()
     return {**closed, "additionalProperties": False} if is_mapping else closed
@@ -114,14 +122,14 @@ def _whole(node: Node, problems: Diagnostics) -> Fields | None:
         message = f"a document must be a mapping, got {shown(node)}"
         problems.error("policy.document-shape", message, node.span, _BEGIN)
         return None
-    known = schema()["properties"]
+    properties = schema()["properties"]
     if _POLICY in node.fields or any(name in node.fields for name in _WHOLE):
         return node
     if "id" in node.fields:
         key = node.keys["id"]._replace(value=_POLICY, text=_POLICY)
         return Fields({_POLICY: node}, {_POLICY: key}, node.span)
     first = next(iter(node.keys.values()), None)
-    near = first and suggest(first.text, (*known, "id", "config"))
+    near = first and suggest(first.text, (*properties, "id", "config"))
     hint = near or "write execution_policy:, or id: and config: for a policy alone"
     problems.error(
         "policy.document-kind",
@@ -138,7 +146,7 @@ def _once(findings: Iterable[Diagnostic], before: Iterable[Diagnostic]) -> Itera
     return (finding for finding in findings if finding.span not in reported)
 
 
-def _tagged(root: Fields) -> Iterator[Diagnostic]:
+def _tagged_nodes(root: Fields) -> Iterator[Diagnostic]:
     hint = "use a path in an input_mapping or in a condition"
     return (
         Diagnostic("policy.schema", "a policy has no !expr", node.span, hint)
@@ -146,7 +154,7 @@ def _tagged(root: Fields) -> Iterator[Diagnostic]:
     )
 
 
-def _described(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
+def _describe(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
     node, key = node_at(root, violation.path)
     if (
         violation.path[-1:] == ("output_from",)
@@ -193,14 +201,14 @@ def _leaf(root: Fields, violation: Violation) -> Iterator[Diagnostic]:
 
 
 def _missing(
-    owner: str, name: str, node: Fields, key: Span | None, known: Mapping[str, Any]
+    owner: str, name: str, node: Fields, key: Span | None, properties: Mapping[str, Any]
 ) -> Diagnostic:
-    unknown = [other for other in node.fields if other not in known]
+    unknown = [other for other in node.fields if other not in properties]
     slip = next(
         (other for other in unknown if other in SLIPS.get(name, ()) or suggest(other, [name])), ""
     )
-    rule = known.get(name, {})
-    about = rule.get("description") or referred(schema(), rule).get("description")
+    rule = properties.get(name, {})
+    about = rule.get("description") or resolve_reference(schema(), rule).get("description")
     value = node.text_at(slip)
     if name in CONDITIONS and COMPARISON.fullmatch(value):
         hint = condition_hint(name, value)
@@ -217,10 +225,10 @@ def _selection(node: Fields) -> str | None:
     ways = [name for name in ("agent", "strategy", "custom_transform") if name in node.fields]
     if len(ways) == 1:
         return None
-    found = f"has {' and '.join(ways)}" if ways else "has none of them"
+    reason = f"has {' and '.join(ways)}" if ways else "has none of them"
     return (
         f"output_from must have exactly one of agent, strategy and custom_transform; this one "
-        f"{found}"
+        f"{reason}"
     )
 
 
@@ -250,8 +258,8 @@ def _unknown(root: Fields, node: Fields, violation: Violation, name: str) -> Dia
 
 def _check_version(root: Fields, problems: Diagnostics) -> None:
     version = root.scalar("schema_version")
-    found = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
-    if version and found and found[1] != MAJOR:
+    match = version and re.fullmatch(r"0*+([0-9]*)\.[0-9]+\.[0-9]+", version.text)
+    if version and match and match[1] != MAJOR:
         message = f"version {version.text} of the format is not supported"
         hint = f'write "{MAJOR}.0.0": the format has version {MAJOR}.x'
         problems.error("policy.schema-version", message, version.span, hint)

@@ -108,7 +108,7 @@ def store_agent(alias: str, first: bool) -> PolicyTarget:
     name = place_of(alias)
 
     def store(frame: Frame, outcome: Outcome) -> Frame:
-        stored = {**frame, name: {"input": outcome.given, "output": outcome.value}}
+        stored = {**frame, name: {"input": outcome.arguments, "output": outcome.value}}
         return {**stored, FIRST: outcome.value} if first else stored
 
     return PolicyTarget(store, (Ref((name,)), *([Ref((FIRST,))] if first else [])))
@@ -120,12 +120,12 @@ def store_output(alias_of: Callable[[Frame], str | None]) -> PolicyTarget:
 
     def store(frame: Frame, outcome: Outcome) -> Frame:
         alias = alias_of(frame)
-        own = (
+        by_alias = (
             {}
             if alias is None
-            else {place_of(alias): {"input": outcome.given, "output": outcome.value}}
+            else {place_of(alias): {"input": outcome.arguments, "output": outcome.value}}
         )
-        return {**frame, **own, OUTPUT: outcome.value}
+        return {**frame, **by_alias, OUTPUT: outcome.value}
 
     return PolicyTarget(store, (Ref((OUTPUT,)),))
 

@@ -9,7 +9,7 @@ from ...schemas.json_schema import Violation
 from ...schemas.schema import TYPE_NAMES
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, Scalar
-from ..documents import reshaped
+from ..documents import reshape_hint
 from .operators import COMPARED, OPERATORS, SIGN
 from .path import CONSTANT
 
@@ -124,9 +124,9 @@ def hint_for(violation: Violation, node: Node) -> str | None:
     if path[-1:] in (("in",), ("not_in",)) and isinstance(node, Scalar):
         return f"{path[-1]}: [{node.text}]"
     if path and path[-1] in _EXAMPLES:
-        return reshaped(str(path[-1]), node, "object") or _EXAMPLES[path[-1]]
+        return reshape_hint(str(path[-1]), node, "object") or _EXAMPLES[path[-1]]
     if violation.keyword == "pattern" and isinstance(node, Scalar):
-        return _spelt(node.text, path[-1] == "alias")
+        return _nearest_name(node.text, path[-1] == "alias")
     if path[:1] == ("interface",) and path[-1:] in (("input",), ("output",)):
         return "it is a JSON Schema: {type: object}"
     if "input_mapping" in path[:-1]:
@@ -162,8 +162,8 @@ COMPARISON = re.compile(rf"\s*([\w.]+)\s*({SIGN})\s*(.+?)\s*", re.ASCII)
 
 def condition_hint(key: str, text: str) -> str:
     """The condition that an expression means."""
-    found = COMPARISON.fullmatch(text)
-    path, sign, value = found.groups() if found else ("PATH", ">=", "VALUE")
+    match = COMPARISON.fullmatch(text)
+    path, sign, value = match.groups() if match else ("PATH", ">=", "VALUE")
     matcher = f"{{{COMPARED[sign]}: {value}}}" if sign in COMPARED else value
     return f"write {key}: {{args_match: {{{path}: {matcher}}}}}"
 
@@ -181,7 +181,7 @@ def schema_hint(violation: Violation) -> str | None:
     return None
 
 
-def _spelt(text: str, alias: bool) -> str | None:
+def _nearest_name(text: str, alias: bool) -> str | None:
     """The valid name nearest to a text."""
     near = (
         re.sub("[^a-zA-Z0-9_]+", "_", text) if alias else re.sub("[^a-z0-9_-]+", "-", text.lower())

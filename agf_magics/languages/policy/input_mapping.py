@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from ...flow.protocols import Frame, Ref
 from ...schemas.json_schema import Violation, judge
-from ...schemas.violations import describe_all, kinds, referred
+from ...schemas.violations import describe_all, kinds, resolve_reference
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.source import Span
 from ...text.suggestions import misspelled_names
@@ -79,12 +79,12 @@ class Delivery:
             message = f"{self.who} takes {kinds(plan.kind)}, but an input_mapping gives an object"
             hint = "without an input_mapping the agent gets the parent's whole input"
             raise StepError(Diagnostic("policy.type-mismatch", message, self._span(None), hint))
-        given: dict[str, Value] = {}
+        arguments: dict[str, Value] = {}
         for field in plan.fields:
             value = self._deliver(field, frame)
             if value is not MISSING:
-                given[field.name] = value
-        return given
+                arguments[field.name] = value
+        return arguments
 
     def _deliver(self, field: _Field, frame: Frame) -> Value:
         path = field.path
@@ -121,11 +121,12 @@ class Delivery:
         message = f"{field.name!r} is required by {self.who}, but missing"
         if absent is None:
             free = [
-                one.name for one in self._plan.fields if one.path is not None and not one.declared
+                other.name
+                for other in self._plan.fields
+                if other.path is not None and not other.declared
             ]
-            slip = next(
-                iter(misspelled_names([field.name], free)), None
-            )  # a declared field is not a slip
+            # A declared field is not a slip.
+            slip = next(iter(misspelled_names([field.name], free)), None)
             span = self.spans.get(slip or "", self._span(field))
             hint = (
                 f"did you mean {field.name} instead of {slip}?"
@@ -133,9 +134,9 @@ class Delivery:
                 else f"add {field.name}: PATH to the input_mapping"
             )
             return StepError(Diagnostic("policy.missing-value", message, span, hint))
-        found = absent.diagnostic
+        problem = absent.diagnostic
         return StepError(
-            replace(found, code="policy.missing-value", message=f"{message}: {found.message}")
+            replace(problem, code="policy.missing-value", message=f"{message}: {problem.message}")
         )
 
     def _span(self, field: _Field | None) -> Span | None:
@@ -143,21 +144,22 @@ class Delivery:
 
     def _read(self, wanted: Mapping[str, Any] | None) -> _Plan:
         root = wanted or ANYTHING
-        rules = referred(root, root)
+        rules = resolve_reference(root, root)
         rules = rules if isinstance(rules, Mapping) else ANYTHING
         required: Sequence[str] = rules.get("required", ())
-        known: Mapping[str, Any] = rules.get("properties", ANYTHING)
+        properties: Mapping[str, Any] = rules.get("properties", ANYTHING)
         unmapped = [name for name in required if name not in self.paths]
         fields = (
-            self._field(name, known, name in required, root) for name in (*self.paths, *unmapped)
+            self._field(name, properties, name in required, root)
+            for name in (*self.paths, *unmapped)
         )
         return _Plan(wanted, rules.get("type"), tuple(fields))
 
     def _field(
-        self, name: str, known: Mapping[str, Any], required: bool, root: Mapping[str, Any]
+        self, name: str, properties: Mapping[str, Any], required: bool, root: Mapping[str, Any]
     ) -> _Field:
-        schema = known.get(name, ANYTHING)
+        schema = properties.get(name, ANYTHING)
         default = schema.get("default", MISSING) if isinstance(schema, Mapping) else MISSING
         return _Field(
-            name, self.paths.get(name), required, name in known, default, judge(schema, root)
+            name, self.paths.get(name), required, name in properties, default, judge(schema, root)
         )

@@ -28,7 +28,9 @@ class Interface:
     def __init__(
         self, word: Literal["input", "output"], schema: Mapping[str, Any] | None, span: Span | None
     ) -> None:
-        self.word, self.schema, self.span = word, schema, span
+        self.word = word
+        self.schema = schema
+        self.span = span
         self._judge = judge(schema or ANYTHING)
 
     def check(self, value: Value) -> None:
@@ -68,9 +70,9 @@ def start(interface: Interface) -> Callable[[FlowInput], Frame]:
     """The function that makes the frame of the first step. It does not fill in defaults of the
     schema."""
 
-    def first_frame(given: FlowInput) -> Frame:
-        interface.check(given.input)
-        return {PARENT: {"input": given.input}}
+    def first_frame(flow_input: FlowInput) -> Frame:
+        interface.check(flow_input.input)
+        return {PARENT: {"input": flow_input.input}}
 
     return first_frame
 
@@ -85,10 +87,8 @@ def end(interface: Interface) -> Callable[[Frame], FlowResult]:
 
 def _odd(value: Value) -> tuple[tuple[Any, ...], Value]:
     """The part of a value that is not JSON, and its place."""
-    parts = (
-        value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
-    )
-    for name, part in parts:
+    parts = enumerate(value) if type(value) is list else ()
+    for name, part in value.items() if type(value) is dict else parts:
         if not is_json(part):
             path, odd = _odd(part)
             return (name, *path), odd

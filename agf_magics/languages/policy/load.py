@@ -25,7 +25,7 @@ from .interface import Interface, end, start
 from .path import PARENT, Path, parse_path
 from .policies import POLICIES, vendor
 from .reading import Policy
-from .safety import caps, refused
+from .safety import caps, unmet_requirements
 
 _BOUNDS = Bounds()
 
@@ -45,7 +45,7 @@ def parse(text: Text) -> Path:
 
 def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     policy = _policy(root, root.inner("execution_policy"), problems)
-    limits, refuses = caps(root, problems), refused(root, problems)
+    limits, refuses = caps(root, problems), unmet_requirements(root, problems)
     if policy is None:
         return None
     steps = _policy_steps(policy)
@@ -70,12 +70,12 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         ),
         start=start(policy.takes),
         end=end(policy.gives),
-        dialect=Dialect(stores=(PARENT, "input"), kept=outputs),
+        dialect=Dialect(stores=(PARENT, "input"), stores_of=outputs),
         declared=Declarations(
             metadata.text_at("description"),
             accepts=policy.takes.schema,
             gives=policy.gives.schema,
-            taken=_taken(policy, steps),
+            result_reads=_result_reads(policy, steps),
             own_limits=limits,
             uses=None if is_bare(root) else policy.space.uses(),
             # The agents of another policy have their own documents, which say what they need.
@@ -109,10 +109,12 @@ def _policy_steps(policy: Policy) -> tuple[Step, ...]:
     return ()
 
 
-def _taken(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, ...]:
+def _result_reads(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, ...]:
     """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {call.name.text: call.id for step in steps for call in calls(step)}
-    return tuple(taken._replace(step=ids[alias]) for alias, taken in policy.taken if alias in ids)
+    return tuple(
+        taken._replace(step=ids[alias]) for alias, taken in policy.result_reads if alias in ids
+    )
 
 
 def _interface(root: Fields, word: Any) -> Interface:

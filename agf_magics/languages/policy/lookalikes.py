@@ -24,8 +24,8 @@ def input_field(
     fields = properties if isinstance(properties, Mapping) else None
     bare = path.removeprefix("parent.").removeprefix("input.")
     prefixed = bare != path
-    known = (prefixed or undeclared) if fields is None else bare.partition(".")[0] in fields
-    return bare if known and bare else None
+    is_field = (prefixed or undeclared) if fields is None else bare.partition(".")[0] in fields
+    return bare if is_field and bare else None
 
 
 def warn_of_braces(
@@ -38,14 +38,14 @@ def warn_of_braces(
     """Warn of placeholders in a text that are not replaced. ``filled``: the text has ``{{name}}``
     placeholders, so only other forms are reported. ``hint`` has ``%s`` for the name of the
     field."""
-    for found in _BRACES.finditer(node.text):
+    for match in _BRACES.finditer(node.text):
         # A name that the input has not may be meant as it stands: JSON, LaTeX, an example.
-        field = field_of(found[1])
-        if field is None or (filled and found[0].startswith("{{") and field == found[1]):
+        field = field_of(match[1])
+        if field is None or (filled and match[0].startswith("{{") and field == match[1]):
             continue
-        span = node.locate(found.start(), found.end())
+        span = node.locate(match.start(), match.end())
         problems.warn(
-            "policy.literal-path", f"{found[0]!r} in this text is not replaced", span, hint % field
+            "policy.literal-path", f"{match[0]!r} in this text is not replaced", span, hint % field
         )
 
 

@@ -125,7 +125,7 @@ def constants(groups: Iterable[Node]) -> Iterator[Scalar]:
     for group in (group for group in groups if isinstance(group, Fields)):
         for value in group.inner("args_match").fields.values():
             inner = value.fields.values() if isinstance(value, Fields) else (value,)
-            yield from (one for one in inner if isinstance(one, Scalar))
+            yield from (node for node in inner if isinstance(node, Scalar))
 
 
 def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ...]:
@@ -144,12 +144,12 @@ def _group(node: Fields, keys: Keys, problems: Diagnostics) -> tuple[Matcher, ..
         )
     if not isinstance(lines, Fields):
         return ()
-    found = []
+    matchers = []
     for name, value in lines.fields.items():
         matcher = _matcher(lines.keys[name], value, keys, problems)
         if matcher is not None:
-            found.append(matcher)
-    return tuple(found)
+            matchers.append(matcher)
+    return tuple(matchers)
 
 
 def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Matcher | None:
@@ -163,7 +163,9 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         return None
     if isinstance(node, Scalar):
         wanted = node.value
-        return Matcher(key, lambda value: same(value, wanted), f"{name.text} = {_shown(node)}")
+        return Matcher(
+            key, lambda value: same(value, wanted), f"{name.text} = {_value_words(node)}"
+        )
     if not isinstance(node, Fields):
         return None
     if not node.fields:
@@ -173,7 +175,7 @@ def _matcher(name: Scalar, node: Node, keys: Keys, problems: Diagnostics) -> Mat
         )
         problems.warn("policy.vacuous-matcher", message, node.span, hint)
     tests = [_test(word, wanted, problems) for word, wanted in node.fields.items()]
-    parts = [f"{_sign(word)} {_shown(wanted)}" for word, wanted in node.fields.items()]
+    parts = [f"{_sign(word)} {_value_words(wanted)}" for word, wanted in node.fields.items()]
     shown = f"{name.text} {' and '.join(parts)}" if parts else f"{name.text} exists"
     return Matcher(
         key,
@@ -197,19 +199,19 @@ def _sign(word: str) -> str:
 def _pattern_test(node: Scalar, problems: Diagnostics) -> Test:
     """Search a regular expression anywhere in a text (AMB-19, decision D5)."""
     try:
-        found = searcher(node.text)
+        search = searcher(node.text)
     except BadPattern as error:
         span = node.locate(error.start, error.end) if error.start < error.end else node.span
         problems.error("policy.bad-pattern", f"the pattern cannot be used: {error}", span, SYNTAX)
         return never
-    return lambda value: type(value) is str and found(value)
+    return lambda value: type(value) is str and search(value)
 
 
-def _shown(node: Node) -> str:
+def _value_words(node: Node) -> str:
     if isinstance(node, Items):
         return (
             "["
-            + ", ".join(_shown(item) for item in node.items[:5])
+            + ", ".join(_value_words(item) for item in node.items[:5])
             + ("…]" if len(node.items) > 5 else "]")
         )
     if not isinstance(node, Scalar):

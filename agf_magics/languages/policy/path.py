@@ -109,7 +109,7 @@ class Path:
     def reads(self) -> tuple[Ref, ...]:
         """The value that the path reads; of a path with ``.[]`` the list."""
         # Never certain: an absent value may have a default at its target (AGF-29).
-        return (Ref((self.source, self.direction, *self.fields), self.span, False),)
+        return (Ref((self.source, self.direction, *self.fields), self.span, certain=False),)
 
     def over(self, frame: Frame) -> Value:
         """The list or the sequence before ``.[]``. Raises StepError if it is another value."""
@@ -131,11 +131,11 @@ class Path:
         """The value at ``names``; ``start``: the number of the part that they begin with."""
         for index, name in enumerate(names, start):
             if type(value) is not dict or name not in value:
-                raise self._unresolved(index, value)
+                raise self._no_field(index, value)
             value = value[name]
         return value
 
-    def _unresolved(self, index: int, value: Value) -> StepError:
+    def _no_field(self, index: int, value: Value) -> StepError:
         """The error for ``value``, which has no field of the name of this part."""
         before, name = ".".join(part.name for part in self.parts[:index]), self.parts[index].name
         place = self.part_span(index)
@@ -171,7 +171,7 @@ def _parse(text: str, where: Where) -> list[Part]:
             start, end = part.start, part.end
             if not part.name:  # it has no character to point at: the dot next to it
                 start, end = max(0, part.start - 1), min(max(1, part.start), len(text))
-            fixed = _corrected(text)
+            fixed = _probable_path(text)
             raise Refusal(
                 "policy.path-syntax",
                 message,
@@ -299,7 +299,7 @@ def _part_problem(text: str, parts: Sequence[Part], index: int) -> tuple[str, st
     return f"{shorten(name)!r} is not a field name", hint
 
 
-def _corrected(text: str) -> str | None:
+def _probable_path(text: str) -> str | None:
     """The path that its author probably meant: without the marks of other languages."""
     bare = text.strip(" \t\r\n${}=!?#@'\"").lstrip(".")
     bare = re.sub(r"->|/", ".", bare)

@@ -155,9 +155,11 @@ def conditional(policy: Policy) -> tuple[Step, ...]:
         when = entry.fields.get("when")
         if call is None or when is None:
             continue
-        found = policy.condition(when, ())
-        label = found.text if found.text not in routes else f"{found.text} ({index + 1})"
-        routes[label] = (found, call)
+        condition = policy.condition(when, ())
+        label = (
+            condition.text if condition.text not in routes else f"{condition.text} ({index + 1})"
+        )
+        routes[label] = (condition, call)
         aliases[label] = alias_of(entry)
     other, default = policy.config.scalar("default_agent"), None
     if other and isinstance(other.value, str):

@@ -22,7 +22,7 @@ from ...flow.sessions.session import (
     Session,
     format_for_model,
     format_prompt,
-    unfenced,
+    strip_fence,
 )
 from ...flow.step import Step
 from ...text.diagnostics import Diagnostic, StepError
@@ -74,8 +74,8 @@ def react(policy: Policy) -> tuple[Step, ...]:
         ),
         tools=()
         if choice == "none"
-        else (*space.tools.values(), *(Offer(one.alias) for one in agents.values())),
-        read=answer.read,
+        else (*space.tools.values(), *(Offer(listed.alias) for listed in agents.values())),
+        read_answer=answer.read,
         steps=policy.number("max_steps", STEPS),
         over=lambda limit: Diagnostic(
             "policy.max-steps",
@@ -130,20 +130,20 @@ def prompt(template: Scalar | None, otherwise: Span) -> Computed:
             (Ref((PARENT, "input"), span),),
         )
 
-    def field(found: re.Match[str], value: Value) -> str:
-        path = found[1].rstrip()
+    def field(match: re.Match[str], value: Value) -> str:
+        path = match[1].rstrip()
         for name in path.split("."):
             if type(value) is not dict or name not in value:
                 hint = suggest(name, value, "its fields") if type(value) is dict else None
-                span = template.locate(found.start(1), found.start(1) + len(path))
+                span = template.locate(match.start(1), match.start(1) + len(path))
                 message = f"the input has no field {path!r} for this prompt"
                 raise StepError(Diagnostic("policy.unresolved-path", message, span, hint))
             value = value[name]
         return format_for_model(value)
 
     def filled(frame: Frame) -> str:
-        given = frame[PARENT]["input"]
-        return _PLACEHOLDER.sub(lambda found: field(found, given), template.text)
+        input = frame[PARENT]["input"]
+        return _PLACEHOLDER.sub(lambda match: field(match, input), template.text)
 
     return Computed(template.span, filled, (Ref((PARENT, "input"), template.span),))
 
@@ -169,7 +169,7 @@ class Answer:
         """Raises StepError if it does not conform; the model is then asked again."""
         value = answer
         if isinstance(answer, str) and not self._takes(answer):
-            value = self._parsed(answer)
+            value = self._parse_arguments(answer)
         self.interface.check(value)
         return value
 
@@ -181,9 +181,9 @@ class Answer:
             return False
         return bool(self.schema)
 
-    def _parsed(self, text: str) -> Value:
+    def _parse_arguments(self, text: str) -> Value:
         try:
-            value = isolate(json.loads(unfenced(text)))
+            value = isolate(json.loads(strip_fence(text)))
         except (ValueError, RecursionError, TooDeep):
             value = None
         if not self.schema:

@@ -48,7 +48,7 @@ class Policy:
     takes: Interface
     gives: Interface
     problems: Diagnostics
-    taken: list[tuple[str, ResultRead]] = field(default_factory=list)
+    result_reads: list[tuple[str, ResultRead]] = field(default_factory=list)
     """The fields that paths read of each alias's output."""
     refuses: list[Diagnostic] = field(default_factory=list)
     """Requirements of the definition that cannot be met: a run is refused."""
@@ -60,8 +60,8 @@ class Policy:
     def __post_init__(self) -> None:
         entries = (*self.config.entries("steps"), *self.config.entries("agents"))
         named = [alias_of(entry) for entry in entries]
-        own = self.space.agents if self.space.declared else dict.fromkeys(filter(None, named))
-        object.__setattr__(self, "aliases", own)
+        aliases = self.space.agents if self.space.declared else dict.fromkeys(filter(None, named))
+        object.__setattr__(self, "aliases", aliases)
         object.__setattr__(self, "has_unread_step", None in named and not self.space.declared)
 
     def number(self, key: str, otherwise: int) -> int:
@@ -119,17 +119,17 @@ class Policy:
         self, mapping: Node | None, where: Where, ran: Collection[str], id: str
     ) -> dict[str, Path]:
         """The paths of a mapping, by the fields of the call ``id`` that they fill."""
-        found = {}
+        paths = {}
         for name, text in mapping.fields.items() if isinstance(mapping, Fields) else ():
             if not is_text(text):
                 continue
             try:
-                found[name] = parse_path(text, where)
+                paths[name] = parse_path(text, where)
             except DefinitionError as error:
                 self.problems.extend(error.diagnostics)
             else:
-                self.check_source(found[name], ran, (id, name))
-        return found
+                self.check_source(paths[name], ran, (id, name))
+        return paths
 
     def check_source(
         self, path: Path, ran: Collection[str], into: tuple[str, str] | None = None
@@ -141,7 +141,7 @@ class Policy:
                 self.problems.extend(_lacking(self.takes.schema, path))
             elif path.direction == "output":
                 taken = ResultRead("", f"{path.source}.output", _fields(path), into)
-                self.taken.append((path.source, taken))
+                self.result_reads.append((path.source, taken))
         elif path.source in self.aliases:
             hint = EARLIER.get(self.id.text, problem.hint)
             self.problems.add(replace(problem, hint=hint))
@@ -150,10 +150,10 @@ class Policy:
             self.problems.add(problem)
 
     def condition(self, node: Node, ran: Collection[str]) -> Condition:
-        found = condition(node, "condition", self.problems, (*self.aliases, PARENT))
-        for path in found.paths:
+        parsed = condition(node, "condition", self.problems, (*self.aliases, PARENT))
+        for path in parsed.paths:
             self.check_source(path, ran)
-        return found
+        return parsed
 
     def output(self, default: Choice, aliases: Listed[str]) -> Choice:
         """``output_from``; a merge has one key for each alias (AGF-45, AGF-48)."""
@@ -182,10 +182,10 @@ def _fields(path: Path) -> tuple[tuple[str, Span], ...]:
 def _lacking(schema: Mapping[str, Any] | None, path: Path) -> Iterator[Diagnostic]:
     """The problem that the interface lacks a field that a path reads (AGF-10)."""
     fields = _fields(path)
-    if found := lacking(schema, [name for name, _ in fields]):
-        name, span = fields[found[0]]
+    if lack := lacking(schema, [name for name, _ in fields]):
+        name, span = fields[lack[0]]
         message = f"interface.input has no field {name!r}"
-        hint = suggest(name, found[1], "its fields")
+        hint = suggest(name, lack[1], "its fields")
         yield Diagnostic("flow.unknown-field-read", message, span, hint, "warning")
 
 

@@ -31,21 +31,21 @@ def caps(root: Fields, problems: Diagnostics) -> OwnLimits | None:
             loose.span,
             "an agent never gets more than the agent that calls it",
         )
-    found = {
+    limits = {
         name: int(most)  # 5.0 is a whole number in JSON Schema
         for (group, key), name in _CAPS.items()
         if type(most := constraints.inner(group).value_at(key)) in (int, float)
     }
-    return OwnLimits(**found, span=root.keys["constraints"].span) if found else None
+    return OwnLimits(**limits, span=root.keys["constraints"].span) if limits else None
 
 
-def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
+def unmet_requirements(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
     """Requirements of the definition that this runtime cannot meet."""
-    found: list[Diagnostic] = []
+    problems_found: list[Diagnostic] = []
     required = root.inner("memory").scalar("required")
     if required and required.value is True:
         message = "memory is required, but not supported"
-        found.append(
+        problems_found.append(
             Diagnostic(
                 "policy.memory", message, required.span, "write required: false to run without it"
             )
@@ -60,10 +60,10 @@ def refused(root: Fields, problems: Diagnostics) -> tuple[Diagnostic, ...]:
                 f"not supported"
             )
             hint = "write required: false to run without it"
-            found.append(Diagnostic("policy.governance", message, ref.span, hint))
+            problems_found.append(Diagnostic("policy.governance", message, ref.span, hint))
         else:
             message = (
                 f"governance policy {ref.text!r} is ignored: governance policies are not supported"
             )
             problems.warn("policy.governance", message, ref.span)
-    return tuple(found)
+    return tuple(problems_found)

@@ -31,7 +31,7 @@ class Defined(NamedTuple):
     @property
     def replacements(self) -> tuple[Diagnostic, ...]:
         """The notes about what another cell or file had defined under its names."""
-        return tuple(found for found in self.problems if found.code.endswith(".replaced"))
+        return tuple(problem for problem in self.problems if problem.code.endswith(".replaced"))
 
 
 class WrittenText(NamedTuple):

@@ -13,7 +13,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import Source, Text
 from .checking import Defined, check_definition
 from .definition_source import file_name, source_of
-from .flow_names import checked_name, name_text, refuse_two_names, without_name
+from .flow_names import check_flow_name, name_text, refuse_two_names, without_name
 from .linking import with_name
 
 
@@ -44,7 +44,7 @@ def load(
     """
     file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    name = checked_name(name)
+    name = check_flow_name(name)
     defined = check_definition(
         text,
         language,
@@ -88,6 +88,13 @@ def define(
     return register(text, language, name=name, strict=strict, registry=registry, latent=latent).flow
 
 
+def _with_name(flow: Flow, name: str | None) -> Flow:
+    """Raises DefinitionError if there is no name."""
+    if not name:
+        raise DefinitionError(without_name(flow))
+    return replace(flow, name=name)
+
+
 def register(
     text: str | Path | Source,
     language: str | None = None,
@@ -99,33 +106,32 @@ def register(
     origin: str | None = None,
     latent: Collection[str] = (),
     given: Collection[str] = (),
-    known: Registry | None = None,
+    names_from: Registry | None = None,
 ) -> Defined:
     """`define` with its problems.
 
     ``on_line``: the name on the line of a cell, which must be that of the text if that has one
     (decision P28). ``origin``: the cell's id or the file; if another origin has defined the name,
-    there is a note (decision A2). ``known``: the registry to look names up in, if other files are
-    defined with this one; default None: the one to register in."""
-    registry, file, text = default(registry), file_name(text), source_of(text)
+    there is a note (decision A2). ``names_from``: the registry to look names up in, if other files
+    are defined with this one; default None: the one to register in."""
+    registry = default(registry)
+    file, text = file_name(text), source_of(text)
     language = language or detect_language(text.text)
-    name = checked_name(name if on_line is None else on_line.text)
+    name = check_flow_name(name if on_line is None else on_line.text)
     defined = check_definition(
         text,
         language,
         strict=strict,
-        registry=known or registry,
+        registry=names_from or registry,
         latent=latent,
         given=given,
         name="" if file else name,
     )
     notes, flow = list[Diagnostic](), defined.flow
-    if flow is not None and on_line is not None:
-        refuse_two_names(on_line, flow)
     if flow is not None:
-        flow = replace(flow, name=name or flow.name or file or "")
-        if not flow.name:
-            raise DefinitionError(without_name(flow))
+        if on_line is not None:
+            refuse_two_names(on_line, flow)
+        flow = _with_name(flow, name or flow.name or file)
     for schema in defined.schemas.values():
         if replaced := registry.schemas.define(schema, origin):
             notes.append(Diagnostic("schema.replaced", replaced, schema.span, severity="note"))

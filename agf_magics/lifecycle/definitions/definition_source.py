@@ -24,7 +24,7 @@ def source_of(text: str | Path | Source) -> Source:
     if isinstance(text, Path):
         try:
             body = read_file(text).decode("utf-8")
-            return Source(_shown(text), body, folder=text.resolve().parent)
+            return Source(_name_of_source(text), body, folder=text.resolve().parent)
         except UNUSABLE as error:
             message = f"{text} cannot be read: {path_error_reason(error)}"
             hint = current.words.define_folder if os.path.isdir(text) else None
@@ -40,7 +40,7 @@ def source_of(text: str | Path | Source) -> Source:
     return Source(TEXT, text)
 
 
-def _shown(file: Path) -> str:
+def _name_of_source(file: Path) -> str:
     """The name of the source of a file: as a person wrote it, if that is its place from the
     notebook's folder too. The journal has the name alone."""
     if file.is_absolute() or notebook_folder.path == Path.cwd():

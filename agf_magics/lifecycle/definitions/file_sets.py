@@ -27,17 +27,17 @@ MOST_READ = 100_000
 """Bytes of a file that are looked at to see whether it is a definition."""
 
 
-def definition_files(given: str) -> list[Path]:
+def definition_files(word: str) -> list[Path]:
     """The files that a word names: a file; of a folder all definitions in it and below; the matches
     of a pattern. Empty if no file matches."""
-    return [file for place in places(given) for file in _of_place(place)]
+    return [file for place in places(word) for file in _of_place(place)]
 
 
-def places(given: str) -> list[Path]:
+def places(word: str) -> list[Path]:
     """The path itself, or the matches of a pattern, also where there is nothing at that path."""
-    if glob.has_magic(given) and not os.path.exists(given):
-        return [Path(file) for file in sorted(glob.glob(given, recursive=True))]
-    return [Path(given)]
+    if glob.has_magic(word) and not os.path.exists(word):
+        return [Path(file) for file in sorted(glob.glob(word, recursive=True))]
+    return [Path(word)]
 
 
 def _of_place(place: Path) -> list[Path]:
@@ -62,19 +62,21 @@ def _is_definition(file: Path) -> bool:
         return False
 
 
-def knowing(
+def registry_with(
     files: Iterable[Path], registry: Registry
 ) -> tuple[Registry, dict[Path, tuple[Diagnostic, ...]]]:
     """A copy of ``registry`` that has what these files define too, and the notes of those that
     replace what another one of them defines. A file with an error adds nothing: its own check
     reports it."""
-    known = registry.without("flows", "schemas")
+    with_files = registry.without("flows", "schemas")
     for flow in registry.flows.values():
-        known.flows.define(flow, registry.flows.origin(flow.name))
+        with_files.flows.define(flow, registry.flows.origin(flow.name))
     for schema in registry.schemas.values():
-        known.schemas.define(schema, registry.schemas.origin(schema.name))
+        with_files.schemas.define(schema, registry.schemas.origin(schema.name))
     notes = dict[Path, tuple[Diagnostic, ...]]()
     for file in files:
         with suppress(AgfError):
-            notes[file] = register(file, registry=known, origin=str(file.resolve())).replacements
-    return known, notes
+            notes[file] = register(
+                file, registry=with_files, origin=str(file.resolve())
+            ).replacements
+    return with_files, notes

@@ -52,13 +52,13 @@ def file_opener(define: Callable[[Path], Flow], loaded: dict[Path, Flow]) -> Fil
     def opened(name: Name, around: Flow) -> Flow | Tool:
         if python := FUNCTION.fullmatch(name.text):
             path = _within(Path(python["path"]), name, around, loaded)
-            return _function(partial(_imported, path), python["function"], name)
+            return _function(partial(_import_file, path), python["function"], name)
         if module := MODULE.fullmatch(name.text):
             find = partial(_module, module["module"])
             return _function(find, module["function"], name)
         path = _within(Path(name.text), name, around, loaded)
         if path not in loaded:
-            loaded[path] = in_file(_defined(path, name, define), str(path))
+            loaded[path] = in_file(_define_file(path, name, define), str(path))
         return loaded[path]
 
     return opened
@@ -69,7 +69,7 @@ def in_file(flow: Flow, path: str) -> Flow:
     return replace(flow, origin=flow.origin._replace(file=path))
 
 
-def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
+def _define_file(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
     """The definition in a file. If the file is not a definition, the error shows no line of it: it may
     be any file of the folder, with a secret in it (decision D3)."""
     try:
@@ -78,7 +78,7 @@ def _defined(path: Path, name: Name, define: Callable[[Path], Flow]) -> Flow:
         if error.code == "define.file" or is_meant_as_definition(path):
             raise
     hint = f"agf-magics check {shorten(name.text)} shows what is wrong in it"
-    raise _refused(
+    raise _file_error(
         "file.not-a-definition", f"{shorten(name.text)!r} contains no definition", name, hint
     )
 
@@ -88,7 +88,7 @@ def is_meant_as_definition(path: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         text = read_file(path)[:LARGEST].decode("utf-8")
         keys = {match[1] for match in _KEY.finditer(text)}
-        return any(meant <= keys for known in OURS.values() for meant in known.keys)
+        return any(meant <= keys for language in OURS.values() for meant in language.keys)
     return False
 
 
@@ -100,14 +100,14 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
         why, place = refusal(folder / path, root), (folder / path).resolve()
         there = place in loaded or place.is_file()
     except UNUSABLE as error:
-        raise _refused(
+        raise _file_error(
             "file.missing",
             f"{shorten(name.text)!r} cannot be the name of a file: {path_error_reason(error)}",
             name,
         ) from None
     if why == "outside":
         hint = "move the file into the notebook's folder, or below it"
-        raise _refused(
+        raise _file_error(
             "file.outside",
             f"{shorten(name.text)!r} is outside of the notebook's folder",
             name,
@@ -115,13 +115,13 @@ def _within(path: Path, name: Name, around: Flow, loaded: Collection[Path]) -> P
         )
     if why == "protected":
         hint = PROTECTED
-        raise _refused("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
+        raise _file_error("file.protected", f"{shorten(name.text)!r} is protected", name, hint)
     if not there:
         hint = "a path is relative to the file that names it"
-        raise _refused("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
+        raise _file_error("file.missing", f"there is no file {shorten(name.text)!r}", name, hint)
     if place.stat().st_size > LARGEST:
         message = f"{shorten(name.text)!r} has more than {LARGEST // 10**6} MB"
-        raise _refused("file.protected", message, name)
+        raise _file_error("file.protected", message, name)
     return place
 
 
@@ -129,7 +129,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
     """A function of a Python file or an installed module as a tool, which is not registered."""
     if not current.settings.allow_import:
         message = f"{name.text!r} is not imported: a definition cannot run code by itself"
-        raise _refused(
+        raise _file_error(
             "file.import-off",
             message,
             name,
@@ -138,7 +138,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
     try:
         value = getattr(find(), function)
     except BaseException as error:  # of user code
-        raise _refused(
+        raise _file_error(
             "file.import",
             f"{name.text!r} cannot be imported: {describe_exception(error)}",
             name,
@@ -146,7 +146,7 @@ def _function(find: Callable[[], ModuleType], function: str, name: Name) -> Tool
     try:
         return make_tool(value, name_of(value, "tool", function), None, None, True, ())
     except (TypeError, ValueError) as error:
-        raise _refused("file.import", str(error), name) from None
+        raise _file_error("file.import", str(error), name) from None
 
 
 def _module(name: str) -> ModuleType:
@@ -154,7 +154,7 @@ def _module(name: str) -> ModuleType:
         return importlib.import_module(name)
 
 
-def _imported(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     """A Python file as a module."""
     spec = importlib.util.spec_from_file_location(f"agf_file_{path.stem}", path)
     assert spec is not None and spec.loader is not None, "a file that ends in .py has both"  # noqa: PT018
@@ -164,5 +164,5 @@ def _imported(path: Path) -> ModuleType:
     return module
 
 
-def _refused(code: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
+def _file_error(code: str, message: str, name: Name, hint: str | None = None) -> DefinitionError:
     return DefinitionError(Diagnostic(code, message, name.span, hint))

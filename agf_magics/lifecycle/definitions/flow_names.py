@@ -34,7 +34,7 @@ def without_name(flow: Flow) -> Diagnostic:
     return Diagnostic("define.no-name", f"this {flow.language} has no name", flow.origin.span, hint)
 
 
-def checked_name(name: str | None) -> str | None:
+def check_flow_name(name: str | None) -> str | None:
     """The name that was given; None if none was."""
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise DefinitionError(

@@ -193,8 +193,10 @@ class _Flow:
         return (self.scope, what, step.id, *more)
 
     def _add_read(self, read: Read, is_fed: bool) -> None:
-        graph, step, path = self.graph, read.step, read.ref.path
-        readers = list(self._filled(step, read.ref))
+        graph = self.graph
+        step = read.step
+        path = read.ref.path
+        readers = list(self._nodes_filled(step, read.ref))
         if read.store:
             self._read_store(read.key, readers)
         if is_fed:
@@ -207,7 +209,7 @@ class _Flow:
             if read.unwritten:
                 graph.read_input(self.scope, path, links, reader)
 
-    def _filled(self, step: Step, ref: Ref) -> Iterator[Node]:
+    def _nodes_filled(self, step: Step, ref: Ref) -> Iterator[Node]:
         """What the value that a step reads becomes; nothing if it only decides."""
         match step:
             case Compute():
@@ -277,7 +279,7 @@ class _Flow:
         """The calls of a plan write messages, and read what lies at, above or below a path."""
         for step in every(dag):
             for ref in own_reads(step):
-                self._read_store(ref.path[:2], self._filled(step, ref))
+                self._read_store(ref.path[:2], self._nodes_filled(step, ref))
         below: dict[tuple[str, ...], set[tuple[str, ...]]] = defaultdict(set)
         for path in self._read_stores:
             below[path].add(path)
@@ -289,7 +291,7 @@ class _Flow:
 
     def _add_edges(self, walk: Walk) -> None:
         edges = [(edge.source, edge.target) for edge in walk.edges]
-        after = {name: reached(name, edges) for name in (START, *walk.nodes)}
+        after = {name: reachable_from(name, edges) for name in (START, *walk.nodes)}
         for edge in walk.edges:
             if edge.when is None:
                 continue
@@ -371,7 +373,7 @@ def backwards(links: Links) -> Links:
     return back
 
 
-def reached(start: str, edges: Iterable[tuple[str, str]]) -> set[str]:
+def reachable_from(start: str, edges: Iterable[tuple[str, str]]) -> set[str]:
     """What the edges lead to from ``start``, in any number of steps; ``start`` itself only through
     a circle."""
     targets: dict[str, list[str]] = defaultdict(list)

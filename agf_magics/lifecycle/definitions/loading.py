@@ -24,8 +24,12 @@ def load_checked(
         flow = definition.flow
         if flow is not None:
             flow, findings = check(flow)
-            told = {problem.span for problem in problems}  # by the language, which knows more
-            problems.extend(finding for finding in findings if finding.span not in told)
+            spans_of_language = {
+                problem.span for problem in problems
+            }  # by the language, which knows more
+            problems.extend(
+                finding for finding in findings if finding.span not in spans_of_language
+            )
     problems.refuse()
     if flow is not None:
         # These depend only on the text. Problems that linking finds depend on the registry, which

@@ -21,7 +21,7 @@ from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..past.past_run import PastRun
 from ..runs.run import Run
-from .moments import RunAgain
+from .recorded_evaluation import RecordedEvaluation
 
 MOST_EVALUATIONS = 10_000
 """Those that are kept of a step, the first ones."""
@@ -34,7 +34,7 @@ class Evaluation(NamedTuple):
 
     numbers: tuple[int, ...]
     """The numbers of the elements around it."""
-    given: Mapping[str, Value]
+    values_read: Mapping[str, Value]
     """What it read, by its name: ``item``, ``acc``, ``ctx.total``."""
     value: Value = None
     error: BaseException | None = None
@@ -71,14 +71,15 @@ def find_all_evaluations(
         recorders.append(recorder)
         by_key.setdefault((*row.key[:-1], watched.id), []).append(recorder)
         shapes[type(watched)] = _around(SHAPES[type(watched)], by_key)
-    note = RunAgain(run).evaluate(emit=lambda event: None, shapes=shapes)
+    note = RecordedEvaluation(run).evaluate(emit=lambda event: None, shapes=shapes)
     failure = run.error.diagnostic.message if isinstance(run.error, AgfError) else ""
     if note == line(failure, 300):  # it came as far as the run: no value is missing
         note = ""
     for recorder in recorders:
-        recorder.kept.sort(key=lambda evaluation: evaluation.numbers)
+        recorder.evaluations.sort(key=lambda evaluation: evaluation.numbers)
     return [
-        (recorder.kept, "; ".join(filter(None, (note, recorder.note)))) for recorder in recorders
+        (recorder.evaluations, "; ".join(filter(None, (note, recorder.note))))
+        for recorder in recorders
     ]
 
 
@@ -116,7 +117,7 @@ class _Evaluations:
 
     def __init__(self, reads: tuple[Ref, ...], secrets: Secrets, most: int) -> None:
         self.most = most
-        self.kept: list[Evaluation] = []
+        self.evaluations: list[Evaluation] = []
         self.note = ""
         self._mask = secrets.shown
         # `ctx.a` and `ctx.a.b` are one value, shown once.
@@ -126,14 +127,14 @@ class _Evaluations:
         ]
 
     def keep(self, site: CallSite[Any], value: Value, error: Exception | None) -> None:
-        if len(self.kept) >= self.most:
+        if len(self.evaluations) >= self.most:
             self.note = f"the first {self.most:,} are shown"
             return
-        given = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
+        values = {".".join(path): self._mask(_read(site.frame, path)) for path in self._paths}
         numbers = tuple(part for part in site.at if isinstance(part, int))
-        case = _picked(site.step, site.frame) if isinstance(site.step, Choose) else ""
+        case = _case_of(site.step, site.frame) if isinstance(site.step, Choose) else ""
         value = value.value if isinstance(value, ShapeResult) else value
-        self.kept.append(Evaluation(numbers, given, self._mask(value), error, case))
+        self.evaluations.append(Evaluation(numbers, values, self._mask(value), error, case))
 
 
 def _read(frame: Frame, path: tuple[str, ...]) -> Value:
@@ -145,7 +146,7 @@ def _read(frame: Frame, path: tuple[str, ...]) -> Value:
     return value
 
 
-def _picked(step: Choose, frame: Frame) -> str:
+def _case_of(step: Choose, frame: Frame) -> str:
     try:
         labels = step.labels(step.pick.evaluate(frame))
     except Exception:  # it failed, as its error says

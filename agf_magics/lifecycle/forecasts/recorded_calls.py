@@ -49,7 +49,7 @@ class Forecast(OfflineJournal):
         self.linked = linked
         self._results = results
         self._recorded = recorded
-        self.made, self.taken = Counter[Key](), Counter[Key]()
+        self.made_again, self.reused_calls = Counter[Key](), Counter[Key]()
         self.misses: dict[Key, Miss] = {}
         """Why the first call of a step is made again."""
         self.shows_edit = False
@@ -90,11 +90,13 @@ class Forecast(OfflineJournal):
         key = key_of(call.key.at)
         result = self._results.take(call.digest, call.given_objects)
         if result is not None:
-            self.taken[key] += 1
+            self.reused_calls[key] += 1
             return result
-        self.made[key] += 1
+        self.made_again[key] += 1
         has_other = call.digest is not None and self._results.count(call.digest) > 0
-        miss = self._recorded.why(callee, call, self._edited(callee), self._why_none, has_other)
+        miss = self._recorded.why(
+            callee, call, self._name_edited_parts(callee), self._why_none, has_other
+        )
         self.misses.setdefault(key, miss)
         self.shows_edit |= miss.shows_edit
         record = self._recorded.result(call)
@@ -105,7 +107,7 @@ class Forecast(OfflineJournal):
             raise error_from(record.error, ())
         return ReusedResult(value_of(record), None)
 
-    def _edited(self, callee: object) -> str:
+    def _name_edited_parts(self, callee: object) -> str:
         """What was edited if a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model or its schema was edited"
@@ -139,7 +141,7 @@ class Forecast(OfflineJournal):
             key = key_of(at)
             linked = flow_at(self.linked, key[:-1])
             if linked is not None and isinstance(linked.callees.get(key[-1]), Person):
-                self.made[key] += 1
+                self.made_again[key] += 1
                 self.misses.setdefault(key, Miss("a person is asked again"))
 
 
@@ -185,9 +187,9 @@ class RecordedCalls:
                     self._failed.pop(record.at, None)
                     self._by_path[record.at, record.name] = record
                     self._by_name[record.name] = record
-                    given = record.given.text
-                    if given is not None and len(given) <= MOST_TEXT:
-                        self._by_arguments[record.name, given] = record
+                    arguments = record.given.text
+                    if arguments is not None and len(arguments) <= MOST_TEXT:
+                        self._by_arguments[record.name, arguments] = record
 
     def result(self, call: StartedCall) -> Record | None:
         """Of a call with the same arguments, else at the same place, else of the same function. It
@@ -225,7 +227,7 @@ class RecordedCalls:
         same = self._by_arguments.get((call.name, call.given or ""))
         if same is not None and same.digest is not None:
             if not is_same_call(same.digest, call.digest, self.changed):
-                return Miss(edited, True)
+                return Miss(edited, shows_edit=True)
             if has_other:
                 return Miss("its result has an object of a step that runs again")
             return Miss("the run made this call fewer times", self.is_complete)

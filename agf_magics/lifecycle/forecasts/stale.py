@@ -33,11 +33,12 @@ from ..launch.launch import link_run
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
+from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
-from ..storage.stored_results import unpickled
+from ..storage.stored_results import unpickle
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls, align
 
@@ -150,7 +151,7 @@ def find_stale(
     connect_journal(state, forecast)
     error = run_offline(
         state.linked,
-        state.given,
+        state.flow_input,
         forecast,
         emit=state.emit,
         limits=state.limits,
@@ -165,10 +166,11 @@ def find_stale(
 
 def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bounded]:
     """The journal of the evaluation. Of all earlier runs together, only so many calls are read."""
-    (store, num), bounded = past._in_journal, Bounded()
-    read, identities = reader_of_results(store, state_of(now).given.input)
+    store, num = place_in_journal(past)
+    bounded = Bounded()
+    read, identities = reader_of_results(store, state_of(now).flow_input.input)
     read_again: ReadValue = partial(
-        unpickled, trust=False, files=store.files, identities=identities, learns=False
+        unpickle, trust=False, files=store.files, identities=identities, learns=False
     )
     if not unpickles:
         read = read_again = _json_only
@@ -192,13 +194,13 @@ def _forecast(past: PastRun, now: Run, unpickles: bool) -> tuple[Forecast, Bound
         )
         results = Reuse("", last_runs, read, identities)
     most = current.settings.journal_value
-    return Forecast(most, past.run_id, now._linked, results, calls), bounded
+    return Forecast(most, past.run_id, linked_flow(now), results, calls), bounded
 
 
 def _json_only(record: Record, run_id: str) -> Record:
     if record.result.form in PICKLED:
         raise NeedsUnpickling
-    return unpickled(record, run_id, trust=False, files=None)
+    return unpickle(record, run_id, trust=False, files=None)
 
 
 def _table(
@@ -206,14 +208,14 @@ def _table(
 ) -> Stale:
     """The rows of the definition as it is now, then the removed ones of the run."""
     aligned = align(list(past.progress.rows.values()), list(now.progress.rows.values()))
-    depend = dependents(now._linked, forecast.made)
-    is_cut = error is not None and (bool(forecast.made) or past.status == "ok")
+    depend = dependents(linked_flow(now), forecast.made_again)
+    is_cut = error is not None and (bool(forecast.made_again) or past.status == "ok")
     rows, rows_of_run = [], dict[str, dict[str, Any]]()
     for row in now.progress.rows.values():
         state, why = _state(row, forecast, depend, is_cut)
         before = aligned.get(row.key)
-        change, calls = "new" if before is None else "", forecast.made[row.key]
-        rows.append(_table_row(row, state, why, change, calls, forecast.taken[row.key]))
+        change, calls = "new" if before is None else "", forecast.made_again[row.key]
+        rows.append(_table_row(row, state, why, change, calls, forecast.reused_calls[row.key]))
         if before is not None:
             rows_of_run[before.id] = rows[-1]
     for row in past.progress.rows.values():
@@ -250,9 +252,9 @@ def _table_row(
 
 def _state(row: Row, forecast: Forecast, depend: set[Key], is_cut: bool) -> tuple[State, str]:
     key = row.key
-    if forecast.made[key]:
+    if forecast.made_again[key]:
         return "again", forecast.misses[key].why
-    is_flow = flow_at(forecast.linked, key) is not None and not forecast.taken[key]
+    is_flow = flow_at(forecast.linked, key) is not None and not forecast.reused_calls[key]
     if not isinstance(row.step, Invoke) or is_flow:
         return "", ""
     if key in depend:

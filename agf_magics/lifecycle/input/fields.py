@@ -57,9 +57,9 @@ def settle_fields(input: Value, names: Iterable[str] = ()) -> dict[str, Value]:
 LATER = "no step writes it before this one; in a fold, acc is the value so far"
 
 
-def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnostic]:
-    """A problem for each required field of the input of ``flow`` that ``given`` lacks."""
-    absent = [ref for ref in flow.inputs if ref.certain and ref.path[-1] not in given]
+def missing_fields(flow: Flow, input: Mapping[str, Value]) -> Sequence[Diagnostic]:
+    """A problem for each required field of the input of ``flow`` that ``input`` lacks."""
+    absent = [ref for ref in flow.inputs if ref.certain and ref.path[-1] not in input]
     if not absent:
         return ()
     missing = []
@@ -83,7 +83,7 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
         hint = (
             (at_place.get((ref.span.start, ref.span.end)) if ref.span else None)
             or hints.get(name)
-            or suggest(name, given)
+            or suggest(name, input)
             or (LATER if name in written else " else ".join(otherwise))
         )
         message = f"{flow.name!r} reads {name!r}, which the input lacks"
@@ -91,8 +91,8 @@ def missing_fields(flow: Flow, given: Mapping[str, Value]) -> Sequence[Diagnosti
     return missing
 
 
-def missing_of_callees(linked: Linked, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
-    """A problem for each field that a callee surely needs of the input, which ``given`` lacks.
+def missing_of_callees(linked: Linked, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
+    """A problem for each field that a callee surely needs of the input, which ``input`` lacks.
 
     The text does not say these: they are the parameters of the functions that get the input as it
     is, or a field of it that is passed on.
@@ -104,35 +104,40 @@ def missing_of_callees(linked: Linked, given: Mapping[str, Value]) -> Iterator[D
         if not (read.sure and read.unwritten) or not isinstance(read.step, Invoke):
             continue
         callee = linked.callees.get(read.step.id)
-        needs, known = _required(callee), (accepts_of(callee) or {}).get("properties", {})
+        needs, properties = (
+            _required_fields(callee),
+            (accepts_of(callee) or {}).get("properties", {}),
+        )
         if read.key == flow.dialect.stores:  # all of it
             if read.step.args.names is not None and not read.ref.into:
                 continue  # as the value of one argument, which is there
             among = needs if unwritten is None else needs & unwritten.keys()
-            lacks = [name for name in known or needs if name in among]
+            lacks = [name for name in properties or needs if name in among]
         elif read.ref.into and read.store:
-            lacks = [read.store] if read.ref.into in needs or read.ref.into not in known else []
+            lacks = (
+                [read.store] if read.ref.into in needs or read.ref.into not in properties else []
+            )
         else:
             continue
         is_first, ran = not ran, True
         for name in lacks:
-            if name in given or name in seen or name in _defaults(flow):
+            if name in input or name in seen or name in _defaults(flow):
                 continue
             seen.add(name)
             span = (unwritten or {}).get(name) or read.ref.span or read.step.name.span
             who = f"{read.step.kind} {read.step.name.text!r}"
-            hint = suggest(name, given) or _give(name, None)
-            if unwritten is None and (given or not is_first):
-                hint = _mapped(read.step, name, flow, given) or hint
+            hint = suggest(name, input) or _give(name, None)
+            if unwritten is None and (input or not is_first):
+                hint = _mapping_hint(read.step, name, flow, input) or hint
             message = f"{who} needs {name!r}, which the input lacks"
             yield Diagnostic("run.missing-input", message, span, hint)
 
 
-def _mapped(step: Invoke, name: str, flow: Flow, given: Mapping[str, Value]) -> str | None:
+def _mapping_hint(step: Invoke, name: str, flow: Flow, input: Mapping[str, Value]) -> str | None:
     """The hint of a language that can take the field from another place."""
     if not isinstance(step.args, HintedArgs) or step.args.names is not None:
         return None
-    frame: Frame = dict(given)
+    frame: Frame = dict(input)
     for part in reversed(flow.dialect.stores):
         frame = {part: frame}
     return step.args.hint_for(name, frame)
@@ -146,7 +151,7 @@ def _unwritten(flow: Flow) -> Mapping[str, Span | None] | None:
     return None
 
 
-def _required(callee: object) -> set[str]:
+def _required_fields(callee: object) -> set[str]:
     """The fields that a callee needs."""
     needs = set((accepts_of(callee) or {}).get("required", ()))
     if isinstance(callee, Linked):
@@ -162,33 +167,35 @@ def _defaults(flow: Flow) -> set[str]:
     }
 
 
-def unused_fields(flow: Flow, given: Mapping[str, Value]) -> Iterator[Diagnostic]:
-    """A warning for each field of ``given`` that ``flow`` does not read; where it reads the whole
+def unused_fields(flow: Flow, input: Mapping[str, Value]) -> Iterator[Diagnostic]:
+    """A warning for each field of ``input`` that ``flow`` does not read; where it reads the whole
     input too, for each name that looks like one of these.
 
     Where a language does not say all that its steps read (a function of a graph gets the whole
     state), only for a field that looks like one that is read and is not given.
     """
     # Of most runs: the reads of a large definition then need not be followed at each start.
-    if given.keys() == {ref.path[-1] for ref in flow.inputs}:
+    if input.keys() == {ref.path[-1] for ref in flow.inputs}:
         return
     read = set(read_names(flow))
     whole = "".join(flow.dialect.stores[-1:]) in read
-    left = sorted(read - given.keys())
+    left = sorted(read - input.keys())
     # Where a warning of the definition names the misspelt word, a second one would hint the reverse.
     named = [warning.span.text for warning in flow.warnings if warning.span is not None]
-    unread = sorted(given.keys() - read - misspelled_names(named, given))
+    unread = sorted(input.keys() - read - misspelled_names(named, input))
     if whole:  # nothing is unread, so the name that is read is wrong
         for ref in flow.inputs:
             name, hint = ref.path[-1], suggest(ref.path[-1], unread)
-            if name not in given and hint is not None:
+            if name not in input and hint is not None:
                 message = f"{flow.name!r} reads {name!r}, which the input lacks"
                 yield Diagnostic("run.missing-input", message, ref.span, hint, "warning")
         return
     for name in unread:
         hint = suggest(name, left)
-        told = not read and flow.warnings  # probably of the text that was meant to read it
-        if hint is None and (told or not flow.dialect.reads_are_complete):
+        warned_of_text = (
+            not read and flow.warnings
+        )  # probably of the text that was meant to read it
+        if hint is None and (warned_of_text or not flow.dialect.reads_are_complete):
             continue
         message = f"{flow.name!r} does not read {name!r}, which the input has"
         yield Diagnostic("run.unused-input", message, None, hint, "warning")

@@ -27,7 +27,7 @@ def find_workers(
 
     A run that a tool starts follows the settings, not the run around it; a dry run has no workers.
     """
-    wanted = _wanted(options)
+    wanted = _chosen_workers(options)
     if wanted is None:
         return None, ()
     # Imported here: most runs have no workers.
@@ -48,7 +48,7 @@ def find_workers(
     return backend, tuple(Warned(clock(), problem) for problem in problems)
 
 
-def _wanted(options: RunOptions) -> object:
+def _chosen_workers(options: RunOptions) -> object:
     if options.dry:
         return None
     return options.on if options.on is not None else current.settings.on or None
@@ -57,8 +57,10 @@ def _wanted(options: RunOptions) -> object:
 async def prepare_workers(options: RunOptions) -> RunOptions:
     """``options`` with the worker backend in place of its name: a loop must not wait for a
     connection."""
-    if _wanted(options) is None:
+    if _chosen_workers(options) is None:
         return options
     from ...workers.on import find_backend
 
-    return replace(options, on=await asyncio.to_thread(find_backend, _wanted(options)) or "here")
+    return replace(
+        options, on=await asyncio.to_thread(find_backend, _chosen_workers(options)) or "here"
+    )

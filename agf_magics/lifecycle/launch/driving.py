@@ -178,7 +178,7 @@ async def _main(state: RunState, place: host.Host) -> engine.Done:
     with watched_stdout() if options.stream else contextlib.nullcontext(), Prompts(place)():
         return await engine.run(
             state.linked,
-            state.given,
+            state.flow_input,
             options,
             host=place,
             emit=state.emit,
@@ -199,7 +199,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
             state.calls, state.sessions = done.calls, done.sessions
         case asyncio.CancelledError() as stop:
             state.end_early("cancelled", getattr(stop, "left_running", "left running"))
-            state.error = _cancelled(run, stop)
+            state.error = _cancellation(run, stop)
             if state.is_interrupted or state.cancel_reason is None:
                 live.interrupted.append((run, time.monotonic()))
         case AgfError() as error:
@@ -216,7 +216,7 @@ def _end(run: Run, outcome: tuple[engine.Done] | BaseException) -> None:
         keep_journal(state.journal.store)
 
 
-def _cancelled(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
+def _cancellation(run: Run, stop: asyncio.CancelledError) -> RunCancelled:
     """The error of a cancelled run: where it stopped, and why unless it was simply cancelled."""
     stopped = [row.id for row in run.progress.rows.values() if row.state in ("cancelled", "left")]
     where = f" in {stopped[-1]}" if stopped else ""
@@ -244,13 +244,13 @@ def _limit(state: RunState) -> job.Limit | None:
 
 def _hold_context(state: RunState) -> None:
     """Lock the run's named context while it runs."""
-    if (context := state.given.context) is not None:
+    if (context := state.flow_input.context) is not None:
         context.hold(state.run_id)
 
 
 def _release_context(state: RunState) -> None:
     """Unlock it, without secrets in its log."""
-    if (context := state.given.context) is not None:
+    if (context := state.flow_input.context) is not None:
         if context.holder == state.run_id:
             context.log = state.log_to_keep()
         context.release(state.run_id)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ...catalog import Registry, default
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.linking.gate import gate
@@ -25,6 +25,7 @@ from ...flow.progress.events import Event
 from ...flow.protocols import FlowInput
 from ...limits.limits import Limits
 from ...settings.folders import journal_file
+from ...text.diagnostics import Diagnostic
 from ...text.folder import notebook_folder
 from ...text.suggestions import suggest
 from ...values.value import Value
@@ -142,7 +143,7 @@ def run(
         reuse=reuse,
         on=on,
     )
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         ended = wait_for(start_run(flow, input, options, over), held)
     return ended.result() if raises else ended
 
@@ -312,6 +313,12 @@ def prepare_run(
     return prepared
 
 
+def _not_shown(problems: Iterable[Diagnostic], shown: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """The problems without the warnings that the person has already seen."""
+    seen = {(warning.code, warning.span) for warning in shown if warning.severity == "warning"}
+    return (problem for problem in problems if (problem.code, problem.span) not in seen)
+
+
 def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies: bool) -> Run:
     """`prepare_run` without a journal. ``copies``: whether a plan gets a copy of its named
     context."""
@@ -337,11 +344,8 @@ def link_run(flow: Flow | str | Path, input: Value, options: RunOptions, copies:
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     of_definition = for_input(found_flow.warnings, fields)
-    findings = (*of_definition, *options.found, *unused_fields(found_flow, fields), *problems)
-    seen = {
-        (problem.code, problem.span) for problem in options.shown if problem.severity == "warning"
-    }
-    warnings = (problem for problem in findings if (problem.code, problem.span) not in seen)
+    of_input = (*options.input_warnings, *unused_fields(found_flow, fields))
+    warnings = _not_shown((*of_definition, *of_input, *problems), options.shown_warnings)
     if flow_input.context is not None and not copies:
         registry.contexts.add(flow_input.context)
     state = RunState(linked, flow_input, options, warnings, workers=workers)

@@ -112,7 +112,7 @@ def trace_to(provider: Any = None, content: bool = False) -> None:
 def start_trace(run: Run) -> Callable[[Event], None] | None:
     """The listener that makes spans of a run that is about to start here, if it is traced at all;
     None: it is a dry run."""
-    return None if run.dry else _Spans(run, current.tracing or Tracing(None, False))
+    return None if run.dry else _Spans(run, current.tracing or Tracing(None, content=False))
 
 
 def _opentelemetry() -> Any:
@@ -135,8 +135,8 @@ class _Spans:
         self._run, self._content = run, chosen.content
         self._trace = _opentelemetry()
         provider = chosen.provider or self._trace.get_tracer_provider()
-        told = {"agf.gen_ai_conventions": CONVENTIONS}
-        self._tracer = provider.get_tracer("agf_magics", attributes=told)
+        attributes = {"agf.gen_ai_conventions": CONVENTIONS}
+        self._tracer = provider.get_tracer("agf_magics", attributes=attributes)
         opted = os.environ.get("OTEL_SEMCONV_STABILITY_OPT_IN", "").split(",")
         self._before = {} if LATEST in map(str.strip, opted) else BEFORE
         self._outside = context.get_current()
@@ -153,8 +153,8 @@ class _Spans:
                 self._start_run(name, when)
             case ev.StepStarted(at, when, attempt):
                 self._start(at, when, attempt)
-            case ev.CallStarted(at, _, kind, name, given):
-                self._name(self._open.get(at), kind, name, given)
+            case ev.CallStarted(at, _, kind, name, arguments):
+                self._name(self._open.get(at), kind, name, arguments)
             case ev.TokensUsed(at, _, input, output):
                 self._set(at, {NAMES["input tokens"]: input, NAMES["output tokens"]: output})
             case ev.StepReplayed(at, _, source):
@@ -202,7 +202,7 @@ class _Spans:
         return self._tracer.start_span(name, parent, kind, start_time=self._time(when))
 
     def _name(
-        self, span: Any, kind: str, name: str, given: Mapping[str, Value] | None = None
+        self, span: Any, kind: str, name: str, arguments: Mapping[str, Value] | None = None
     ) -> None:
         """Name a span by its operation, if it is one of the conventions."""
         if span is None or kind not in OPERATIONS:
@@ -219,8 +219,8 @@ class _Spans:
         span.set_attributes(
             {old: facts[fact] for fact, old in self._before.items() if fact in facts}
         )
-        if given is not None:
-            self._add_content(span, f"{kind} given", given)
+        if arguments is not None:
+            self._add_content(span, f"{kind} given", arguments)
 
     def _add_content(self, span: Any, what: str, value: Value) -> None:
         if self._content and what in NAMES:

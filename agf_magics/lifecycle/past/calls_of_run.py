@@ -10,6 +10,7 @@ from ...flow.progress.rows import Row
 from ...flow.steps import Each, Fold, Repeat, path_to
 from ...journal.database.errors import as_definition_errors
 from ...journal.run_calls import CallsOfElement, RunCalls
+from ..run_internals import place_in_journal
 from ..runs.run import Run
 from .past_run import PastRun
 
@@ -17,7 +18,8 @@ from .past_run import PastRun
 def calls_of(run: Run | PastRun) -> RunCalls | None:
     """The calls of a run, which raise DefinitionError if the journal cannot be read; None if it is
     not journaled."""
-    return RunCalls(*run._in_journal, as_definition_errors) if run._in_journal is not None else None
+    place = place_in_journal(run)
+    return RunCalls(*place, as_definition_errors) if place is not None else None
 
 
 def elements_of(calls: RunCalls, row: Row, flow: Flow) -> list[CallsOfElement]:

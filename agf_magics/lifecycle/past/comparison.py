@@ -95,12 +95,12 @@ class Comparison(Trace):
     """How the definitions differ, as a unified diff; empty if they are the same."""
 
     def _repr_html_(self) -> str:
-        return untypeset(parts_html(self._titled(Trace._repr_html_, diff_html)))
+        return untypeset(parts_html(self._parts_with_titles(Trace._repr_html_, diff_html)))
 
     def __repr__(self) -> str:
-        return parts_text(self._titled(Trace.__repr__, diff_text))
+        return parts_text(self._parts_with_titles(Trace.__repr__, diff_text))
 
-    def _titled(
+    def _parts_with_titles(
         self, table: Callable[[Trace], str], text: Callable[[str], str]
     ) -> Iterator[tuple[str, str]]:
         """The parts with their titles; a part without rows is empty."""
@@ -211,7 +211,7 @@ def _row(step: str, name: str, first: Calls, other: Calls, sames: Sames) -> dict
         "label": label,
         "calls": len(first),
         "calls of the other": len(other),
-        "same input": sum(given is True for _, given in pairs),
+        "same input": sum(same_input is True for _, same_input in pairs),
         "same output": outputs[True],
         "not compared": outputs[None],
         "differs": only or differs,
@@ -229,14 +229,21 @@ def _seconds(calls: Calls) -> float:
 def _by_step(run: ComparedRun) -> dict[str, Calls]:
     calls: dict[str, Calls] = defaultdict(dict)
     for record in _ended_calls(run):
-        result, given = record.result, record.given
+        result, arguments = record.result, record.given
         output = record.error or (result.form, result.data, result.shown)
-        whole = record.error is not None or result.form != "again", given.whole > 0
+        whole = record.error is not None or result.form != "again", arguments.whole > 0
         time = record.started or 0.0, record.ended or record.started or 0.0
-        hashes = hash(output), hash(given.text)
+        hashes = hash(output), hash(arguments.text)
         call = _Call(record.what, *hashes, time, record.name, whole, record.digest)
         calls["/".join(key_of(record.at))][format_path(record.at)] = call
     return calls
+
+
+def _same_hashes(mine: int, theirs: int, are_whole: bool) -> bool | None:
+    """Whether two values are the same, by their hashes; None: a value is not all there."""
+    if mine != theirs:
+        return False
+    return True if are_whole else None
 
 
 def _sames(
@@ -250,23 +257,25 @@ def _sames(
             if (its := other[step].get(path)) is not None:
                 wholes = zip(call.is_whole, its.is_whole, strict=True)
                 hashes = ((call.output, its.output), (call.input, its.input))
-                output, given = (
-                    (True if all(both) else None) if mine == theirs else False
-                    for both, (mine, theirs) in zip(wholes, hashes, strict=True)
+                same_output, same_input = (
+                    _same_hashes(mine, theirs, all(are_whole))
+                    for are_whole, (mine, theirs) in zip(wholes, hashes, strict=True)
                 )
-                if given is None and call.digest is not None and call.digest == its.digest:
-                    given = True
-                sames[path] = (output if call.what == its.what else False), given
+                if same_input is None and call.digest is not None and call.digest == its.digest:
+                    same_input = True
+                sames[path] = (same_output if call.what == its.what else False), same_input
     unequal = {path for path, both in sames.items() if False in both}
     if unequal:
         mine = {path: _essences(record) for path, record in _records_at(a, unequal)}
         for path, record in _records_at(b, unequal):
             pairs = zip(sames[path], mine[path], _essences(record), strict=True)
-            output, given = (
-                have_same(one, two) if same is False and one and two else same
-                for same, one, two in pairs
+            output_is_same, input_is_same = (
+                have_same(first_essence, other_essence)
+                if same is False and first_essence and other_essence
+                else same
+                for same, first_essence, other_essence in pairs
             )
-            sames[path] = output, given
+            sames[path] = output_is_same, input_is_same
     return sames
 
 
@@ -280,10 +289,10 @@ def _records_at(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[str, 
 
 def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
     """Those of its result and of its input; None: it failed."""
-    given = record.given
-    form = "json" if given.whole else "again"
-    text = given.text if given.whole else None
-    shown = None if given.whole else given.text
+    arguments = record.given
+    form = "json" if arguments.whole else "again"
+    text = arguments.text if arguments.whole else None
+    shown = None if arguments.whole else arguments.text
     return (
         essence(record.result) if record.error is None else None,
         essence(StoredValue(form, text, shown)),
@@ -349,12 +358,12 @@ def _small_records(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[st
     """The records of these calls, without their large values."""
     for record in _ended_calls(run) if paths else ():
         if format_path(record.at) in paths:
-            given = record.given._replace(text=_small(record.given.text))
+            arguments = record.given._replace(text=_small(record.given.text))
             data, shown = _small(record.result.data), _small(record.result.shown)
             result = record.result._replace(data=data, shown=shown)
             yield (
                 format_path(record.at),
-                record._replace(given=given, result=result, digest=None),
+                record._replace(given=arguments, result=result, digest=None),
             )
 
 
@@ -368,12 +377,12 @@ def _call_parts(
     path: str, sames: tuple[Same, Same], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
     a, b = records
-    output, given = sames
-    yield from _parts(f"{path} input", a.given_shown, b.given_shown, given)
-    if output is not True and (a.error or b.error):
+    same_output, same_input = sames
+    yield from _parts(f"{path} input", a.given_shown, b.given_shown, same_input)
+    if same_output is not True and (a.error or b.error):
         yield _difference(f"{path} output", *(rec.message or "it succeeded" for rec in records))
     else:
-        yield from _parts(f"{path} output", a.value_shown, b.value_shown, output)
+        yield from _parts(f"{path} output", a.value_shown, b.value_shown, same_output)
 
 
 def _parts(name: str, first: Value, other: Value, is_same: Same) -> Iterator[dict[str, Any]]:
@@ -389,12 +398,17 @@ def _parts(name: str, first: Value, other: Value, is_same: Same) -> Iterator[dic
     if next(parts, None) is not None:
         yield _difference(f"more of {name}", "…", "…")
     if not has_difference and name != "stores":
-        found = _difference(name, first, other)
-        yield found if is_same is False else {**found, "differs": NOT_COMPARED}
+        whole = _difference(name, first, other)
+        yield whole if is_same is False else {**whole, "differs": NOT_COMPARED}
 
 
 def _difference(value: str, first: Any, other: Any) -> dict[str, Any]:
-    differs = SECOND if first is MISSING else FIRST if other is MISSING else "yes"
+    if first is MISSING:
+        differs = SECOND
+    elif other is MISSING:
+        differs = FIRST
+    else:
+        differs = "yes"
     first, other = (None if part is MISSING else part for part in (first, other))
     return {"value": value, "differs": differs, "first": first, "other": other}
 

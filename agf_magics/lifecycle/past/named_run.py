@@ -7,12 +7,13 @@ from collections.abc import Collection
 from ...journal.database.errors import as_definition_errors
 from ...journal.runs import read_run
 from ...settings.folders import journal_file
+from ..run_internals import place_in_journal
 from ..runs.live import live
 from ..runs.run import Run
 from ..storage.lookup import (
     find_run,
     journal,
-    refused_running,
+    still_running,
 )
 from ..storage.run_names import identify, named_runs, word_of
 from .past_run import PastRun, find_past_run
@@ -44,5 +45,5 @@ def find_ended(run: Run | PastRun | str, flows: Collection[str] | None = None) -
     DefinitionError."""
     run = find_named(run, flows)
     if run.status in ("running", "pending"):
-        raise refused_running(run.run_id)
-    return run if run._in_journal is not None else find_past_run(run.run_id)
+        raise still_running(run.run_id)
+    return run if place_in_journal(run) is not None else find_past_run(run.run_id)

@@ -133,11 +133,11 @@ class PastRun(BaseRun):
     def output(self) -> Value:
         """The output for display. `load` returns the value itself if it is not JSON."""
         row = self._row
-        return self._decoded(row.output if row.form == "json" else row.shown)
+        return self._decode(row.output if row.form == "json" else row.shown)
 
     @property
     def stores(self) -> Mapping[str, Value]:
-        stores = self._decoded(self._row.stores) or {}
+        stores = self._decode(self._row.stores) or {}
         return NamedValues(stores) if isinstance(stores, dict) else self._refuse_end()
 
     @cached_property
@@ -164,7 +164,7 @@ class PastRun(BaseRun):
         progress.error = self.error
         progress.stores = self.stores
         try:
-            if (rows := self._decoded(self._row.tree)) is not None:
+            if (rows := self._decode(self._row.tree)) is not None:
                 restore_rows(progress, rows)
             restore_calls(progress, everything, has_rows=rows is not None)
             for reply in uses(everything):
@@ -308,7 +308,7 @@ class PastRun(BaseRun):
             linked[number].callees.update(callees)  # type: ignore[attr-defined]  # it was made here, as a dict
         return linked[0]
 
-    def _decoded(self, text: str | bytes | None) -> Any:
+    def _decode(self, text: str | bytes | None) -> Any:
         try:
             return decoded(text)
         except JournalError:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from ...catalog import Registry, default
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.linked import Linked, flow_at
 from ...engine.run_options import DEFAULTS, RunOptions
@@ -32,9 +32,10 @@ from ...limits.limits import Limits
 from ...text.diagnostics import refused
 from ...text.suggestions import suggest
 from ...values.value import Value
-from ..definitions.influence import reached
+from ..definitions.influence import reachable_from
 from ..launch.driving import start_on_engine, wait_for
 from ..launch.launch import prepare_run
+from ..run_internals import linked_flow, place_in_journal
 from ..runs.run import Run, state_of
 from ..storage.reuse import reader_of_results
 from .named_run import find_ended
@@ -80,7 +81,7 @@ def rerun(
     Raises DefinitionError if there is no such run or step, and otherwise the same errors as `run`.
     """
     options = RunOptions(registry=registry, limits=limits, on_event=on_event, ask=ask, on=on)
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         ended = wait_for(rerun_from(run_id, step, input, options), held)
     return ended.result() if raises else ended
 
@@ -100,12 +101,13 @@ def rerun_from(
     again = prepare_run(flow, input_again(earlier, input), replace(options, reuse=False))
     find_step(again.progress.rows, step, f"the definition of {earlier.name!r}")
     if again.journal is not None:
-        assert earlier._in_journal is not None, "`find_ended` has checked it"
-        store, num = earlier._in_journal
+        place = place_in_journal(earlier)
+        assert place is not None, "`find_ended` has checked it"
+        store, num = place
         with store.reading() as connection:
             changed = changed_objects(connection, num)
         results = [(EarlierRun(earlier.run_id, changed), _before(earlier, key))]
-        reading = reader_of_results(store, state_of(again).given.input)
+        reading = reader_of_results(store, state_of(again).flow_input.input)
         again.journal.reuse = Reuse(earlier.run_id, results, *reading)
     start_on_engine(again)
     return again
@@ -131,10 +133,11 @@ def find_step(rows: Iterable[Key], step: str, where: str) -> Key:
 
 def _before(run: Run | PastRun, key: Key) -> Iterator[Record]:
     """The records of a run without those of the step ``key`` and of what comes after it."""
-    after, visits = _after(run._linked, key)
-    assert run._in_journal is not None, "`find_ended` has checked it"
+    after, visits = _after(linked_flow(run), key)
+    place = place_in_journal(run)
+    assert place is not None, "`find_ended` has checked it"
     begun = False
-    for record in records(*run._in_journal):
+    for record in records(*place):
         at = key_of(record.at)
         begun = begun or is_within(at, key)
         left_out = (key, *after, *visits) if begun else (key, *after)
@@ -160,9 +163,9 @@ def _after(linked: Linked, key: Key) -> tuple[list[Key], list[Key]]:
                     after.append((*calls, collect.id))
                 case Dag(feeds=feeds):
                     edges = [(source, dest) for source, dest, _ in feeds]
-                    after += [(*calls, dest) for dest in reached(inner.id, edges)]
+                    after += [(*calls, dest) for dest in reachable_from(inner.id, edges)]
                 case Walk(nodes=nodes, edges=edges):
                     name = next(name for name, node in nodes.items() if node is inner)
-                    names = reached(name, [(edge.source, edge.target) for edge in edges])
+                    names = reachable_from(name, [(edge.source, edge.target) for edge in edges])
                     visits += [(*calls, nodes[name].id) for name in names if name in nodes]
     return after, visits

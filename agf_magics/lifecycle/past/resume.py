@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...catalog import Context, Registry, default
-from ...engine.calls.answers import given_answer
-from ...engine.host.hold_interrupts import held_interrupts, hold_for
+from ...engine.calls.answers import parse_given
+from ...engine.host.hold_interrupts import hold_for, hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.linking.background_checks import kernel_bound
 from ...engine.recording import replaying
@@ -46,11 +46,11 @@ from ..launch.driving import start_on_engine, wait_for
 from ..runs.run import Run, state_of
 from ..runs.state import RunState
 from ..storage.given_again import check_given
-from ..storage.lookup import find_resumable, find_run, journal, refused_running
+from ..storage.lookup import find_resumable, find_run, journal, still_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
 from ..storage.start_journal import connect_journal
-from ..storage.stored_results import unpickled, without_foreign_outcomes
+from ..storage.stored_results import unpickle, without_foreign_outcomes
 from .past_run import PastRun
 
 
@@ -106,7 +106,7 @@ def resume(
         trust=trust,
         on=on,
     )
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         ended = wait_for(resume_run(run_id, input, options), held)
     return ended.result() if raises else ended
 
@@ -121,7 +121,9 @@ def resume_run(
     assert resumed.journal is not None, "a resumed run has a journal"
     hold_for(resumed.cancel)
     mine = rights().grant
-    grant = granted.set(state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.asked))
+    grant = granted.set(
+        state_of(resumed).grant.narrow(mine.tools, barred=mine.barred | mine.only_if_asking)
+    )
     try:
         claimed = claim(resumed.journal.store, head)
         if claimed:
@@ -157,7 +159,7 @@ def prepare_resumed(
     store = journal()
     with as_definition_errors():
         row = find_resumable(store, run_id, default(options.registry).flows)
-        resumed = _resumed(store, row, row.head.run_id, input, options)
+        resumed = _resume_row(store, row, row.head.run_id, input, options)
         if options.answer is not None:
             otherwise = options.ask or (
                 current.ask_in_background if options.background else current.ask
@@ -171,7 +173,7 @@ def prepare_resumed(
     return resumed, row.head
 
 
-def _resumed(
+def _resume_row(
     store: Store, row: RunRow, run_id: str, input: Mapping[str, Value] | None, options: RunOptions
 ) -> Run:
     head, registry = row.head, default(options.registry)
@@ -184,7 +186,7 @@ def _resumed(
     problems.refuse()
     workers, about_workers = find_workers(options, linked)
     context, moved = _context(order, registry, head.run_id)
-    flow_input = FlowInput(_given(order, settle_input(input, flow), run_id), None, context)
+    flow_input = FlowInput(_input_again(order, settle_input(input, flow), run_id), None, context)
     options = replace(options, limits=options.limits or order.limits)
     state = RunState(
         *(linked, flow_input, options, problems),
@@ -207,7 +209,7 @@ def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
         hint = current.words.show_run.format(run_id)
         raise refused("journal.finished", f"run {run_id!r} is complete", hint)
     if row.head.status == "running":
-        raise refused_running(run_id)
+        raise still_running(run_id)
     return _manifest(row, trust)
 
 
@@ -219,7 +221,7 @@ def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> EarlierO
     written = records(store, head.num, is_shown=False)
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
     calls = (
-        unpickled(call, head.run_id, trust, store.files, identities, is_late=True)
+        unpickle(call, head.run_id, trust, store.files, identities, is_late=True)
         for call in believed
     )
     return EarlierOutcomes(calls, head.status != "interrupted", identities)
@@ -260,7 +262,7 @@ def read_context(run_id: str) -> Sequence[Mapping[str, Value]]:
         raise refused("journal.unreadable", f"run {run_id!r} cannot be resumed: {error}") from None
 
 
-def _given(order: Manifest, input: Value, run_id: str) -> Value:
+def _input_again(order: Manifest, input: Value, run_id: str) -> Value:
     """The input: the journaled one, and from ``input`` the fields that are not journaled. Nothing
     else may differ."""
     fields = fields_of(input)
@@ -341,7 +343,7 @@ class Answering:
 
     def ask(self, question: Question) -> Any:
         if self.left and self.waits is not None and self.waits.is_of(question):
-            return given_answer(question, self.left.pop(), "--answer ")
+            return parse_given(question, self.left.pop(), "--answer ")
         if self.otherwise is None:
             raise EOFError
         return self.otherwise(question)

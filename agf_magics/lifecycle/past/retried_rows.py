@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..table_runs.over import Over
 
 
-def chosen_rows(table: object, retried: str | None = None, **options: Any) -> Over:
+def choose_rows(table: object, retried: str | None = None, **options: Any) -> Over:
     """A table with options; ``retried``: of the run with this id only the rows that failed.
 
     Without a table, these rows are read from the journal. Raises DefinitionError."""

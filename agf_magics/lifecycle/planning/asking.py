@@ -90,7 +90,7 @@ class ModelPlanner:
             instructions="\n\n".join(filter(None, (INSTRUCTIONS, assignment.instructions))),
             tools=(),
             gives=reader.offer.schema,
-            read=reader.check,
+            read_answer=reader.check,
             steps=STEPS,
         )
         registry.agents.add(agent)

@@ -17,7 +17,7 @@ from ...flow.sessions.session import format_for_model
 from ...journal.secrets.masking import Secrets
 from ...languages.plan import Log
 from ...languages.plan.log.lines import format_lines
-from ...languages.plan.log.messages import kind_of, rendered
+from ...languages.plan.log.messages import kind_of, render
 from ...limits.grants import LAUNCHES
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value
@@ -145,7 +145,7 @@ def _callees(
 
 def _latent_call(name: str, description: str, paths: Mapping[str, str]) -> dict[str, Any]:
     properties = {"_output": {"type": "string"}}
-    return _closed_call(name, properties, ["_output"], paths.get(name), description)
+    return _call_schema(name, properties, ["_output"], paths.get(name), description)
 
 
 def _call(
@@ -154,24 +154,24 @@ def _call(
     interface = callee if isinstance(callee, Tool) else callee.declared
     accepts = interface.accepts or {"type": "object"}
     for definition, schema in accepts.get("$defs", {}).items():
-        defs[prefix + definition] = _renamed(schema, prefix)
+        defs[prefix + definition] = _prefix_references(schema, prefix)
     secret = callee.secret if isinstance(callee, Tool) else frozenset[str]()
     arguments = {
         argument: {**REFERENCE, "description": "A secret: only a reference"}
         if argument in secret
-        else _or_reference(_renamed(schema, prefix))
+        else _or_reference(_prefix_references(schema, prefix))
         for argument, schema in accepts.get("properties", {}).items()
         if not argument.startswith(
             "_"
         )  # a call has keys of these names; the engine fills such parameters
     }
     required = [field for field in accepts.get("required", ()) if field in arguments]
-    call = _closed_call(name, arguments, required, path, interface.description)
+    call = _call_schema(name, arguments, required, path, interface.description)
     more = accepts.get("additionalProperties", "properties" not in accepts)
     return call if more is False else {**call, "patternProperties": {"^[^_]": {}}}
 
 
-def _closed_call(
+def _call_schema(
     name: str,
     arguments: Mapping[str, Any],
     required: list[str],
@@ -210,7 +210,7 @@ def _or_reference(schema: Any) -> Any:
     return {"anyOf": [inner, REFERENCE]}
 
 
-def _renamed(schema: Any, prefix: str) -> Any:
+def _prefix_references(schema: Any, prefix: str) -> Any:
     """A schema whose references to definitions have a prefix, so that two tools can define the same
     name."""
 
@@ -237,16 +237,16 @@ def context_text(messages: Iterable[Mapping[str, Value]], secrets: Secrets) -> s
 
 
 def _visible(message: Mapping[str, Value]) -> dict[str, Value]:
-    seen = rendered(message)
+    seen = render(message)
     if isinstance(seen.get("content"), dict):
-        seen["content"] = rendered(seen["content"])
+        seen["content"] = render(seen["content"])
     data = seen.get("data")
     if (
         kind_of(message) == "error"
         and isinstance(data, dict)
         and isinstance(data.get("call"), dict)
     ):
-        seen["data"] = {**data, "call": rendered(data["call"])}
+        seen["data"] = {**data, "call": render(data["call"])}
     return seen
 
 

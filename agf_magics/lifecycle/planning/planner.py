@@ -107,7 +107,7 @@ def run_planner(
     registry, fields = default(registry), settle_fields(input or {})
     options = TickOptions(
         context=context,
-        max_ticks=checked_ticks(max_ticks),
+        max_ticks=check_ticks(max_ticks),
         registry=registry,
         limits=limits or current.settings.limits,
         on_event=on_event,
@@ -133,8 +133,8 @@ def run_planner(
             raise DefinitionError(*refused)
         offer = make_offer(registry, tools, THINK if latent is None else latent, paths or {}, gives)
         assignment = Assignment(
-            model=named_model(planner, registry),
-            task=_checked_task(task),
+            model=find_model(planner, registry),
+            task=_check_task(task),
             offer=offer,
             instructions=instructions or "",
             confirm=confirm,
@@ -185,7 +185,7 @@ def run_function(
     return ticks.result
 
 
-def named_model(planner: Any, registry: Registry) -> Model:
+def find_model(planner: Any, registry: Registry) -> Model:
     """The model of a name or a model object. Raises TypeError, or DefinitionError if it cannot be
     asked."""
     model = registry.named(planner) if isinstance(planner, str) else model_of(planner)
@@ -194,13 +194,13 @@ def named_model(planner: Any, registry: Registry) -> Model:
     return model
 
 
-def checked_ticks(max_ticks: int) -> int:
+def check_ticks(max_ticks: int) -> int:
     if type(max_ticks) is not int or max_ticks < 1:
         raise ValueError(f"max_ticks must be a whole number of at least 1, not {max_ticks!r}")
     return max_ticks
 
 
-def _checked_task(task: str | None) -> str:
+def _check_task(task: str | None) -> str:
     if not isinstance(task, str) or not task.strip():
         raise TypeError(
             f"a model needs a task in words, not {type_name(task)}: run_planner(model, 'What …?')"

@@ -57,7 +57,7 @@ class ReplyReader:
 
     def check(self, answer: Value) -> Value:
         """The reply as JSON. Raises StepError ``planner.reply`` with all reasons against it."""
-        reply = self._parsed(answer)
+        reply = self._parse(answer)
         self.read(reply)
         return reply
 
@@ -81,9 +81,9 @@ class ReplyReader:
             )
         self._refuse(self._violations(reply, nodes[0]))
         assert isinstance(reply, dict), "its violations were checked"
-        return self._loaded(reply, source)
+        return self._load_flow(reply, source)
 
-    def _parsed(self, answer: Value) -> Value:
+    def _parse(self, answer: Value) -> Value:
         if not isinstance(answer, str):
             return answer
         try:
@@ -154,7 +154,7 @@ class ReplyReader:
                 f"output: {describe_all(violations)}", node, "null until the task is done"
             )
 
-    def _loaded(self, reply: dict[str, Value], source: Source) -> PlannedTick:
+    def _load_flow(self, reply: dict[str, Value], source: Source) -> PlannedTick:
         """The flow of a reply whose calls conform to their schemas."""
         has_output = reply.get("output") is not None
         # Also those that it does not call: a flow or an agent that it calls must not call them either.
@@ -200,15 +200,15 @@ class ReplyReader:
                     yield Diagnostic(
                         "planner.reply", message, call.output.span or call.tool.span, hint
                     )
-            yield from self._exposed(call)
+            yield from self._exposed_secrets(call)
         for ref in self._secret_refs(plan.output):
             message = f"output: {ref} contains a secret"
             yield Diagnostic("planner.reply", message, ref.span, "leave it out")
         yield from PlanScheduler(plan, self.log).refusals()
 
-    def _exposed(self, call: Call) -> Iterator[Diagnostic]:
+    def _exposed_secrets(self, call: Call) -> Iterator[Diagnostic]:
         """The arguments that would give a secret to a tool that does not keep it secret."""
-        for name, _, template in call.given:
+        for name, _, template in call.arguments:
             if name in self.offer.secret.get(call.tool.text, ()):
                 continue
             for ref in self._secret_refs(template):

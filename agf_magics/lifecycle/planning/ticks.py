@@ -13,7 +13,7 @@ from functools import partial, reduce
 from typing import Any, NamedTuple
 
 from ...catalog import Registry
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...engine.host.host import Asker
 from ...engine.run_options import RunOptions
 from ...engine.runner import clock
@@ -89,7 +89,7 @@ class PlannerResult:
 
 def drive_run(begin: Begin, options: RunOptions, plan: Flow | None) -> Run:
     """Run to the end, on this thread."""
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         return wait_for(begin(options), held)
 
 

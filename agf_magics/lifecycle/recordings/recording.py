@@ -20,7 +20,10 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 from ...catalog import MASK
 from ...engine.calls.table_rows import ROW
 from ...flow.step_path import StepPath
+from ...journal.codec.encoding import DecodeError
+from ...journal.codec.identities import bare
 from ...journal.codec.json_texts import checker, encode
+from ...journal.codec.parted import opaque_kind
 from ...journal.records.failures import error_from
 from ...journal.records.fields import is_at
 from ...journal.records.records import UNREADABLE, CallKey, Record
@@ -28,7 +31,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic, refused
 from ...text.files import open_file
 from ...text.length import weigh
 from ...text.source import UNUSABLE, Source, path_error_reason
-from ...values.value import Value
+from ...values.value import Value, is_json
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..runs.run import Run
@@ -97,11 +100,11 @@ def record(run: Run | PastRun | str, path: str | Path, *, redact: Redact | None 
     ended = find_ended(run)
     past = ended if isinstance(ended, PastRun) else find_past_run(ended.run_id)
     target = Path(path)
-    write_lines(target, (redacted(line, redact) for line in _lines(past)))
+    write_lines(target, (redact_line(line, redact) for line in _lines(past)))
     return target
 
 
-def redacted(line: Line, redact: Redact | None) -> Line:
+def redact_line(line: Line, redact: Redact | None) -> Line:
     """The line as the user's function wants it. Raises TypeError if that is no line."""
     if redact is None:
         return line
@@ -133,7 +136,7 @@ def _lines(past: PastRun) -> Iterator[Line]:
     }
     for call in past.records():
         if last.get(_outcome_of(call)) == call.line:
-            yield _line(call)
+            yield _line(call, past)
 
 
 def _outcome_of(call: Record) -> tuple[CallKey, bool]:
@@ -142,12 +145,26 @@ def _outcome_of(call: Record) -> tuple[CallKey, bool]:
     return call.key, call.what == "answered"
 
 
-def _line(call: Record) -> Line:
-    form = call.result.form
-    is_masked = form == "again" and call.value_shown == MASK and call.what != "answered"
-    outcome = outcome_line(call.error, form == "json", is_masked, call.value_shown)
+def _line(call: Record, past: PastRun) -> Line:
+    form, value = call.result.form, call.value_shown
+    is_masked = form == "again" and value == MASK and call.what != "answered"
+    has_json = form == "json"
+    if form == "parts" and (large := _large_json(call, past)) is not None:
+        has_json, value = True, large
+    outcome = outcome_line(call.error, has_json, is_masked, value)
     line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
     return {**line, **outcome, "at": list(call.at)}
+
+
+def _large_json(call: Record, past: PastRun) -> Value:
+    """A result that is JSON and too large for a row, if the user has signed it; else None."""
+    try:
+        if opaque_kind(bare(call.result.parts or b"")):
+            return None
+        value = call.read_value(past.run_id, trust=False, files=past._in_journal[0].files)
+    except DecodeError:
+        return None
+    return value if is_json(value) else None
 
 
 def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value) -> Line:
@@ -156,8 +173,8 @@ def outcome_line(error: str | None, is_json: bool, is_masked: bool, value: Value
     if error is not None:
         stored = json.loads(error)
         stored["at"] = None
-        for said in stored["said"]:
-            said[3] = None
+        for problem in stored["said"]:
+            problem[3] = None
         return {"error": stored}
     if is_masked:
         return {"value": MASK, "masked": True}
@@ -198,7 +215,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
     cannot be read, and ``replay.format`` for a line that is not one of a recording."""
     try:
         with open_file(path) as file:
-            lines = _parsed(path, file)
+            lines = _parse_lines(path, file)
             head = next(lines, None)
             if head is None:
                 raise _wrong(path, 1, "", "it is empty")
@@ -207,7 +224,7 @@ def read_calls(path: Path) -> tuple[Line, list[RecordedCall]]:
         raise _unusable(path, "read", error) from None
 
 
-def _parsed(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
+def _parse_lines(path: Path, file: Any) -> Iterator[tuple[int, Line]]:
     size = 0
     for number in itertools.count(1):
         raw = file.readline(MOST_LINE + 1)
@@ -255,12 +272,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _head(path: Path, line: Line) -> Line:
-    text, found = encode(line), line.get("agf")
-    if type(found) is not int:
+    text, format = encode(line), line.get("agf")
+    if type(format) is not int:
         raise _wrong(path, 1, text, "the first line of a recording has the key 'agf'")
-    if found != RECORDING_FORMAT:
+    if format != RECORDING_FORMAT:
         hint = "install the version of agf-magics that wrote it, or record it again"
-        message = f"it has the format {found}, and this version reads {RECORDING_FORMAT}"
+        message = f"it has the format {format}, and this version reads {RECORDING_FORMAT}"
         raise _wrong(path, 1, text, message, 0, hint)
     return line
 

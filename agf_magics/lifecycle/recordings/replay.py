@@ -43,14 +43,14 @@ from .recording import (
     header,
     outcome_line,
     read_calls,
-    redacted,
+    redact_line,
     write_lines,
 )
 
 
-def same(given: Value) -> str:
+def same(arguments: Value) -> str:
     """Arguments as a text that is equal for equal ones."""
-    return json.dumps(given, sort_keys=True)
+    return json.dumps(arguments, sort_keys=True)
 
 
 Missing = Literal["fail", "call", "record"]
@@ -114,7 +114,7 @@ class Replay:
         for call in reversed(calls):
             key = self._key(call.step_kind, call.name, call.arguments, call.outcome == "answered")
             self._calls.setdefault(key, {}).setdefault(call.at, []).append(call)
-        self.made: list[Line] = []
+        self.made_lines: list[Line] = []
         """The lines of calls that were made, with ``missing="record"``."""
 
     @property
@@ -212,15 +212,15 @@ class Replay:
         if not self._head:
             flow = asked.site.scope.linked.flow
             self._head = header(flow.name, flow.language, [flow.source.text], {})
-        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.given)}
-        self.made.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
+        words = {"kind": asked.kind, "name": asked.name, "given": json.loads(asked.arguments)}
+        self.made_lines.append({"what": what, **words, **outcome, "at": list(asked.site.at)})
 
     def write(self) -> None:
         """Add the calls that were made to the file. Raises DefinitionError."""
-        if not self.made:
+        if not self.made_lines:
             return
-        lines = [redacted(each, self._redact) for each in self.made]
-        head = [redacted(self._head, self._redact)]
+        lines = [redact_line(each, self._redact) for each in self.made_lines]
+        head = [redact_line(self._head, self._redact)]
         if self.path.exists():
             text = read_file(self.path).decode("utf-8")
             head = list(map(json.loads, text.splitlines()))
@@ -230,18 +230,18 @@ class Replay:
         return self._only is None or what in ASKS
 
     def _key_of(self, asked: AskedCall) -> str:
-        arguments = json.loads(asked.given)
+        arguments = json.loads(asked.arguments)
         words = {"what": "finished", "kind": asked.kind, "name": asked.name, "given": arguments}
-        arguments = redacted(words, self._redact).get("given")
+        arguments = redact_line(words, self._redact).get("given")
         return self._key(asked.kind, asked.name, arguments, asked.what == "question")
 
-    def _key(self, kind: str, name: str, given: Value, asks: bool) -> str:
+    def _key(self, kind: str, name: str, arguments: Value, asks: bool) -> str:
         # The model may be another one: what counts is what it was asked.
         named = "" if kind == "model" and self._match is None else name
-        return f"{'asks' if asks else ''} {kind} {encode(named)} {same(given)}"
+        return f"{'asks' if asks else ''} {kind} {encode(named)} {same(arguments)}"
 
     def absent(self, asked: AskedCall) -> StepError:
-        asks, arguments = asked.what == "question", json.loads(asked.given)
+        asks, arguments = asked.what == "question", json.loads(asked.arguments)
         begin = self._key(asked.kind, asked.name, None, asks).removesuffix("null")
         near: list[tuple[int, RecordedCall]] = []
         for key, held in reversed(self._calls.items()):
@@ -322,20 +322,20 @@ def replay_model(path: str | Path) -> Any:
     StepError ``replay.missing``, which names the nearest one.
     """
     with installed_only():
-        from ...catalog.models.recorded import recorded_model, said_in
+        from ...catalog.models.recorded import conversation_of, recorded_model
     path = Path(path)
     left: dict[str, list[RecordedCall]] = {}
     for call in read_calls(path)[1]:
         if call.step_kind == "model" and not call.opaque:
             try:
-                left.setdefault(encode(said_in(call.arguments)), []).append(call)
+                left.setdefault(encode(conversation_of(call.arguments)), []).append(call)
             except (LookupError, TypeError, AttributeError):
                 continue  # changed by hand into something that no request says
 
-    def ask(said: list[Value]) -> Any:
-        held = left.get(encode(said))
+    def ask(conversation: list[Value]) -> Any:
+        held = left.get(encode(conversation))
         if not held:
-            raise _no_request(path.name, said, left)
+            raise _no_request(path.name, conversation, left)
         call = held.pop(0)
         if call.error is not None:
             raise error_from(call.error, ())
@@ -344,13 +344,15 @@ def replay_model(path: str | Path) -> Any:
     return recorded_model(path.name, ask)
 
 
-def _no_request(name: str, said: list[Value], left: Mapping[str, list[RecordedCall]]) -> StepError:
+def _no_request(
+    name: str, conversation: list[Value], left: Mapping[str, list[RecordedCall]]
+) -> StepError:
     message, hint = f"{name} has no request of a model with these messages", "record the run again"
-    if encode(said) in left:
+    if encode(conversation) in left:
         message = f"{name} has no more of these requests: each is answered as often as it was made"
         hint = "make a model for each run: agf.replay_model(…)"
     others = map(json.loads, itertools.islice(left, NEAREST_AMONG))
-    pairs = [[*find_differences(other, said)] for other in others]
+    pairs = [[*find_differences(other, conversation)] for other in others]
     if nearest := min(pairs, key=len, default=[]):
         before, after = shorten_pair(*nearest[0][1:])
         hint = f"the nearest recorded request has {before}, this one {after}; {hint}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from ...engine.calls.answers import checked_approval, given_answer
+from ...engine.calls.answers import parse_given, read_approval
 from ...flow.progress.progress import Progress
 from ...flow.progress.question import Question, WrongAnswer
 from ...settings.settings import current
@@ -23,26 +23,28 @@ def answer_question(
     """Give ``answer`` to the open question of a run. Raises DefinitionError if there is none, if it is
     that of another step, or if the answer does not fit."""
     until = time.monotonic() + SOON
-    while not (waiting := _waiting(progress)) and progress.asked and time.monotonic() < until:
+    while (
+        not (waiting := _waiting(progress)) and progress.open_questions and time.monotonic() < until
+    ):
         time.sleep(0.01)  # it is asked on the loop of the run
-    meant = [one for one in waiting if step in (None, one.question.where)]
+    meant = [pending for pending in waiting if step in (None, pending.question.where)]
     if len(meant) != 1:
-        places = [one.question.where for one in waiting]
+        places = [pending.question.where for pending in waiting]
         raise _unclear(run_id, name, progress, places, step)
     meant[0].take(fitting_answer(meant[0].question, answer))
 
 
 def _waiting(progress: Progress) -> list[PendingQuestion]:
     """The questions that wait for an answer now: of several at once all but one come later."""
-    asked = list(progress.asked.values())
-    return [one for question in asked if (one := PendingQuestion.of(question)) is not None]
+    asked = list(progress.open_questions.values())
+    return [pending for question in asked if (pending := PendingQuestion.of(question)) is not None]
 
 
 def fitting_answer(question: Question, answer: Value) -> Value:
     """The answer as the engine takes it. Raises DefinitionError if it does not fit."""
     try:
-        given = given_answer(question, answer)
-        return checked_approval(question, given, None) if question.approval else given
+        parsed = parse_given(question, answer)
+        return read_approval(question, parsed, None) if question.approval else parsed
     except WrongAnswer as wrong:
         raise DefinitionError(*wrong.diagnostics) from None
 
@@ -57,7 +59,7 @@ def _unclear(
             step is not None
         )
         return refused("run.no-question", message, f"step={places[0]!r} is one that asks")
-    if progress.asked:
+    if progress.open_questions:
         message = f"the question of {name!r} is put to a function or asked in a cell that waits"
         return refused("run.no-question", message, "answer it there")
     has_ended = progress.ended is not None

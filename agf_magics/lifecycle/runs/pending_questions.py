@@ -43,33 +43,33 @@ class PendingQuestion:
 
     def answer(self, text: str) -> bool:
         """Answer as if ``text`` were typed; False if it is not an answer to the question."""
-        found = parse_answer(self.question, text)
-        if found is not None:
-            self._settle(found)
-        return found is not None
+        parsed = parse_answer(self.question, text)
+        if parsed is not None:
+            self._settle(parsed)
+        return parsed is not None
 
     def choose(self, number: int) -> bool:
         """Answer with the choice of this number, which counts from 0; False if there is no such
         choice."""
-        known = 0 <= number < len(self.question.choices)
-        if known:
+        is_choice = 0 <= number < len(self.question.choices)
+        if is_choice:
             self._settle(self.question.choices[number])
-        return known
+        return is_choice
 
     def give_up(self) -> None:
         """End the question without an answer: no page shows it."""
         self._settle(NoUser())
 
-    def _settle(self, found: Value | NoUser) -> None:
+    def _settle(self, answer: Value | NoUser) -> None:
         """The first answer counts."""
 
         def set_once() -> None:
             if self._answer.done():
                 return
-            if isinstance(found, NoUser):
-                self._answer.set_exception(found)
+            if isinstance(answer, NoUser):
+                self._answer.set_exception(answer)
             else:
-                self._answer.set_result(found)
+                self._answer.set_result(answer)
 
         self._loop.call_soon_threadsafe(set_once)
 

@@ -177,7 +177,7 @@ class Run(BaseRun):
     @property
     def input(self) -> Value:
         """The input as the run got it."""
-        return self._state.given.input
+        return self._state.flow_input.input
 
     @property
     def limits(self) -> Limits:

@@ -50,7 +50,7 @@ class RunState:
     def __init__(
         self,
         linked: Linked,
-        given: FlowInput,
+        flow_input: FlowInput,
         options: RunOptions,
         warnings: Iterable[Diagnostic],
         *,
@@ -59,7 +59,7 @@ class RunState:
         workers: WorkerBackend | None = None,
     ) -> None:
         self.linked = linked
-        self.given = given
+        self.flow_input = flow_input
         self.limits = options.limits or current.settings.limits
         self.options = replace(options, limits=self.limits)
         self.warnings = tuple(sort_by_place([*warnings]))
@@ -69,7 +69,7 @@ class RunState:
         """The tools that it may use; a resumed run may use no more than the original one."""
         self.workers = workers
         """The workers that make its concurrent calls; None: threads."""
-        self.continues = _about_context(given)
+        self.continues = _about_context(flow_input)
         """The part of its named context that it reads."""
         self.progress = Progress(linked.flow, linked.callees)
         self.emit: Callable[[Event], None] = self.progress.apply
@@ -94,7 +94,7 @@ class RunState:
         """The cell that started it and shows its result: ``In[6]``."""
         self.secrets = Secrets()
         tools = [callee for callee, _ in linked.every_callee if isinstance(callee, Tool)]
-        self.secrets.surround(bound_secrets(tools))
+        self.secrets.surround(secrets_in_partials(tools))
         for value in options.secrets:
             self.secrets.learn(value)
         self._has_secrets = any(tool.secret for tool in tools)
@@ -179,12 +179,12 @@ class RunState:
         that receives it, and elements without it may leave the kernel."""
         sources = self._secret_sources
         self.secrets.names, self.secrets.steps = sources.names, sources.steps
-        for name in sources.names & fields_of(self.given.input).keys():
-            self.secrets.learn(self.given.input[name])
+        for name in sources.names & fields_of(self.flow_input.input).keys():
+            self.secrets.learn(self.flow_input.input[name])
 
     def log_to_keep(self) -> Any:
         """The messages of its named context, without secrets; None: there are none."""
-        context = self.given.context
+        context = self.flow_input.context
         log, remove = (context and context.log, self.flow.dialect.without_secrets)
         if log is None or remove is None:
             return log
@@ -204,13 +204,13 @@ def _new_id(flow: Flow) -> str:
     return f"{name[:60]}-{next(_numbers)}-{secrets.token_hex(3)}"
 
 
-def _about_context(given: FlowInput) -> str:
-    if (context := given.context) is None or not (count := len(context.log or ())):
+def _about_context(flow_input: FlowInput) -> str:
+    if (context := flow_input.context) is None or not (count := len(context.log or ())):
         return ""
     return f"reads {count:,} earlier message{'s' * (count != 1)} of the context {context.name!r}"
 
 
-def bound_secrets(tools: Iterable[Tool]) -> Iterator[str]:
+def secrets_in_partials(tools: Iterable[Tool]) -> Iterator[str]:
     """The texts that a `functools.partial` gives to these tools for parameters whose names say that
     they are secrets (decision D42)."""
     for tool in tools:

@@ -29,13 +29,13 @@ def trace_rows(
     calls of the steps that run once; ``shown``: replaces the secrets in a value. Raises
     JournalError."""
     rows = listed(progress)
-    once = [_made(row).key for row in rows if row.started and not row.many]
+    once = [_row_of_call(row).key for row in rows if row.started and not row.many]
     calls = once_each(*place, once) if place is not None else ()
     journaled = {"/".join(map(str, record.at)): record for record in calls}
-    return Trace(_row(row, journaled.get(_made(row).id), shown) for row in rows)
+    return Trace(_row(row, journaled.get(_row_of_call(row).id), shown) for row in rows)
 
 
-def _made(row: Row) -> Row:
+def _row_of_call(row: Row) -> Row:
     """The row of the call, of a step that has a policy for the failures of one call."""
     return row.elements[0] if only_call(row.step) is not None else row
 
@@ -94,7 +94,7 @@ def _cell(row: dict[str, Any], column: str) -> str:
 
 
 def _row(row: Row, call: Record | None, shown: Callable[[Value], Value]) -> dict[str, Any]:
-    step, row = row, _made(row)
+    step, row = row, _row_of_call(row)
     output = None if row.many else shown(row.held)
     return {
         "step": step.id,

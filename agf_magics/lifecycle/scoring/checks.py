@@ -25,7 +25,7 @@ from ...values.value import Value
 from ..launch.launch import run
 from ..table_runs.scores import Scores
 from ..table_runs.table import FIGURES, RowTable, check_target
-from .scorers import Score, named_scorers, score_over
+from .scorers import Score, name_scorers, score_over
 
 OK = "ok"
 """The name of the share of rows that did not fail, which every check has."""
@@ -97,15 +97,15 @@ class CheckReport:
             "at_least": dict(self.at_least),
             "scores": {
                 name: {
-                    "rows": one.rows,
-                    "missing": one.missing,
-                    "mean": one.mean.mean if one.mean else None,
-                    "interval": [one.mean.low, one.mean.high] if one.mean else None,
-                    "seed": one.seed,
-                    "labels": dict(one.labels),
-                    "against": [[*pair, count] for pair, count in one.against.items()],
+                    "rows": summary.rows,
+                    "missing": summary.missing,
+                    "mean": summary.mean.mean if summary.mean else None,
+                    "interval": [summary.mean.low, summary.mean.high] if summary.mean else None,
+                    "seed": summary.seed,
+                    "labels": dict(summary.labels),
+                    "against": [[*pair, count] for pair, count in summary.against.items()],
                 }
-                for name, one in scores.items()
+                for name, summary in scores.items()
             },
             "low": self._low(),
         }
@@ -130,13 +130,19 @@ class CheckReport:
         low = (row for row in rows if row[status] != "ok" or not all(map(row.get, scores)))
         return list(islice(low, MOST_ROWS))
 
+    def _mark(self, score: str) -> str:
+        """Whether a score is high enough; empty if it need not be."""
+        if score not in self.at_least:
+            return ""
+        return "✗ too low" if score in self.missed else "✓"
+
     def _figures(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         rows = tuple(
             (
                 name,
                 f"{figure:.3g}",
                 f"{self.at_least[name]:.3g}" if name in self.at_least else "",
-                "" if name not in self.at_least else "✗ too low" if name in self.missed else "✓",
+                self._mark(name),
             )
             for name, figure in self.figures.items()
         )
@@ -171,13 +177,13 @@ class CheckReport:
 def figures(table: RowTable) -> dict[str, float]:
     """By name: the share of rows that did not fail, and each score over all rows. A row without a
     value counts as 0."""
-    total, found = len(table), {OK: table.counts.get("ok", 0) / len(table)}
-    for name, one in table.scores.items():
-        if one.mean is not None:
-            found[name] = one.mean.mean * one.rows / total
-        elif one.against:
-            found[name] = one.equal / total
-    return found
+    total, figure_by_score = len(table), {OK: table.counts.get("ok", 0) / len(table)}
+    for name, score in table.scores.items():
+        if score.mean is not None:
+            figure_by_score[name] = score.mean.mean * score.rows / total
+        elif score.against:
+            figure_by_score[name] = score.equal / total
+    return figure_by_score
 
 
 def check_over(
@@ -218,7 +224,7 @@ def check_over(
     wanted = {OK: 1.0} if at_least is None else at_least
     _refuse_no_numbers(wanted)
     scores = [score] if isinstance(score, str | Flow) or not isinstance(score, Sequence) else score
-    named_scorers(scores, default(registry))
+    name_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
     return CheckReport(done.table, wanted).refuse()

@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Any
 
 from ...catalog import Registry, default
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 from ...flow.flow import Flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.raised import describe_exception
@@ -67,11 +67,11 @@ def score_over(
         message = f"the table has no column {against!r}"
         raise DefinitionError(Diagnostic("over.column", message, hint=hint))
     right = table.column(against) if against is not None else [None] * len(rows)
-    known = [
+    scored_rows = [
         ScoredRow(row.number, None if label is None else str(label))
         for row, label in zip(rows, right, strict=True)
     ]
-    named = named_scorers(scores, registry, yes)
+    named = name_scorers(scores, registry, yes)
     summaries, taken = (Scores(), {*table.columns} - {*table.added} | {table.label_column})
     for name, scorer in named:
         # A score that is one value has one column, without a name of its own.
@@ -86,7 +86,7 @@ def score_over(
             column = ".".join(filter(None, (name, key)))
             column = f"score.{column}" if column in taken else column
             values = [(mapping.get(key), why) for mapping, why in parts]
-            kept, summary = summarize(column, known, values, seed)
+            kept, summary = summarize(column, scored_rows, values, seed)
             table.add_column(column, kept)
             summaries[column] = summary
     table.scores.update(summaries)
@@ -96,7 +96,7 @@ def score_over(
 Scorer = Callable[[Sequence[TableRow]], list[Outcome]]
 
 
-def named_scorers(
+def name_scorers(
     scores: Sequence[Score], registry: Registry, yes: bool = False
 ) -> list[tuple[str, Scorer]]:
     """The scores with their names. Raises DefinitionError for one that is none, and for two of one
@@ -119,12 +119,12 @@ def _name(score: object) -> str:
 
 
 def _scorer(score: object, registry: Registry, yes: bool) -> Scorer:
-    evals = loaded("pydantic_evals.evaluators")
+    evals = module_if_loaded("pydantic_evals.evaluators")
     if evals is not None and isinstance(score, evals.Evaluator):
-        return lambda rows: [_of_row(row, lambda r: _evaluated(evals, score, r)) for row in rows]
+        return lambda rows: [_of_row(row, lambda r: _evaluate(evals, score, r)) for row in rows]
     if isinstance(score, str | Flow):
         flow = find_flow(score, registry)
-        return lambda rows: _judged(flow, rows, registry, yes)
+        return lambda rows: _judge(flow, rows, registry, yes)
     if not callable(score):
         raise _no_score(score, f"it is {type_name(score)}")
     if inspect.iscoroutinefunction(score):
@@ -186,7 +186,7 @@ def _of_row(row: TableRow, call: Callable[[TableRow], Value]) -> Outcome:
     return value, None
 
 
-def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool) -> list[Outcome]:
+def _judge(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool) -> list[Outcome]:
     """The values of a flow that gets the output as ``output``, the row as ``row``, and the columns
     of the row by their names."""
     outcomes: list[Outcome] = [(None, None)] * len(rows)
@@ -208,7 +208,7 @@ def _judged(flow: Flow, rows: Sequence[TableRow], registry: Registry, yes: bool)
     return outcomes
 
 
-def _evaluated(evals: Any, evaluator: Any, row: TableRow) -> Value:
+def _evaluate(evals: Any, evaluator: Any, row: TableRow) -> Value:
     context = evals.EvaluatorContext(
         name=str(row.number),
         inputs=dict(row.input),

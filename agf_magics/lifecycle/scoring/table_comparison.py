@@ -26,6 +26,7 @@ from ...text.diagnostics import DefinitionError, Diagnostic
 from ...values.value import Value, type_name
 from ..past.comparison import parts_html, parts_text
 from ..past.past_run import PastRun, find_past_run
+from ..run_internals import place_in_journal
 from ..runs.run import Run
 from ..table_runs.scores import Interval, interval
 from ..table_runs.table import RowTable
@@ -58,18 +59,20 @@ class TableComparison:
     ) -> None:
         """``key``: the column by which rows are matched; None: their numbers. ``seed``: that of the
         intervals; None: a new one. Raises DefinitionError if no rows can be matched."""
-        self.first, self.other, self.key = first, other, key
+        self.first = first
+        self.other = other
+        self.key = key
         self.seed = secrets.randbits(31) if seed is None else seed
-        self._pairs = list(_matched(first, other, key))
+        self._pairs = list(_match_rows(first, other, key))
         self.changed: list[ChangedRow] = []
         """The rows whose status or output differs."""
         self.not_compared: list[ChangedRow] = []
         """The rows that may differ: what the journal has of their outputs does not say it."""
-        for _, _, one, two in self._pairs:
-            is_same = one.has_same_outcome(two)
+        for _, _, mine, theirs in self._pairs:
+            is_same = mine.has_same_outcome(theirs)
             if is_same is not True:
                 rows = self.changed if is_same is False else self.not_compared
-                rows.append(ChangedRow(_key(one, key), one, two))
+                rows.append(ChangedRow(_key(mine, key), mine, theirs))
 
     @property
     def runs(self) -> tuple[str, str]:
@@ -85,17 +88,19 @@ class TableComparison:
     def scores(self) -> Mapping[str, Interval]:
         """By each score of both: the mean of the paired differences, the other minus the first."""
         differences = {
-            name: self._paired(name) for name in self.first.scores if name in self.other.scores
+            name: self._score_differences(name)
+            for name in self.first.scores
+            if name in self.other.scores
         }
         return {n: interval(groups, self.seed) for n, groups in differences.items() if groups}
 
-    def _paired(self, name: str) -> list[list[float]]:
+    def _score_differences(self, name: str) -> list[list[float]]:
         """The differences of a score, by the rows that have the same key."""
         groups: dict[str, list[float]] = {}
-        for i, j, one, _ in self._pairs:
+        for i, j, row, _ in self._pairs:
             before, after = self.first.added[name].get(i), self.other.added[name].get(j)
             if isinstance(before, int | float) and isinstance(after, int | float):
-                groups.setdefault(_name_of(_key(one, self.key)), []).append(after - before)
+                groups.setdefault(_name_of(_key(row, self.key)), []).append(after - before)
         return list(groups.values())
 
     @property
@@ -145,7 +150,7 @@ class TableComparison:
         """The tools and agents whose functions differ, or that only one run has. An object that the
         calls of a run changed is not compared."""
         before, after = (past.order.functions for past in self._past)
-        changed = frozenset[bytes]().union(*map(_changed, self._past))
+        changed = frozenset[bytes]().union(*map(_keys_of_changed_objects, self._past))
         alone = before.keys() ^ after.keys()
         both = before.keys() & after.keys()
         edited = {name for name in both if edited_parts(before[name], after[name], changed)[0]}
@@ -188,7 +193,7 @@ class TableComparison:
                     f"the journal does not hold enough of the outputs of {self.key or 'row'} {numbers}"
                 ),
             )
-        if self.first.run._in_journal is None or self.other.run._in_journal is None:
+        if place_in_journal(self.first.run) is None or place_in_journal(self.other.run) is None:
             return
         if self.tools:
             yield f"Tools that differ: {', '.join(self.tools)}", ""
@@ -204,16 +209,17 @@ class TableComparison:
         return parts_text(self._parts(lambda *cells: "\n".join(table_text(*cells)), diff_text))
 
 
-def _changed(past: PastRun) -> frozenset[bytes]:
+def _keys_of_changed_objects(past: PastRun) -> frozenset[bytes]:
     """The keys of the objects that the calls of a run changed."""
-    if past._in_journal is None:
+    place = place_in_journal(past)
+    if place is None:
         return NOTHING_CHANGED
-    store, num = past._in_journal
+    store, num = place
     with as_definition_errors(), store.reading() as connection:
         return changed_objects(connection, num)
 
 
-def _matched(
+def _match_rows(
     first: RowTable, other: RowTable, key: str | None
 ) -> Iterator[tuple[int, int, TableRow, TableRow]]:
     """The rows of both that belong together, with their places."""
@@ -226,14 +232,14 @@ def _matched(
     pairs = [
         (i, *places[name], row) for name, (i, row) in _places(first, key).items() if name in places
     ]
-    pairs_differ = (one.has_same_input(two) is False for _, _, two, one in pairs)
+    pairs_differ = (mine.has_same_input(theirs) is False for _, _, theirs, mine in pairs)
     differing = sum(pairs_differ) if key is None else 0
     if not pairs or differing * 2 > len(pairs):
         message = f"{other.run.run_id!r} ran over another table than {first.run.run_id!r}"
         hint = "match the rows by a column that both have: --key COLUMN (in Python: key='…')"
         raise DefinitionError(Diagnostic("over.other-table", message, hint=hint))
-    for i, j, two, one in pairs:
-        yield i, j, one, two
+    for i, j, theirs, mine in pairs:
+        yield i, j, mine, theirs
 
 
 def _sums(tables: Sequence[Sequence[TableRow]], what: str) -> list[float]:

@@ -39,7 +39,7 @@ def find_run(store: Store, run: object, flows: Collection[str] | None = None) ->
     run_id = identify(word, named_runs(store), flows=flows)
     row = read_run(store, run_id)
     if row is None:
-        raise refused_running(run_id)
+        raise still_running(run_id)
     return row
 
 
@@ -77,7 +77,7 @@ def _none_resumable(
     """The error if none of ``runs`` can be resumed. ``others``: those that can, of other notebooks."""
     running = [each for each in runs if each.status in ("running", "pending")]
     if name is not None and running:
-        return refused_running(running[0].run_id)
+        return still_running(running[0].run_id)
     hint = current.words.list_runs
     if others:
         hint = f"of another notebook: {current.words.resume_run.format(others[0].run_id)}"
@@ -102,5 +102,5 @@ def _notebook(row: RunRow) -> str:
         return this_notebook()
 
 
-def refused_running(run_id: str) -> DefinitionError:
+def still_running(run_id: str) -> DefinitionError:
     return refused("journal.running", f"run {run_id!r} is running, here or in another kernel")

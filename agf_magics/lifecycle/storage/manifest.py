@@ -93,15 +93,15 @@ class Manifest(NamedTuple):
 
 def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
     """The manifest of a run as JSON."""
-    flows, given = state.linked.reachable, state.given.input
+    flows, input = state.linked.reachable, state.flow_input.input
     numbers = {id(each): number for number, each in enumerate(flows)}
-    secret, public = frozenset[str](), given
-    if isinstance(given, dict):
+    secret, public = frozenset[str](), input
+    if isinstance(input, dict):
         names, holds = state.secrets.names, state.secrets.holds
         secret = frozenset(
-            name for name, value in given.items() if name in names or holds(value, near=False)
+            name for name, value in input.items() if name in names or holds(value, near=False)
         )
-        public = {name: value for name, value in given.items() if name not in secret}
+        public = {name: value for name, value in input.items() if name not in secret}
     context_name, context = _context(state, journal)
     manifest = {
         "format": FORMAT,
@@ -112,14 +112,14 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
         "flows": [_text(each, numbers) for each in flows],
         "schemas": list(_schemas(flows)),
         "functions": _functions(journal, state.linked),
-        "input": _packed(public, state.run_id, "input"),
+        "input": _pack(public, state.run_id, "input"),
         "secret": sorted(secret),
         "context": context,
         "context_name": context_name,
         "limits": asdict(state.limits),
         "identity": grant.identity,
         "tools": sorted(grant.tools) if grant.tools is not None else None,
-        "barred": sorted(grant.barred | grant.asked),
+        "barred": sorted(grant.barred | grant.only_if_asking),
     }
     return encode(manifest)
 
@@ -127,10 +127,10 @@ def write_manifest(state: RunState, journal: Journal, grant: Grant) -> str:
 def _context(state: RunState, journal: Journal) -> tuple[str, str]:
     """The name of a run's named context, and the digest that names its messages, without secrets,
     in the journal. Raises JournalError."""
-    context = state.given.context
+    context = state.flow_input.context
     if context is None:
         return "", ""
-    texts = [encode(_packed(message, "", "message")) for message in state.log_to_keep() or ()]
+    texts = [encode(_pack(message, "", "message")) for message in state.log_to_keep() or ()]
     journal.part = keep_parts(journal.store, texts)
     return context.name, journal.part.hex()
 
@@ -143,11 +143,11 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
     """
     run_id = row.head.run_id
     try:
-        found = json.loads(row.work)
-        if found["format"] != FORMAT:
-            raise DecodeError(f"it was written by version {found['version']} of agf-magics")
-        _require(checker(_Stored)(found))
-        _check_calls([list(chain(*one["calls"].values())) for one in found["flows"]])
+        stored = json.loads(row.work)
+        if stored["format"] != FORMAT:
+            raise DecodeError(f"it was written by version {stored['version']} of agf-magics")
+        _require(checker(_Stored)(stored))
+        _check_calls([list(chain(*flow["calls"].values())) for flow in stored["flows"]])
         sources: dict[tuple[str, str], Source] = {}
 
         def source(of: list[Any]) -> Source:
@@ -156,41 +156,41 @@ def read_manifest(row: RunRow, trust: bool | None = None) -> Manifest:
 
         flows = tuple(
             DefinitionText(
-                one["name"],
-                one["language"],
-                source(one["source"]),
-                one["file"],
-                {step: tuple(calls) for step, calls in one["calls"].items()},
-                one["made"],
-                tuple(one["chosen"]),
-                tuple(one["latent"]),
-                tuple(one["session"]) if one["session"] else None,
+                flow["name"],
+                flow["language"],
+                source(flow["source"]),
+                flow["file"],
+                {step: tuple(calls) for step, calls in flow["calls"].items()},
+                flow["made"],
+                tuple(flow["chosen"]),
+                tuple(flow["latent"]),
+                tuple(flow["session"]) if flow["session"] else None,
             )
-            for one in found["flows"]
+            for flow in stored["flows"]
         )
-        input, why = _unpacked(found["input"], run_id, "input", trust)
-        if reduce(part_digest, row.parts, b"").hex() != found["context"]:
+        input, why = _unpack(stored["input"], run_id, "input", trust)
+        if reduce(part_digest, row.parts, b"").hex() != stored["context"]:
             raise DecodeError("the messages of its context are not in the journal")
-        messages = [_unpacked(json.loads(part), "", "message", trust) for part in row.parts]
-        tools = found["tools"]
+        messages = [_unpack(json.loads(part), "", "message", trust) for part in row.parts]
+        tools = stored["tools"]
         return Manifest(
             flows=flows,
-            schemas=tuple((language, source(of)) for language, of in found["schemas"]),
+            schemas=tuple((language, source(of)) for language, of in stored["schemas"]),
             input=input,
-            packed=_as_stored(found["input"]),
+            packed=_as_stored(stored["input"]),
             unkept=next(filter(None, (why, *(lost for _, lost in messages))), ""),
-            secret=tuple(found["secret"]),
+            secret=tuple(stored["secret"]),
             context=[message for message, _ in messages],
-            context_name=found["context_name"],
-            limits=Limits(**found["limits"]),
+            context_name=stored["context_name"],
+            limits=Limits(**stored["limits"]),
             grant=Grant(
-                found["identity"],
+                stored["identity"],
                 frozenset(tools) if tools is not None else None,
-                barred=frozenset(found["barred"]),
+                barred=frozenset(stored["barred"]),
             ),
-            version=found["version"],
-            notebook=found["notebook"],
-            functions=found["functions"],
+            version=stored["version"],
+            notebook=stored["notebook"],
+            functions=stored["functions"],
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DecodeError(f"its manifest is damaged: {error!r}") from None
@@ -275,11 +275,11 @@ def _text(linked: Linked, numbers: Mapping[int, int]) -> dict[str, Any]:
 
 def _schemas(flows: list[Linked]) -> Iterator[list[Any]]:
     """The texts of the schemas that none of these definitions declares."""
-    known = {each.flow.source for each in flows}
+    sources = {each.flow.source for each in flows}
     for each in flows:
         for schema in each.schemas.values():
-            if schema.span is not None and schema.span.source not in known:
-                known.add(schema.span.source)
+            if schema.span is not None and schema.span.source not in sources:
+                sources.add(schema.span.source)
                 yield ["pipeline", _source(schema.span.source)]
 
 
@@ -298,7 +298,7 @@ def _source(source: Source) -> list[Any]:
     return [source.name, source.text, source.first_line]
 
 
-def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
+def _pack(value: Value, run_id: str, what: str) -> dict[str, Any]:
     packed = encode_value(value, current.settings.journal_value)
     if packed.form == "json":
         return {"json": value}
@@ -310,25 +310,25 @@ def _packed(value: Value, run_id: str, what: str) -> dict[str, Any]:
     return {"pickle": data, "shown": shown, "sign": sign(key, run_id, what, packed.data).hex()}
 
 
-def _unpacked(
-    found: Mapping[str, Any], run_id: str, what: str, trust: bool | None
+def _unpack(
+    stored: Mapping[str, Any], run_id: str, what: str, trust: bool | None
 ) -> tuple[Value, str]:
-    if "json" in found:
-        return found["json"], ""
-    if "pickle" not in found or trust is None:
-        return found["shown"], found.get("why", "")
-    data = base64.b64decode(found["pickle"])
-    if not trust and not is_signed(user_key(), bytes.fromhex(found["sign"]), run_id, what, data):
+    if "json" in stored:
+        return stored["json"], ""
+    if "pickle" not in stored or trust is None:
+        return stored["shown"], stored.get("why", "")
+    data = base64.b64decode(stored["pickle"])
+    if not trust and not is_signed(user_key(), bytes.fromhex(stored["sign"]), run_id, what, data):
         raise SignatureError(f"its {what} is not signed with your key")
     return decode_value("pickle", data), ""
 
 
-def _as_stored(found: Mapping[str, Any]) -> EncodedValue:
-    if "json" in found:
-        return EncodedValue("json", encode(found["json"]))
-    shown = encode(found["shown"])
-    if "pickle" in found:
-        return EncodedValue("pickle", base64.b64decode(found["pickle"]), shown)
+def _as_stored(stored: Mapping[str, Any]) -> EncodedValue:
+    if "json" in stored:
+        return EncodedValue("json", encode(stored["json"]))
+    shown = encode(stored["shown"])
+    if "pickle" in stored:
+        return EncodedValue("pickle", base64.b64decode(stored["pickle"]), shown)
     return EncodedValue("again", None, shown)
 
 

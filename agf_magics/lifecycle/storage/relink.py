@@ -24,7 +24,7 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
     else of ``registry``; and the problems that were found. Raises DefinitionError."""
     then = registry.without("flows", "schemas")
     for language, source in order.schemas:
-        for schema in _loaded(DefinitionText("", language, source, None, {}, False))[1].values():
+        for schema in _load(DefinitionText("", language, source, None, {}, made=False))[1].values():
             then.schemas.define(schema, None)
     main, flows = load_texts(order.flows)
     files: dict[Path, Flow] = {}
@@ -39,13 +39,13 @@ def link_as_it_was(order: Manifest, registry: Registry) -> tuple[Linked, Diagnos
 def load_texts(texts: Sequence[DefinitionText]) -> tuple[Flow, list[Flow | None]]:
     """The flow of the run and those of all definitions at the time of the run; None for one that a
     builder made. Raises DefinitionError."""
-    flows = [None if text.made else _loaded(text)[0] for text in texts]
+    flows = [None if text.made else _load(text)[0] for text in texts]
     if flows[0] is None:
         raise refused("journal.unreadable", "this run cannot be read: its text defines no flow")
     return flows[0], flows
 
 
-def _loaded(text: DefinitionText) -> tuple[Flow | None, Mapping[str, Any]]:
+def _load(text: DefinitionText) -> tuple[Flow | None, Mapping[str, Any]]:
     problems = Diagnostics()
     definition = load_definition(text.source, text.language, problems, text.latent, text.name)
     flow = definition.flow

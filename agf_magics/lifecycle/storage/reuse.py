@@ -18,7 +18,7 @@ from ...values.value import Value
 from ..runs.run import Run, state_of
 from .lookup import find_run, journal
 from .run_names import identify, named_runs, word_of
-from .stored_results import unpickled
+from .stored_results import unpickle
 
 MAX_RUNS = 20
 """The number of runs that are searched for results."""
@@ -39,10 +39,10 @@ def reuse_results(run: Run, earlier: str | bool) -> None:
             case True:
                 heads = latest_runs(store, run.name, run.run_id)
             case _:
-                heads = [_named(store, run, earlier)]
+                heads = [_find_earlier(store, run, earlier)]
         if run.journal is not None and heads:
             source = heads[0].run_id if len(heads) == 1 else f"the last {len(heads)} runs"
-            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).given.input))
+            reuse = Reuse(source, (), *reader_of_results(store, state_of(run).flow_input.input))
             with reading_texts(store) as connection:
                 # Of older runs only what the newer ones lack.
                 for head in heads:
@@ -55,11 +55,11 @@ def reader_of_results(store: Store, input: Value) -> tuple[ReadValue, Identities
     """What reads the results of other runs for a run with this input, and the objects in them."""
     identities = Identities()
     identities.know(input)
-    read = partial(unpickled, trust=False, files=store.files, identities=identities)
+    read = partial(unpickle, trust=False, files=store.files, identities=identities)
     return read, identities
 
 
-def _named(store: Store, run: Run, earlier: object) -> RunHead:
+def _find_earlier(store: Store, run: Run, earlier: object) -> RunHead:
     """The run that ``earlier`` names, which is never ``run`` itself: it may be the last of its
     flow. Raises DefinitionError, JournalError."""
     word = word_of(earlier)

@@ -109,7 +109,9 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
     """Restore the times of calls, which a resumed run did not repeat, and the dropped elements, with
     their errors. ``has_rows``: without them, the run has not ended, and its tree is filled from its
     calls."""
-    rows, containers, last = progress.rows, set[Key](), Key()
+    rows = progress.rows
+    containers = set[Key]()
+    last = Key()
     times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.what not in ("finished", "failed", "dropped"):

@@ -38,13 +38,13 @@ def connect_journal(state: RunState, journal: Journal) -> None:
     """Give a run its journal, which reads the state and the secrets of the run."""
     state.journal = journal
     journal.summary = lambda: snapshot_rows(state.progress, state.secrets)
-    journal.used = lambda: _used(state.progress.usage)
+    journal.used = lambda: _tokens_and_cost(state.progress.usage)
     journal.rows.secret = state.secrets
-    journal.rows.identities.know(state.given.input)
+    journal.rows.identities.know(state.flow_input.input)
     state.find_secrets()
 
 
-def _used(usage: Usage) -> tuple[int | None, str | None]:
+def _tokens_and_cost(usage: Usage) -> tuple[int | None, str | None]:
     """The tokens and the cost as the journal lists them."""
     cost = f"{usage.cost:f}" if usage.cost is not None else ""
     tokens = usage.tokens if usage.requests else None

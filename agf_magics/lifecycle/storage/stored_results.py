@@ -13,7 +13,7 @@ from ...journal.records.records import CallKey, Record, StoredValue
 from ...values.value import Value
 
 
-def unpickled(
+def unpickle(
     record: Record,
     run_id: str,
     trust: bool,

@@ -24,7 +24,7 @@ def evaluation_report(
             message = row.error.diagnostic.message
             failures.append({**about, "error_message": message, "error_stacktrace": str(row.error)})
         if row.status == "ok":
-            cases.append({**about, **_case(row), **_graded(place, added)})
+            cases.append({**about, **_case(row), **_grades(place, added)})
     return {"cases": cases, "failures": failures}
 
 
@@ -50,7 +50,7 @@ def _case(row: TableRow) -> dict[str, Value]:
     }
 
 
-def _graded(place: int, added: Mapping[str, Mapping[int, Value]]) -> dict[str, dict[str, Value]]:
+def _grades(place: int, added: Mapping[str, Mapping[int, Value]]) -> dict[str, dict[str, Value]]:
     """The scores and labels of the row at ``place``, by their kinds."""
     graded: dict[str, dict[str, Value]] = {kind: {} for kind in _KINDS}
     for name, values in added.items():

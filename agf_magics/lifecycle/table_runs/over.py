@@ -90,7 +90,7 @@ def over_rows(
     terms = OverTerms(
         over=flow.name,
         rename=dict(chosen.map),
-        only=_accepted(flow),
+        only=_only_inputs(flow),
         numbers=numbers,
         repeat=chosen.repeat,
         width=chosen.width,
@@ -108,10 +108,10 @@ def over_rows(
         # Of the whole run: those of a row are in its definition.
         limits=replace(limits, spawns=0, timeout=None),
         note=note,
-        found=warnings,
+        input_warnings=warnings,
         reuse=options.reuse or chosen.retried or False,
     )
-    return definition(terms), {ROWS: _held(rows), SAME: common}, options
+    return definition(terms), {ROWS: _rows_as_input(rows), SAME: common}, options
 
 
 def definition(terms: OverTerms) -> Flow:
@@ -134,7 +134,7 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
     return other
 
 
-def _held(rows: Rows) -> Value:
+def _rows_as_input(rows: Rows) -> Value:
     """The rows as the input of a run: a list, which the journal has whole, if they are few and in
     memory."""
     is_in_memory = hasattr(rows, "frame") or type(rows) in (ListRows, ValueRows)
@@ -154,8 +154,8 @@ def _check_columns(
         hint = "a run over a table needs at least one row"
         raise DefinitionError(Diagnostic("over.empty", "the table has no rows", hint=hint))
     names = rows.columns
-    problems.extend(_mapped_to_nothing(renamed, names))
-    given = {*names, *renamed, *common}
+    problems.extend(_unknown_columns(renamed, names))
+    names_of_values = {*names, *renamed, *common}
     declared = (flow.declared.accepts or {}).get("required", [])
     places: dict[str, Span | None] = {ref.path[-1]: ref.span for ref in flow.inputs}
     certain = {*declared, *(ref.path[-1] for ref in flow.inputs if ref.certain)}
@@ -164,13 +164,15 @@ def _check_columns(
     if whole in read and whole not in certain:
         del read[whole]  # the whole input, which is no column
     else:
-        problems.extend(_mapped_in_vain(flow, renamed, read))
+        problems.extend(_unread_names(flow, renamed, read))
     optional = {ref.path[-1] for ref in flow.inputs if ref.optional} - certain
-    missing = _missing(read, given, optional, names)
+    missing = _missing(read, names_of_values, optional, names)
     alike = misspelled_names(list(missing), list(names))
     for name, span in missing.items():
         near = suggest(name, names, "the columns")
-        cure = join_hints(near, _separated(names) or f"--map {name}=COLUMN binds another column")
+        cure = join_hints(
+            near, _separator_hint(names) or f"--map {name}=COLUMN binds another column"
+        )
         message = f"{flow.name!r} reads {name!r}, and the table has no such column"
         # Where a language does not say that a name must be there, its absence may be meant.
         fails = name in certain or (
@@ -182,7 +184,7 @@ def _check_columns(
     return tuple(problems)
 
 
-def _mapped_to_nothing(renamed: Mapping[str, str], columns: Sequence[str]) -> Iterator[Diagnostic]:
+def _unknown_columns(renamed: Mapping[str, str], columns: Sequence[str]) -> Iterator[Diagnostic]:
     """The names that a person has mapped to columns that do not exist."""
     for name, column in renamed.items():
         if column not in columns:
@@ -193,7 +195,7 @@ def _mapped_to_nothing(renamed: Mapping[str, str], columns: Sequence[str]) -> It
 
 def _missing(
     read: Mapping[str, Span | None],
-    given: Collection[str],
+    available: Collection[str],
     optional: Collection[str],
     columns: Sequence[str],
 ) -> dict[str, Span | None]:
@@ -202,22 +204,24 @@ def _missing(
     return {
         name: span
         for name, span in read.items()
-        if name not in given and (name not in optional or suggest(name, columns) is not None)
+        if name not in available and (name not in optional or suggest(name, columns) is not None)
     }
 
 
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 
 
-def _separated(names: Sequence[str]) -> str | None:
+def _separator_hint(names: Sequence[str]) -> str | None:
     """The hint for the only column of a file whose names stand between other signs than commas."""
     if len(names) != 1:
         return None
-    found = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
-    return found and f"{found} separate its names: write commas, or open the file with pandas"
+    sign_word = next((word for sign, word in _SEPARATORS.items() if sign in names[0]), None)
+    return (
+        sign_word and f"{sign_word} separate its names: write commas, or open the file with pandas"
+    )
 
 
-def _mapped_in_vain(
+def _unread_names(
     flow: Flow, renamed: Mapping[str, str], read: Collection[str]
 ) -> Iterator[Diagnostic]:
     """The names that columns are mapped to and that ``flow`` certainly does not read: its language
@@ -231,7 +235,7 @@ def _mapped_in_vain(
             yield Diagnostic("over.column", message, hint=hint)
 
 
-def _accepted(flow: Flow) -> list[str] | None:
+def _only_inputs(flow: Flow) -> list[str] | None:
     """The inputs of a flow that refuses all others."""
     accepts = flow.declared.accepts or {}
     if accepts.get("additionalProperties") is not False:

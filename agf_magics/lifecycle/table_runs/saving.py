@@ -23,7 +23,7 @@ from ...values.sequences import is_array
 from ...values.tables.columns import LONGEST_CELL, NotHeld, arrow_column, is_utf8
 from ...values.tables.data_frames import table_of_columns, write_parquet
 from ...values.times import is_missing, iso_text
-from ...values.value import Value, type_name
+from ...values.value import Value, parts_of, type_name
 from .table_row import Cells, Unstored, not_stored, places_text
 
 _TEXTS = (decimal.Decimal, fractions.Fraction, uuid.UUID, pathlib.PurePath)
@@ -81,7 +81,7 @@ def _refuse(places: Places, form: str, otherwise: str) -> None:
     raise DefinitionError(Diagnostic("over.cannot-hold", message, hint=hint))
 
 
-def _checked(
+def _refuse_cells(
     table: CellsOfRun, form: str, otherwise: str, is_held: Callable[[Value], bool]
 ) -> None:
     """Refuse all cells that ``is_held`` refuses, before a line is written."""
@@ -104,8 +104,7 @@ def _kind(value: Value) -> str:
     """What cannot be held: the first opaque part of a value, or what else is odd in it."""
     if not is_utf8(value):
         return "a text with half of a surrogate pair"
-    parts = value if type(value) is list else value.values() if type(value) is dict else ()
-    kinds = [_kind(part) for part in parts if not _has_json(part)]
+    kinds = [_kind(part) for part in parts_of(value) if not _has_json(part)]
     return kinds[0] if kinds else type_name(value)
 
 
@@ -131,7 +130,7 @@ def _json(value: Value) -> str:
 
 
 def _write_jsonl(table: CellsOfRun, path: Path) -> str:
-    _checked(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
+    _refuse_cells(table, "a line of JSON", "a .parquet file and to_pandas() hold more", _has_json)
     # A lone surrogate becomes what JSON writes for it.
     with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
         file.writelines(f"{_json(cells)}\n" for _, cells in table.named_cells())
@@ -139,7 +138,7 @@ def _write_jsonl(table: CellsOfRun, path: Path) -> str:
 
 
 def _write_csv(table: CellsOfRun, path: Path) -> str:
-    _checked(
+    _refuse_cells(
         table, "a CSV file", "a .parquet file and to_pandas() hold more",
         lambda value: is_utf8(value) and _has_json(value),
     )  # fmt: skip

@@ -84,25 +84,29 @@ class Scores(dict[str, ScoreSummary]):
         columns = ("score", "rows", "missing", "mean [95 %]", "median", "labels", "agreement")
         rows = tuple(
             (
-                one.name,
-                f"{one.rows:,}",
-                f"{one.missing:,}" if one.missing else "",
-                str(one.mean) if one.mean is not None else "",
-                f"{one.median:.3g}" if one.median is not None else "",
-                ", ".join(f"{label}: {n:,}" for label, n in list(one.labels.items())[:10]),
-                _share(one.agreement, sum(one.against.values())),
+                summary.name,
+                f"{summary.rows:,}",
+                f"{summary.missing:,}" if summary.missing else "",
+                str(summary.mean) if summary.mean is not None else "",
+                f"{summary.median:.3g}" if summary.median is not None else "",
+                ", ".join(f"{label}: {n:,}" for label, n in list(summary.labels.items())[:10]),
+                _share(summary.agreement, sum(summary.against.values())),
             )
-            for one in self.values()
+            for summary in self.values()
         )
         return drop_empty_columns(columns, rows) if rows else (columns, rows)
 
     @property
     def faults(self) -> list[tuple[str, int, Diagnostic]]:
         """The rows whose score could not be computed: the score, the number, why."""
-        return [(one.name, row, why) for one in self.values() for row, why in one.faults]
+        return [
+            (summary.name, row, why) for summary in self.values() for row, why in summary.faults
+        ]
 
     def _about(self) -> str:
-        used = dict.fromkeys(str(one.seed) for one in self.values() if one.mean is not None)
+        used = dict.fromkeys(
+            str(summary.seed) for summary in self.values() if summary.mean is not None
+        )
         seeds = ", ".join(used)
         faults = self.faults
         first = "".join(f"; {name}, row {row:,}: {why.message}" for name, row, why in faults[:3])
@@ -141,10 +145,10 @@ def summarize(
     kind = max(("number", "label"), key=lambda each: kinds[each])
     kept, faults = list[Value](), list[tuple[int, Diagnostic]]()
     for row, (value, why) in zip(rows, outcomes, strict=True):
-        found = _kind(value)
-        if found not in (kind, "none"):
-            message = f"the score is {_shown(value)}"
-            message += f", and those of other rows are {kind}s" if found != "other" else ""
+        kind_of_value = _kind(value)
+        if kind_of_value not in (kind, "none"):
+            message = f"the score is {_value_words(value)}"
+            message += f", and those of other rows are {kind}s" if kind_of_value != "other" else ""
             hint = "return a number or a boolean for each row, or a text (a label) for each"
             value, why = None, Diagnostic("score.mixed", message, hint=hint)
         kept.append(value)
@@ -172,7 +176,9 @@ def summarize(
 def _kind(value: Value) -> str:
     if isinstance(value, str):
         return "label"
-    return "number" if _is_finite(value) else "none" if value is None else "other"
+    if value is None:
+        return "none"
+    return "number" if _is_finite(value) else "other"
 
 
 def _is_finite(value: Value) -> bool:
@@ -183,7 +189,7 @@ def _is_finite(value: Value) -> bool:
         return False
 
 
-def _shown(value: Value) -> str:
+def _value_words(value: Value) -> str:
     if isinstance(value, int | float) and not _is_finite(value):
         return "NaN" if value != value else "infinite, or larger than a float can be"
     return type_name(value)

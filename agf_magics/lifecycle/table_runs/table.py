@@ -33,6 +33,7 @@ from ...values.tables.data_frames import in_pandas_form, in_polars_form
 from ...values.tables.rows import Rows
 from ...values.value import Value
 from ..input.fields import fields_of
+from ..run_internals import definition_of, input_of, place_in_journal
 from .evaluation_report import evaluation_report
 from .saving import WRITERS, arrow_table
 from .scores import Scores
@@ -165,18 +166,18 @@ class RowTable:
         """The rows at these places (required) as mappings, read page by page. A value that the
         journal does not hold is an error ``over.not-stored`` where it is read."""
         for place, row in zip(places, self.rows(places), strict=True):
-            yield as_mapping(row.number, self._named(place, row))
+            yield as_mapping(row.number, self._cells_of_row(place, row))
 
     def shown_at(self, places: Sequence[int]) -> Iterator[dict[str, Value]]:
         """The rows at these places (required) for a display: values that are no JSON, or that are
         not stored, as previews."""
         for place, row in zip(places, self.rows(places), strict=True):
-            yield self._named(place, row, shown=True)
+            yield self._cells_of_row(place, row, shown=True)
 
     def input_of(self, row: TableRow) -> dict[str, Value]:
         """What the flow read for a row: its cells, what all rows have in common, and the columns
         that are bound to another name."""
-        same = fields_of(fields_of(self.run._input_value).get(SAME))
+        same = fields_of(fields_of(input_of(self.run)).get(SAME))
         bound = {name: row.input.get(column) for name, column in self.terms.rename.items()}
         return {**same, **row.input, **bound}
 
@@ -192,7 +193,7 @@ class RowTable:
 
     def refresh(self) -> None:
         """Read the added columns again: the page, or another process, may have changed a label."""
-        if (place := self.run._in_journal) is not None:
+        if (place := place_in_journal(self.run)) is not None:
             with as_definition_errors():
                 self.added.update(read_columns(*place))
 
@@ -233,7 +234,7 @@ class RowTable:
         return "run." + LABEL if LABEL in others else LABEL
 
     def _keep_column(self, name: str, values: Mapping[int, Value], new: bool) -> None:
-        if (place := self.run._in_journal) is not None:
+        if (place := place_in_journal(self.run)) is not None:
             write_column(*place, name, values, new)
 
     # --- all of it ---
@@ -286,7 +287,7 @@ class RowTable:
     def named_cells(self) -> Iterator[tuple[int, Cells]]:
         """The number and the cells of each row, in order."""
         for place, row in enumerate(self.rows()):
-            yield row.number, self._named(place, row)
+            yield row.number, self._cells_of_row(place, row)
 
     def all_columns(self) -> list[str]:
         """The names of all columns, also those that only late rows have."""
@@ -305,7 +306,7 @@ class RowTable:
         """The columns and the cells of all rows. Raises DefinitionError for values that the journal
         does not hold, with all their places."""
         rows = list(self.rows())
-        cells = [self._named(place, row) for place, row in enumerate(rows)]
+        cells = [self._cells_of_row(place, row) for place, row in enumerate(rows)]
         lost = [
             (row.number, name, value.why)
             for row, named in zip(rows, cells, strict=True)
@@ -326,7 +327,7 @@ class RowTable:
 
     # --- rows ---
 
-    def _named(self, place: int, row: TableRow, shown: bool = False) -> Cells:
+    def _cells_of_row(self, place: int, row: TableRow, shown: bool = False) -> Cells:
         error = row.error
         about = (
             row.status,
@@ -355,7 +356,7 @@ class RowTable:
 
     def _row(self, place: int, outcome: RowOutcome) -> TableRow:
         record, number = outcome.record, self.terms.number_of(place)
-        journal = self.run._in_journal
+        journal = place_in_journal(self.run)
         repeat = place % self.terms.repeat
         find_input = partial(self._input, place, record)
         if record is None:
@@ -397,7 +398,7 @@ class RowTable:
     @cached_property
     def _given(self) -> Sequence[Value]:
         """The table that was given; empty if neither this process nor the journal has it."""
-        rows = fields_of(self.run._input_value).get(ROWS)
+        rows = fields_of(input_of(self.run)).get(ROWS)
         return rows if isinstance(rows, list | Rows) else ()
 
     @property
@@ -408,7 +409,7 @@ class RowTable:
 
     @cached_property
     def _records(self) -> RowRecords | None:
-        place = self.run._in_journal
+        place = place_in_journal(self.run)
         if place is None:
             return None
         return RowRecords(*place, BODY, len(self), as_definition_errors)
@@ -425,7 +426,9 @@ class RowTable:
             used = {**outcome["used"]} if outcome else {}
             if used.get("cost") is not None:
                 used["cost"] = float(used["cost"])
-            status = "ok" if outcome else "failed" if error is not None else NOT_RUN
+            status = "failed" if error is not None else NOT_RUN
+            if outcome:
+                status = "ok"
             rows.append(
                 TableRow(
                     self.terms.number_of(place),
@@ -433,7 +436,7 @@ class RowTable:
                     status,
                     partial(self._input, place, None),
                     error=error if isinstance(error, StepError) else None,
-                    held=outcome["output"] if outcome else None,
+                    held_output=outcome["output"] if outcome else None,
                     **used,
                 )
             )
@@ -441,11 +444,11 @@ class RowTable:
 
     # --- display ---
 
-    def _shown(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    def _displayed(self) -> tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]:
         """What is displayed: a line about the table, its columns, and the cells of its first
         rows."""
         rows = list(self.rows(range(min(len(self), SHOWN))))
-        named = [self._named(place, row, shown=True) for place, row in enumerate(rows)]
+        named = [self._cells_of_row(place, row, shown=True) for place, row in enumerate(rows)]
         about = {*map(self.column_of, ABOUT)}
         columns = tuple(
             name
@@ -461,17 +464,17 @@ class RowTable:
         return f"{counted(len(self), 'row')}: {counts}{more}", columns, cells
 
     def _repr_html_(self) -> str:
-        about, columns, cells = self._shown()
+        about, columns, cells = self._displayed()
         return untypeset(table_html(columns, cells, about))
 
     def __repr__(self) -> str:
-        about, columns, cells = self._shown()
+        about, columns, cells = self._displayed()
         return "\n".join([about, *table_text(columns, cells)])
 
 
 def terms_of(run: RunOfRows) -> OverTerms:
     """What the definition of a run over a table says. Raises DefinitionError for another run."""
-    language, source = run._definition
+    language, source = definition_of(run)
     if language != OVER:
         hint = "agf.run(flow, over=table), or %run_pipeline NAME --over $table"
         message = f"run {run.run_id!r} is not a run over a table"

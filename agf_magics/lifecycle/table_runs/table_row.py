@@ -60,7 +60,7 @@ class TableRow:
     """The row as it was given; with True its preview is enough."""
     record: Record | None = None
     """The journal's record of it."""
-    held: Value = None
+    held_output: Value = None
     """Its output, where there is no journal."""
     run_id: str = ""
     files: ValueFiles | None = None
@@ -74,10 +74,10 @@ class TableRow:
     @property
     def input(self) -> Mapping[str, Value]:
         """The row as it was given. Raises DefinitionError ``over.not-stored``."""
-        given = self._input
-        if isinstance(given, LostInput):
-            raise not_stored([(self.number, "its input")], given.why)
-        return given
+        input = self._input
+        if isinstance(input, LostInput):
+            raise not_stored([(self.number, "its input")], input.why)
+        return input
 
     @property
     def output(self) -> Value:
@@ -94,12 +94,12 @@ class TableRow:
 
     def given_cells(self, shown: bool) -> Cells:
         """Its input by the names of the columns; ``shown``: previews are enough."""
-        given = self.find_input(True) if shown else self._input
-        if not isinstance(given, LostInput):
-            return dict(given)
+        input = self.find_input(True) if shown else self._input
+        if not isinstance(input, LostInput):
+            return dict(input)
         if shown:
-            return dict(given.shown)
-        return {name: Unstored(value, given.why) for name, value in given.shown.items()}
+            return dict(input.shown)
+        return {name: Unstored(value, input.why) for name, value in input.shown.items()}
 
     def returned_cells(self, shown: bool) -> Cells:
         """Its output by the names of the columns: those of a mapping, else ``output``."""
@@ -137,7 +137,7 @@ class TableRow:
     def _output(self) -> Value:
         record = self.record
         if record is None:
-            return self.held
+            return self.held_output
         if self.status != "ok":
             return None
         if record.result.form == "again":
@@ -149,7 +149,7 @@ class TableRow:
 
     @property
     def _shown(self) -> Value:
-        return self.held if self.record is None else self.record.value_shown
+        return self.held_output if self.record is None else self.record.value_shown
 
     @property
     def _is_mapping(self) -> bool:
@@ -162,18 +162,18 @@ class TableRow:
 
     @cached_property
     def _stored(self) -> Stored:
-        return _encoded(self.held) if self.record is None else self.record.result
+        return _encode(self.held_output) if self.record is None else self.record.result
 
     @cached_property
     def _given_text(self) -> str | None:
         """Its input as JSON; None: a part of it is no JSON, and not compared."""
         if self.record is not None and self.record.given.whole == 1:
             return self.record.given.text
-        packed = _encoded(dict(self.input)) if self.is_whole else None
+        packed = _encode(dict(self.input)) if self.is_whole else None
         return packed.data if packed is not None and isinstance(packed.data, str) else None
 
 
-def _encoded(value: Value) -> EncodedValue:
+def _encode(value: Value) -> EncodedValue:
     return encode_value(value, current.settings.journal_value)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...catalog import Registry, default
 from ...editor.error_pages import entries
 from ...editor.language_text import language_text, registered_text
+from ...editor.pasting import Edit
 from ...editor.problems import Place, places_of, read_file_text
 from ...editor.repairs import repairs_of
 from ...editor.text_group import TextGroup, WrittenFile
@@ -49,10 +50,21 @@ def check_definition(
         at = _place(fix.problem, source)
         for problem in problems:
             if problem["code"] == fix.problem.code and at.items() <= problem.items():
-                problem["fix"] = {"replace": definition[fix.problem.start : fix.problem.end]}
-                problem["fix"]["with"] = fix.text
+                problem["fix"] = _replacement(definition, fix.edit)
     is_refused = any(one.found.severity == "error" for one in file.problems)
     return {"language": chosen, "ok": not is_refused, "problems": problems}
+
+
+def _replacement(definition: str, edit: Edit) -> dict[str, str]:
+    """An edit as a part of the text that occurs once, and what stands there instead: whole lines, if
+    the edit itself does not say where."""
+    start, end = edit.start, edit.end
+    if definition.count(definition[start:end]) != 1:
+        start = definition.rfind("\n", 0, start) + 1
+        newline = definition.find("\n", end)
+        end = newline if newline >= 0 else len(definition)
+    after = definition[start : edit.start] + edit.text + definition[edit.end : end]
+    return {"replace": definition[start:end], "with": after}
 
 
 def explain(code: str) -> str:

@@ -11,7 +11,7 @@ from ...commands.values import count, limits_of
 from ...commands.words import line_error
 from ...flow.flow import Flow
 from ...lifecycle.definitions.define import register
-from ...lifecycle.definitions.file_sets import definition_files, knowing
+from ...lifecycle.definitions.file_sets import definition_files, registry_with
 from ...lifecycle.runs.live import live
 from ...settings.settings import current
 from ...text.diagnostics import refused
@@ -58,9 +58,9 @@ def _flows(parsed: ParsedLine, registry: Registry, tell: Callable[[str], object]
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    known, _ = knowing(files, registry)
+    known, _ = registry_with(files, registry)
     for file in files:
-        defined = register(file, registry=registry, origin=str(file.resolve()), known=known)
+        defined = register(file, registry=registry, origin=str(file.resolve()), names_from=known)
         for note in defined.replacements:
             tell(f"note: {note}")
         if defined.flow is not None:

@@ -77,7 +77,11 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
 
 def _run_of(question: Question) -> Run | None:
     return next(
-        (run for run in live if any(one is question for one in list(run.progress.asked.values()))),
+        (
+            run
+            for run in live
+            if any(one is question for one in list(run.progress.open_questions.values()))
+        ),
         None,
     )
 
@@ -106,7 +110,7 @@ class _OwnExplorer:
         from ..explorer.run_channel import Channel
 
         self._run, self._count = run, 0
-        self._channel = Channel(run, False, lambda _: None)
+        self._channel = Channel(run, waits=False, show=lambda _: None)
         self._slot = OutputSlot()
         page: Bundle = framed(EMPTY, self._channel.mark)
         self._slot.reserve({**(self._channel.widget_view if in_frames() else {}), **page})

@@ -19,7 +19,7 @@ from typing import Any
 from ...lifecycle.launch.launch import arun
 from ...lifecycle.runs.run import RunInterrupted
 from ...pictures.plain import plain
-from ...text.columns import wrapped
+from ...text.columns import wrap
 from ...text.diagnostics import AgfError, Diagnostic, StepError, merge_equal
 from ...text.raised import RAISED, cause_of, format_trace, is_a, trace_of
 from ...text.suggestions import suggest
@@ -118,8 +118,8 @@ def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
     for problem in problems[:MOST]:
         head = name if problem.severity == "error" else problem.severity
         first, *rest = plain(str(problem), 20_000).split("\n")
-        message = wrapped(f"{head}: {first}").removeprefix(head)
-        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrapped, rest)]
+        message = wrap(f"{head}: {first}").removeprefix(head)
+        lines += [f"{red}{head}{off}{bold}{message}{off}", *map(wrap, rest)]
     if len(problems) > MOST:
         lines.append(f"... and {len(problems) - MOST} more")
     if isinstance(error, StepError) and error.path_text:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from html import escape
 
 from ...pictures.plain import line, plain
-from ...text.columns import wrapped
+from ...text.columns import wrap
 from ...text.diagnostics import Diagnostic, merge_equal
 from ..output.output import show
 
@@ -33,14 +33,14 @@ def _show_notes(notes: list[str]) -> None:
     lines = "".join(f"<div>{escape(note)}</div>" for note in notes[:MOST])
     more = f"<div>... and {len(notes) - MOST} more</div>" if len(notes) > MOST else ""
     page = f"<details><summary>{title}</summary>{lines}{more}</details>"
-    text = wrapped(f"{title}: {line(' · '.join(notes), 2_000)}")
+    text = wrap(f"{title}: {line(' · '.join(notes), 2_000)}")
     show({"text/html": page, "text/plain": text})
 
 
 def _told(problem: Diagnostic) -> str:
     if problem.severity != "note":
-        return wrapped(f"{problem.severity}: {plain(str(problem), 20_000)}")
-    return wrapped(f"note: {_note(problem)}")
+        return wrap(f"{problem.severity}: {plain(str(problem), 20_000)}")
+    return wrap(f"note: {_note(problem)}")
 
 
 def _note(problem: Diagnostic) -> str:

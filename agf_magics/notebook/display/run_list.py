@@ -130,4 +130,4 @@ def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
     if live is None:
         return listed
-    return listed._replace(status=status(live.progress), place=live.origin)
+    return listed._replace(status=status(live.progress), shown_in=live.origin)

@@ -221,7 +221,7 @@ class Explorer(Page):
             note_given_up(__name__, "no explorer could be shown; the page of the run is", error)
             self._broken, self._channel = True, None
             Explorer._broken_runs.append(run.run_id)
-            for question in list(run.progress.asked.values()):
+            for question in list(run.progress.open_questions.values()):
                 if (pending := PendingQuestion.of(question)) is not None:
                     # no field is left: the run ends, and can be resumed with an answer
                     pending.give_up()

@@ -13,7 +13,7 @@ from logging import DEBUG
 from queue import Empty, SimpleQueue
 
 from ...compat.browser import IN_BROWSER
-from ...engine.host.hold_interrupts import held_interrupts
+from ...engine.host.hold_interrupts import hold_interrupts
 from ...lifecycle.launch.driving import wait_for
 from ...lifecycle.runs.run import Run, state_of
 from ...text.giving_up import giving_up
@@ -58,7 +58,7 @@ def watch(start: Start, view: View, hz: float) -> Run:
             ticker.join()
             view.close(run)
 
-    with held_interrupts() as held:
+    with hold_interrupts() as held:
         return wait_for(start(view.reserve), held, wait)
 
 

@@ -11,6 +11,7 @@ from ...flow.progress.rows import Row
 from ...flow.step_names import only_call
 from ...journal.run_calls import RunCalls
 from ...lifecycle.past.calls_of_run import calls_of
+from ...lifecycle.run_internals import linked_flow
 from ...pictures.plain import line
 from .request_types import NO_JOURNAL, AnyRun, Refused
 
@@ -55,4 +56,4 @@ def texts_of(texts: object) -> list[str]:
 
 def flow_of(run: AnyRun, row: Row) -> Flow:
     """The flow, the run's own or a called one, that has the step of a row."""
-    return linked_within(run._linked, row.key[:-1]).flow
+    return linked_within(linked_flow(run), row.key[:-1]).flow

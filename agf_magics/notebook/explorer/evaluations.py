@@ -65,7 +65,8 @@ def _evaluation_row(run: AnyRun, one: Evaluation) -> EvaluationRow:
     return EvaluationRow(
         numbers=list(one.numbers),
         given=[
-            [line(name, 60), line(value_text(value), SHORT)] for name, value in one.given.items()
+            [line(name, 60), line(value_text(value), SHORT)]
+            for name, value in one.values_read.items()
         ],
         case=line(one.case, 60),
         output=line(value, SHORT),

@@ -21,6 +21,7 @@ from ...flow.steps import Each, Fold, Invoke, Repeat
 from ...journal.records.records import Record
 from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
+from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
@@ -350,7 +351,7 @@ REQUESTS: Mapping[str, Callable[[AnyRun, Mapping[str, Any]], Json]] = {
     "run": _run,
     "store": _store,
     "text": _text,
-    "picture": lambda run, given: picture_json(run._linked, given),
+    "picture": lambda run, given: picture_json(linked_flow(run), given),
     "step": _step,
     "table": table_page,
     "label": label_row,

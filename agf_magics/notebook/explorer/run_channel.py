@@ -25,6 +25,7 @@ from ...flow.question_text import question_mark
 from ...lifecycle.past.past_runs import runs
 from ...lifecycle.past.rerun import rerun_from
 from ...lifecycle.past.resume import resume_run
+from ...lifecycle.run_internals import place_in_journal
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree
@@ -159,7 +160,7 @@ class Channel(Answers):
         # By its mark too: the page may still show the question before it at the same step.
         asked = [
             one
-            for one in list(self.run.progress.asked.values())
+            for one in list(self.run.progress.open_questions.values())
             if line(one.where, 100) == where and question_mark(one) == given.get("mark")
         ]
         pending = PendingQuestion.of(asked[0]) if asked else None
@@ -181,7 +182,7 @@ class Channel(Answers):
             )
         return [
             *(["resume"] if run.how_to_continue else []),
-            *(["rerun", "moments"] if run._in_journal is not None else []),
+            *(["rerun", "moments"] if place_in_journal(run) is not None else []),
         ]
 
     def requests(self) -> Requests:
@@ -243,7 +244,7 @@ def open_run(run_id: str, mark: str = "") -> Channel:
     """Open the explorer of a run, live or of the journal. ``mark``: see `Channel`. Raises
     DefinitionError if there is no such run."""
     run = runs(run_id)
-    channel = open_explorer(lambda: Channel(run, False, lambda _: None, mark=mark))
+    channel = open_explorer(lambda: Channel(run, waits=False, show=lambda _: None, mark=mark))
     channel.keep_up()
     return channel
 

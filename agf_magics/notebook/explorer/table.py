@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...languages.over import OVER
 from ...lifecycle.past.past_runs import runs
+from ...lifecycle.run_internals import definition_of, place_in_journal
 from ...pictures.pages.wire import ColumnRow, TableRow
 from ...pictures.plain import line
 from ...pictures.values import cell_text, value_text
@@ -93,7 +94,7 @@ def label_row(run: AnyRun, given: Mapping[str, Any]) -> Json:
 
 def has_table(run: AnyRun) -> bool:
     """Whether it is a run over a table."""
-    return run._definition[0] == OVER
+    return definition_of(run)[0] == OVER
 
 
 def _table_of(run: AnyRun, is_first: bool = False) -> RowTable:
@@ -151,7 +152,7 @@ def _sort_key(value: Value) -> tuple[int, float, str] | None:
 
 def _earlier(run: AnyRun) -> str:
     """The id of the run over a table of the same flow before this one; empty: there is none."""
-    if run._in_journal is None:
+    if place_in_journal(run) is None:
         return ""
     ids = [one.run_id for one in runs() if one.name == run.name and one.status != "running"]
     return next(iter(ids[ids.index(run.run_id) + 1 :] if run.run_id in ids else ids), "")

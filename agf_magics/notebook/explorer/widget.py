@@ -30,7 +30,7 @@ def widget_of(shown: Run | PastRun | Diagram) -> Model:
     """The explorer of a run, or a picture that can be moved and folded, as an ipywidget."""
     if isinstance(shown, Diagram):
         return _picture(shown)
-    channel = Channel(shown, False, lambda _: None, alone=True)
+    channel = Channel(shown, waits=False, show=lambda _: None, alone=True)
     channel.keep_up()
     return channel.model
 

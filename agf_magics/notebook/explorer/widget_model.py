@@ -39,7 +39,7 @@ SCRIPTS = (
     "notices",
     "extras",
     "explorer",
-    "context",
+    "fixed",
     "mount",
 )
 """The parts of the script, in the order in which they need each other."""

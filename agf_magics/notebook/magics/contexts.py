@@ -63,7 +63,7 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
-        found = (state_of(last).given.context if last is not None else None) or next(
+        found = (state_of(last).flow_input.context if last is not None else None) or next(
             iter(contexts.values()), None
         )
         if found is None:

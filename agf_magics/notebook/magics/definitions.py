@@ -15,7 +15,7 @@ from ...commands.line import ParsedLine, check_known
 from ...commands.output_files import write_by, write_file
 from ...commands.values import near_file
 from ...commands.words import line_error
-from ...lifecycle.definitions.file_sets import definition_files, knowing
+from ...lifecycle.definitions.file_sets import definition_files, registry_with
 from ...lifecycle.definitions.linking import link_flow
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ..display import registry_page
@@ -42,11 +42,11 @@ class DefinitionMagics(NotebookMagics):
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
             files |= dict.fromkeys(named)
         registry = self.notebook.registry
-        known = knowing(files, registry)[0] if len(files) > 1 else registry
+        known = registry_with(files, registry)[0] if len(files) > 1 else registry
         for file in files:
             try:
                 self.notebook.define(
-                    file, parsed, language=None, name=None, origin=str(file), known=known
+                    file, parsed, language=None, name=None, origin=str(file), names_from=known
                 )
             except DefinitionError as error:
                 problems.extend(error.diagnostics)

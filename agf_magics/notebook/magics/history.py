@@ -69,7 +69,7 @@ class HistoryMagics(NotebookMagics):
         if word is not None:
             return show_run(parsed, word)
         check_run_given(parsed)
-        if not {"--cancel", "--delete", "--prune"} & parsed.given.keys():
+        if not {"--cancel", "--delete", "--prune"} & parsed.tokens.keys():
             list_runs(parsed, self.notebook.ipython)
         return None
 
@@ -181,7 +181,7 @@ def show_run(parsed: ParsedLine, word: Token) -> Any:
     """A run for display, or its comparison; nothing if it is written to a file."""
     other, exported, reported, recorded = map(parsed.word, OF_ONE_RUN)
     # What is compared, exported or recorded is in the journal.
-    is_journaled = parsed.given.keys() & {"--compare", "--export", "--record"}
+    is_journaled = parsed.tokens.keys() & {"--compare", "--export", "--record"}
     run: Any = (_past if is_journaled else _named)(word)
     shown = _comparison_of(run, _past(other), parsed.word("--key")) if other is not None else run
     if exported is not None:

@@ -11,7 +11,7 @@ from ...commands import magics
 from ...commands.line import ParsedLine
 from ...commands.values import amount, count
 from ...commands.words import Token, line_error
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 from ...pictures.amounts import counted
 from ...pictures.plain import line
 from ...pictures.values import list_rows
@@ -31,7 +31,7 @@ CONNECT = "connect"
 
 def connected() -> Servers | None:
     """The servers of this process; None: the client was not used, and needs no import."""
-    module = loaded("agf_magics.mcp.client.servers")
+    module = module_if_loaded("agf_magics.mcp.client.servers")
     return module.servers if module is not None else None
 
 

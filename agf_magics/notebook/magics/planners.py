@@ -21,7 +21,7 @@ from ...languages.plan.header import Header, load_header
 from ...lifecycle.input.fields import settle_fields
 from ...lifecycle.planning.asking import Assignment
 from ...lifecycle.planning.offer import PlanOffer, make_offer
-from ...lifecycle.planning.planner import THINK, named_model, run_model
+from ...lifecycle.planning.planner import THINK, find_model, run_model
 from ...lifecycle.planning.ticks import Begin, PlannerResult, TickOptions
 from ...lifecycle.recordings.replay import replay
 from ...lifecycle.runs.run import Run
@@ -143,7 +143,7 @@ def _header(source: Source) -> Header:
 def _model(notebook: Notebook, word: Token) -> Any:
     found = value(word, notebook.names) if word.text.startswith("$") else word.text
     try:
-        return with_place_of(word, lambda: named_model(found, notebook.registry))
+        return with_place_of(word, lambda: find_model(found, notebook.registry))
     except TypeError as error:
         raise line_error(
             "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"

@@ -18,7 +18,7 @@ from IPython import get_ipython
 from IPython.core.displaypub import CapturingDisplayPublisher
 
 from ...compat.browser import IN_BROWSER
-from ...compat.imports import loaded
+from ...compat.imports import module_if_loaded
 from .front_end import in_frames
 
 QUIET = 1.0
@@ -129,7 +129,7 @@ def _replaces(request: dict[str, Any]) -> bool:
 
 def _output_widget(cell: str) -> Any:
     """The `Output` that takes the outputs of this request; None: none does."""
-    widgets = loaded("ipywidgets")
+    widgets = module_if_loaded("ipywidgets")
     if widgets is None or not cell:
         return None
     with warnings.catch_warnings():

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import pairwise
 
 from ..scene.scene import Box, Link, Scene
-from .dot import Layout, Line, Rectangle, is_turned
+from .dot import Layout, Line, Rectangle, upright
 from .graphviz import Point
 
 GUTTER = 34.0
@@ -33,7 +33,7 @@ def is_chain(scene: Scene) -> bool:
 
 def split_chain(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
     """The parts in at most ``number`` chunks of about the same length."""
-    places = (is_turned(layout.boxes[part.id], layout.is_down) for part in scene.parts)
+    places = (upright(layout.boxes[part.id], layout.is_down) for part in scene.parts)
     lengths = [box.height + GUTTER for box in places]
     limit = sum(lengths) / number
     while True:
@@ -53,7 +53,7 @@ def split_chain(scene: Scene, layout: Layout, number: int) -> list[list[Box]]:
 def estimated_size(scene: Scene, layout: Layout, number: int) -> tuple[float, float]:
     """About the width and the height of a chain in ``number`` lines."""
     chunks = [
-        [is_turned(layout.boxes[box.id], layout.is_down) for box in chunk]
+        [upright(layout.boxes[box.id], layout.is_down) for box in chunk]
         for chunk in split_chain(scene, layout, number)
     ]
     long = max(sum(box.height + GUTTER for box in chunk) for chunk in chunks) + GUTTER
@@ -93,7 +93,7 @@ def in_lines(
 
 def _flipped(layout: Layout) -> Layout:
     """The same layout with its axes exchanged."""
-    boxes = {id: is_turned(box, False) for id, box in layout.boxes.items()}
+    boxes = {id: upright(box, False) for id, box in layout.boxes.items()}
     lines = tuple(
         _with_points(line, lambda point: Point(point.y, point.x)) for line in layout.lines
     )

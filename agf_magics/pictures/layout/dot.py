@@ -15,15 +15,40 @@ from .. import theme as look
 from ..plain import line
 from ..row_words import Corner
 from ..scene.boxes import LEADING, PILL, SMALL, STACK, Measured, first_boxes, last, measured
-from ..scene.scene import Box, Frame, Link, Scene, Tags, within
+from ..scene.scene import VALUES, Box, Frame, Link, Scene, Tags, within
 from ..scene.value_lines import wired
 from .graphviz import Point, read_edges, read_places, run_graphviz
 
-WEIGHT = {"then": 8, "hold": 8, "flow": 8, "value": 2, "back": 0, "limit": 1}
+WEIGHT = {"then": 8, "hold": 8, "flow": 8, "value": 2, "late": 0, "back": 0, "limit": 1}
 BESIDE = frozenset({"parallel", "match", "conditional"})
 """Frames whose boxes stand side by side in the order of the text."""
+INCH = 72
+"""Points."""
+COURIER = 0.6
+"""The width of a letter of Courier, as a part of its size."""
 MARGIN = 12
 """Points around the parts of a frame."""
+BETWEEN, BETWEEN_NUMBERED = 0.3, 0.42
+"""Inches between two ranks of boxes, and where the edges have numbers when the flow runs: these need room
+beside heads and states, and so do the labels of a picture that goes to the right."""
+BESIDE_DOWN, BESIDE_RIGHT = 0.26, 0.2
+"""Inches between two boxes of a rank, of a picture that goes down or to the right."""
+EFFORT = 4
+"""How long graphviz looks for better places, in multiples of the number of boxes."""
+LABEL_POINTS, TITLE_POINTS = 9, 11
+"""The sizes of the texts that reserve room for a label and a title."""
+LABEL_MARGIN = 8.0
+"""Points around a label."""
+HEAD_LENGTH = 7.0
+"""Points from the base of an arrow's head to its tip."""
+FROM_CORNER, FROM_LINE = 14.0, 6.0
+"""Points between a straight line and the corner of a box, and between a line and its label."""
+SHORTEST_STRAIGHT, LONGEST_STRAIGHT = 9.0, 70.0
+"""Points between two boxes that a straight line connects: a longer one would cross others."""
+LOOP_BEGIN, LOOP_END = 12.0, 9.0
+"""Points from the corner of a box to where a loop leaves its upper border and enters its left one."""
+LOOP_SIZE = 26.0
+"""How far the handles of the curve of a loop are from its box; each further one is larger."""
 
 
 class Rectangle(NamedTuple):
@@ -74,9 +99,12 @@ def laid_out(
             stack, pill = STACK * box.many, PILL * bool(box.case)
             left, top = x - (size.width + stack) / 2, y - (size.height - stack - pill) / 2
             boxes[box.id] = Rectangle(left, top, size.width, size.height)
-    lines = []
+    lines: list[Line] = []
     for name, points, label in read_edges(answer):
         link = text.links[int(name[1:])]
+        if link.tail == link.head and not is_down:
+            loops = sum(line.link[:2] == link[:2] for line in lines)
+            points = _loop(boxes[link.tail], loops)
         line = Line(link, points or _direct(link, boxes, is_down), label)
         lines.append(_straight(line, boxes, text.frames, is_down))
     return Layout(width, height, boxes, tuple(lines), is_down)
@@ -100,23 +128,25 @@ class _Text:
         self.sizes: dict[str, Measured] = {
             box.id: measured(box, tags.get(box.id, {})) for box in self.every
         }
+        if not is_down:
+            self.sizes |= dict(_in_columns(self.every, self.sizes))
         self.links = [
             link for link in links if link.tail in self.number and link.head in self.number
         ]
         self.frames = {box.id for box in self.every if isinstance(box, Frame)}
         self.half = 1 + bool(self.frames)
         """With frames a rank is half of the distance of two boxes, and a frame needs three halves."""
-        # The edges of a graph have numbers when it runs, and these need room beside heads and states.
         is_numbered = any(link.way for link in self.links)
-        between = (0.3 if is_down and not is_numbered else 0.42) / self.half
+        between = (BETWEEN if is_down and not is_numbered else BETWEEN_NUMBERED) / self.half
         self.text = "\n".join(
             [
                 f"digraph {labels.name if labels else ''} {{",
                 f"graph [rankdir={'TB' if is_down else 'LR'}, compound=true, newrank=true, "
-                f"nodesep={0.26 if is_down else 0.2}, ranksep={between:.3f}, margin=0, pad=0, "
-                "splines=true, nslimit=4, nslimit1=4, labeljust=l, fontname=Courier, fontsize=11]",
+                f"nodesep={BESIDE_DOWN if is_down else BESIDE_RIGHT}, ranksep={between:.3f}, "
+                f"margin=0, pad=0, splines=true, nslimit={EFFORT}, nslimit1={EFFORT}, "
+                f"labeljust=l, fontname=Courier, fontsize={TITLE_POINTS}]",
                 'node [shape=box, fixedsize=true, label=""]',
-                "edge [arrowsize=0.7, fontname=Courier, fontsize=9]",
+                f"edge [arrowsize=0.7, fontname=Courier, fontsize={LABEL_POINTS}]",
                 *(text for part in parts for text in self.part(part)),
                 *(text for place, link in enumerate(self.links) for text in self.link(place, link)),
                 *self.rows(),
@@ -129,11 +159,11 @@ class _Text:
         if not isinstance(box, Frame):
             width = size.width + STACK * box.many
             height = size.height + STACK * box.many + PILL * bool(box.case)
-            facts = [f"width={width / 72:.3f}", f"height={height / 72:.3f}"]
+            facts = [f"width={width / INCH:.3f}", f"height={height / INCH:.3f}"]
             facts += self.labels.box(box, size) if self.labels else []
             yield f"n{number} [{', '.join(facts)}]"
             return
-        label = f'label="{_reserved(size.width, 11, round(size.height / LEADING))}"'
+        label = f'label="{_reserved(size.width, TITLE_POINTS, round(size.height / LEADING))}"'
         shown = self.labels.frame(box, size) if self.labels else label
         yield f"subgraph cluster_{number} {{ margin={MARGIN} {shown}"
         for part in box.parts:
@@ -153,11 +183,11 @@ class _Text:
         is_framed = bool({link.tail, link.head} & self.frames)
         # One weight for all boxes with which a frame begins: a heavier line makes a chain drift.
         weight = 1 if len(tails) + len(heads) > 2 else WEIGHT[link.kind]
-        length = self.half + (is_framed and link.kind != "value")
+        length = self.half + (is_framed and link.kind not in ("value", "late"))
         facts = [f"id=e{place}", f"weight={weight}", f"minlen={length}"]
         facts += ["style=invis"] if link.kind == "hold" else []
         if link.label:
-            room = _reserved(look.width(link.label, SMALL) + 8, 9, 1)
+            room = _reserved(look.width(link.label, SMALL) + LABEL_MARGIN, LABEL_POINTS, 1)
             facts.append(f"label={_quoted(link.label) if self.labels else _quoted(room)}")
         facts += self.labels.line(link) if self.labels else []
         for end, id in (("ltail", link.tail), ("lhead", link.head)):
@@ -184,6 +214,18 @@ class _Text:
 
     def name(self, box: Box) -> str:
         return f"n{self.number[box.id]}"
+
+
+def _in_columns(
+    every: Sequence[Box], sizes: Mapping[str, Measured]
+) -> Iterator[tuple[str, Measured]]:
+    """The boxes that stand above each other in a frame are equally wide."""
+    for frame in every:
+        if isinstance(frame, Frame) and frame.word.removeprefix("agf.") in BESIDE:
+            column = [part for part in frame.parts if part in frame.first]
+            widest = max((sizes[part.id].width for part in column), default=0.0)
+            for part in column:
+                yield part.id, sizes[part.id]._replace(width=widest)
 
 
 class _Labels(NamedTuple):
@@ -214,7 +256,7 @@ class _Labels(NamedTuple):
         return f"label={label} {fill}"
 
     def line(self, link: Link) -> list[str]:
-        if link.kind in ("value", "flow"):
+        if link.kind in VALUES:
             return [f'color="{look.LIGHT.value}", fontcolor="{look.LIGHT.value}"']
         return ["style=dashed"] if link.kind in ("limit", "back") else []
 
@@ -232,15 +274,25 @@ def _escaped(text: str) -> str:
 
 
 def _reserved(width: float, points: int, lines: int) -> str:
-    """A text that graphviz finds about so wide: a letter of Courier is 0.6 of its size."""
-    return "\\n".join(["x" * ceil(width / (0.6 * points))] * lines)
+    """A text that graphviz finds about so wide."""
+    return "\\n".join(["x" * ceil(width / (COURIER * points))] * lines)
 
 
 def _direct(link: Link, boxes: Mapping[str, Rectangle], is_down: bool) -> tuple[Point, ...]:
     """A straight line from a box to another, for which graphviz found no way."""
-    a, b = (is_turned(boxes[id], is_down) for id in (link.tail, link.head))
+    a, b = (upright(boxes[id], is_down) for id in (link.tail, link.head))
     begin, end = (a.left + a.width / 2, a.top + a.height), (b.left + b.width / 2, b.top)
     return tuple(Point(*(p if is_down else p[::-1])) for p in (begin, begin, end, end, end))
+
+
+def _loop(box: Rectangle, earlier: int) -> tuple[Point, ...]:
+    """A loop at the upper left corner of a box: graphviz ends it where the state of the step is, on the
+    upper border. ``earlier``: the number of loops that the box has already."""
+    left, top = box.left, box.top
+    wide, end = LOOP_SIZE * (1 + 0.4 * earlier), top + LOOP_END + HEAD_LENGTH * earlier
+    base = Point(left - HEAD_LENGTH, end)
+    turns = Point(left + LOOP_BEGIN, top - wide), Point(left - wide, end - 3)
+    return (Point(left + LOOP_BEGIN, top), *turns, base, Point(left, end))
 
 
 def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_down: bool) -> Line:
@@ -248,23 +300,25 @@ def _straight(line: Line, boxes: Mapping[str, Rectangle], frames: set[str], is_d
     link = line.link
     if link.kind not in ("then", "flow") or not frames & {link.tail, link.head}:
         return line
-    a, b = (is_turned(boxes[id], is_down) for id in (link.tail, link.head))
-    low = max(a.left, b.left) + 14
-    high = min(a.left + a.width, b.left + b.width) - 14
+    a, b = (upright(boxes[id], is_down) for id in (link.tail, link.head))
+    low = max(a.left, b.left) + FROM_CORNER
+    high = min(a.left + a.width, b.left + b.width) - FROM_CORNER
     only_tail = link.tail in frames and link.head not in frames
     middle = b.left + b.width / 2 if only_tail else a.left + a.width / 2
     begin, end = a.top + a.height, b.top
-    if low > high or not 9 < end - begin < 70:
+    if low > high or not SHORTEST_STRAIGHT < end - begin < LONGEST_STRAIGHT:
         return line
     x = min(max(middle, low), high)
-    points = [(x, begin), (x, begin), (x, end - 7), (x, end - 7), (x, end)]
+    base = (x, end - HEAD_LENGTH)
+    points = [(x, begin), (x, begin), base, base, (x, end)]
     label = line.label
     if label is not None:
         half = look.width(link.label, SMALL) / 2
         y = (begin + end) / 2
-        label = Point(x + half + 6, y) if is_down else Point(y, x - 6)
+        label = Point(x + half + FROM_LINE, y) if is_down else Point(y, x - FROM_LINE)
     return Line(link, tuple(Point(*(p if is_down else p[::-1])) for p in points), label)
 
 
-def is_turned(box: Rectangle, is_down: bool) -> Rectangle:
+def upright(box: Rectangle, is_down: bool) -> Rectangle:
+    """A place as if the picture went down: with its axes exchanged if it goes to the right."""
     return box if is_down else Rectangle(box.top, box.left, box.height, box.width)

@@ -1,23 +1,59 @@
 """A picture as PNG or PDF, in a font that is there, with each text as wide as its box expects.
 
 Cairo knows one font for a text and takes a wider one where it is missing; a browser takes the next of
-the list. So the first font of the list that this machine has is named, and a text that is wider than in
-the fonts for which the boxes are made is written smaller.
+the list. So the first font of the list that this machine has is named, a text with other letters has a font
+that has them, and a text that is wider than in the fonts for which the boxes are made is written smaller.
 """
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 
 from ...compat.imports import installed_only
 from .. import theme as look
+from ..plain import html, line
 from ..scene.boxes import SMALL
 from .graphviz import needs
+from .right_to_left import as_seen
 
+OTHER_FONTS = (
+    *(
+        "DejaVu Sans",
+        "Noto Sans",
+        "Noto Sans CJK SC",
+        "Noto Sans CJK JP",
+        "Noto Sans CJK KR",
+        "Noto Sans SC",
+    ),
+    *(
+        "Source Han Sans SC",
+        "WenQuanYi Micro Hei",
+        "WenQuanYi Zen Hei",
+        "Droid Sans Fallback",
+        "Microsoft YaHei",
+    ),
+    *(
+        "Malgun Gothic",
+        "Yu Gothic",
+        "PingFang SC",
+        "Hiragino Sans",
+        "Apple SD Gothic Neo",
+        "Noto Sans Arabic",
+    ),
+    *(
+        "Noto Sans Hebrew",
+        "Noto Sans Thai",
+        "Noto Sans Devanagari",
+        "Segoe UI",
+        "Tahoma",
+        "Arial Unicode MS",
+    ),
+    *("Noto Sans Symbols", "Noto Sans Symbols2", "Segoe UI Symbol", "Apple Symbols", "Unifont"),
+)
+"""Where a letter is looked for that the first font does not have."""
 MOST_PIXELS = 32_000
 """Pixels of a side of a PNG: Cairo has no larger image."""
 _HALO = re.compile(r' paint-order="stroke" stroke="[^"]*+" stroke-width="[^"]*+"')
@@ -54,41 +90,76 @@ def _scale(svg: str) -> float:
 
 
 def _in_a_font_that_is_there(svg: str) -> str:
-    measure = _measure()
-    names = [name.strip(" '") for name in look.SANS.split(",")]
-    sample, missing = "Wide mills 0123", measure("No such font", "Wide mills 0123", 20.0, False)
-    # A font that is missing is replaced by the same one as a name that nobody has.
-    there = (name for name in names if measure(name, sample, 20.0, False) != missing)
-    font = next(there, "sans-serif")
+    """Each text in the first font that has all its letters, at most as wide as its box expects."""
+    fonts, missing = _Fonts(), list[str]()
 
     def fitted(text: re.Match[str]) -> str:
-        attributes, says = text.groups()
+        attributes, says = text[1], as_seen(unescape(text[2]))
         size = _SIZE.search(f" {attributes}")
         points = float(size[1]) if size else SMALL
         is_bold = 'font-weight="bold"' in attributes
-        room = look.width(unescape(says), points, bold=is_bold)
-        wide = measure(font, unescape(says), points, is_bold)
-        if wide <= room:
-            return text[0]
-        return f'<text {_SIZE.sub("", attributes)} font-size="{points * room / wide:.2f}">{says}</text>'
+        font = fonts.of(says)
+        if font is None:
+            font, lost = fonts.first, fonts.missing(says)
+            missing.extend(c for c in lost if c not in missing)
+        if font != fonts.first:
+            attributes += f' font-family="{font}"'
+        room = look.width(unescape(text[2]), points, bold=is_bold)
+        wide = fonts.width(font, says, points, is_bold)
+        if wide > room:
+            attributes = f'{_SIZE.sub("", attributes)} font-size="{points * room / wide:.2f}"'
+        return f"<text {attributes}>{html(says)}</text>"
 
-    return _TEXT.sub(fitted, svg.replace(f'font-family="{look.SANS}"', f'font-family="{font}"', 1))
+    drawn = _TEXT.sub(
+        fitted, svg.replace(f'font-family="{look.SANS}"', f'font-family="{fonts.first}"', 1)
+    )
+    if missing:
+        warnings.warn(
+            f"no font here has {line(''.join(missing), 12)}, which are empty squares in the picture: install one "
+            "that has them, for instance Noto Sans CJK, or save it as .svg, which is drawn by who reads it",
+            stacklevel=4,
+        )
+    return drawn
 
 
-def _measure() -> Callable[[str, str, float, bool], float]:
-    """The width of a text in a font, as Cairo draws it: of the font's name, the text, its size and
-    whether it is bold."""
-    import cairocffi  # type: ignore[import-untyped]
+class _Fonts:
+    """The fonts of this machine, as Cairo finds and measures them. Cairo takes one font for a text, and
+    looks in no other for a letter that it lacks."""
 
-    context: Any = cairocffi.Context(cairocffi.ImageSurface(cairocffi.FORMAT_A8, 1, 1))
-    # The widths of a large picture and of a .pdf: those of a small one are rounded to pixels.
-    context.set_font_options(cairocffi.FontOptions(hint_metrics=cairocffi.HINT_METRICS_OFF))
+    def __init__(self) -> None:
+        import cairocffi  # type: ignore[import-untyped]
 
-    def width(font: str, text: str, points: float, is_bold: bool) -> float:
-        weight = cairocffi.FONT_WEIGHT_BOLD if is_bold else cairocffi.FONT_WEIGHT_NORMAL
-        context.select_font_face(font, cairocffi.FONT_SLANT_NORMAL, weight)
-        context.set_font_size(points)
-        advance: float = context.text_extents(text)[4]
+        self._cairo: Any = cairocffi
+        self._context: Any = cairocffi.Context(cairocffi.ImageSurface(cairocffi.FORMAT_A8, 1, 1))
+        # The widths of a large picture and of a .pdf: those of a small one are rounded to pixels.
+        self._context.set_font_options(
+            cairocffi.FontOptions(hint_metrics=cairocffi.HINT_METRICS_OFF)
+        )
+        names = [name.strip(" '") for name in look.SANS.split(",")]
+        self.first = next(filter(self.is_there, names), "sans-serif")
+
+    def width(self, font: str, text: str, points: float, is_bold: bool) -> float:
+        """The width of a text as Cairo draws it."""
+        weight = self._cairo.FONT_WEIGHT_BOLD if is_bold else self._cairo.FONT_WEIGHT_NORMAL
+        self._context.select_font_face(font, self._cairo.FONT_SLANT_NORMAL, weight)
+        self._context.set_font_size(points)
+        advance: float = self._context.text_extents(text)[4]
         return advance
 
-    return width
+    def is_there(self, font: str) -> bool:
+        # A font that is missing is replaced by the same one as a name that nobody has.
+        sample = "Wide mills 0123"
+        wide, other = (self.width(name, sample, 20.0, False) for name in (font, "No such font"))
+        return wide != other
+
+    def of(self, text: str) -> str | None:
+        """The first font that has all letters of a text; None: no font has them."""
+        if text.isascii() or not self.missing(text):
+            return self.first
+        return next((font for font in OTHER_FONTS if not self.missing(text, font)), None)
+
+    def missing(self, text: str, font: str | None = None) -> list[str]:
+        """The letters of a text that a font does not have."""
+        self.width(font or self.first, text, 20.0, False)
+        scaled = self._context.get_scaled_font()
+        return [c for c in text if not scaled.text_to_glyphs(0, 0, c, with_clusters=False)[0][0]]

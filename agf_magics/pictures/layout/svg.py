@@ -26,7 +26,7 @@ from ..scene.boxes import (
     measured,
 )
 from ..scene.boxes import Measured as Size
-from ..scene.scene import Box, Frame, Scene, Tags
+from ..scene.scene import VALUES, Box, Frame, Scene, Tags
 from .arrange import Arranged
 from .arrow_ends import WING, case_pill, head_area, pills_of, shortened, state_pill
 from .dot import Layout, Line, Rectangle
@@ -237,7 +237,7 @@ class _Painter:
         if link.kind == "hold":
             return
         taken = self.states.get(link.way)
-        is_value = link.kind in ("value", "flow")
+        is_value = link.kind in VALUES
         color = look.LIGHT.value if is_value else look.LIGHT.line
         classes = ("w", "v") if is_value else ("l", "a")
         if taken:
@@ -257,7 +257,7 @@ class _Painter:
         link, place = drawn_line.link, drawn_line.label
         if place is None or not link.label:
             return
-        is_value = link.kind in ("value", "flow")
+        is_value = link.kind in VALUES
         fill, role = (look.LIGHT.value, "v") if is_value else (look.LIGHT.dim, "d")
         halo = f' paint-order="stroke" stroke="{look.LIGHT.page}" stroke-width="3"'
         y = place.y + (3.5 if self.layout.is_down else 0)

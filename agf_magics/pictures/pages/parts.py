@@ -75,7 +75,9 @@ def progress_text(progress: Progress, *, now: float) -> str:
 
 def status(progress: Progress) -> str:
     """The status of a run: ``waiting`` also while it asks a question and other steps continue."""
-    return "waiting" if progress.status == "running" and progress.asked else progress.status
+    return (
+        "waiting" if progress.status == "running" and progress.open_questions else progress.status
+    )
 
 
 def shown_status(progress: Progress) -> str:
@@ -123,7 +125,7 @@ class LiveLine:
         self._shown = ""
 
     def show(self, progress: Progress, now: float) -> None:
-        if not self._is_terminal or progress.ended is not None or progress.asked:
+        if not self._is_terminal or progress.ended is not None or progress.open_questions:
             return self.clear()
         text = live_line(progress, now)[: shutil.get_terminal_size().columns - 1]
         if text != self._shown:
@@ -181,7 +183,7 @@ def questions_html(progress: Progress) -> str:
     asked = "".join(
         f"<li>{html(line(question.text, 300))} <code>{html(line(question.where, 100))}</code>"
         f"{_call_html(question)}</li>"
-        for question in list(progress.asked.values())
+        for question in list(progress.open_questions.values())
     )
     return (
         f'<p style="margin:4px 0 0">? waits for an answer:</p><ul style="margin:2px 0">{asked}</ul>'
@@ -198,7 +200,7 @@ def _call_html(question: Question) -> str:
 
 
 def questions_text(progress: Progress) -> list[str]:
-    asked = list(progress.asked.values())
+    asked = list(progress.open_questions.values())
     return [
         f"? waits for an answer: {line(one.text, 300)}  {line(one.where, 100)}".rstrip()
         for one in asked
@@ -348,7 +350,7 @@ def _unused(count: int) -> _Line:
 
 def _listed(progress: Progress, rows: list[Row], quiet: set[str], now: float) -> list[_Line]:
     counts = tallies(progress)
-    asking = {key_of(at) for at in progress.asked}
+    asking = {key_of(at) for at in progress.open_questions}
     lines: list[_Line] = []
     for state, group in groupby(rows, lambda row: row.look):
         found = list(group)

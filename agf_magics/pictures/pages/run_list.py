@@ -89,7 +89,7 @@ RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "tokens": lambda run: f"{run.tokens:,}" if run.tokens is not None else "",
     "cost": lambda run: money(run.cost) if run.cost is not None else "",
     "input": _input,
-    "shown in": lambda run: line(run.place, 60),
+    "shown in": lambda run: line(run.shown_in, 60),
     "": lambda run: line(run.note, 60),
 }
 """The columns of a list of runs: here only. One that is empty for all runs is not shown."""

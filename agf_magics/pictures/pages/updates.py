@@ -120,14 +120,16 @@ class Updates:
             "status": shown_status(progress),
             "counts": [steps, *count_elements(progress, now, tallied), *others],
             "dropped": progress.failed,
-            "questions": [_question(one) for one in list(progress.asked.values())[:MOST_QUESTIONS]],
+            "questions": [
+                _question(one) for one in list(progress.open_questions.values())[:MOST_QUESTIONS]
+            ],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
         }
 
     def _state(self, counters: bool) -> tuple[Any, ...]:
         progress = self._progress
-        state = shown_status(progress), len(progress.asked), progress.ended
+        state = shown_status(progress), len(progress.open_questions), progress.ended
         return (*state, progress.failed, progress.usage) if counters else state
 
     def _rows(self, tallied: Mapping[Key, Tally], counters: bool, now: float) -> list[list[Any]]:
@@ -184,11 +186,11 @@ class Updates:
         """The numbers on the edges of the walks, by the key of the edge; None if they are as
         before."""
         progress = self._progress
-        if self._edges == (size := len(progress.taken)) and (
-            not size or self._last is progress.taken[-1]
+        if self._edges == (size := len(progress.taken_edges)) and (
+            not size or self._last is progress.taken_edges[-1]
         ):
             return None
-        self._edges, self._last = size, progress.taken[-1] if size else None
+        self._edges, self._last = size, progress.taken_edges[-1] if size else None
         return {
             f"{walk}: {source} → {target}": numbers_of(numbers).words
             for (walk, source, target), numbers in taken_edges(progress).items()

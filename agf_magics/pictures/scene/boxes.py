@@ -6,14 +6,15 @@ needs is known only when the tags are: `measured` takes them.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...flow.protocols import Expr
 from ...flow.step import ElementLimit, Step
 from ...flow.step_names import text_of
 from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
+from ...text.columns import cells
 from .. import theme as look
 from ..plain import line
 from .scene import Box, Frame, Tags
@@ -22,7 +23,7 @@ INPUT = "input"
 """The id of the box of the run's input."""
 
 LONGEST = 40
-"""Characters of a line of a name; a longer name has two lines."""
+"""Cells of a line of a name, of which a Chinese character has two; a longer name has two lines."""
 LABEL = 40
 """Characters of the label of an edge or of a case."""
 CONDITION = 52
@@ -120,14 +121,46 @@ def _rows(chips: Sequence[str], room: float) -> tuple[tuple[str, ...], ...]:
     return tuple(map(tuple, rows))
 
 
+@lru_cache(maxsize=1_000)
 def folded(text: str, most: int) -> tuple[str, ...]:
-    """``text`` in at most ``most`` lines, broken after a blank, a dot or an underscore."""
+    """``text`` in at most ``most`` lines of about the same length, broken after a blank, a dot, an
+    underscore or a wide character."""
+    pieces = list(_pieces(line(text, 2_000)))
+    lines = _filled(pieces, LONGEST, most)
+    if len(lines) > 1 and cells(lines[-1]) <= LONGEST:
+        tries = (_filled(pieces, room, most) for room in range(LONGEST // 2, LONGEST))
+        even = (one for one in tries if max(map(cells, one)) <= LONGEST and len(one) == len(lines))
+        lines = min(even, key=lambda one: max(map(cells, one)), default=lines)
+    return tuple(_cut(one.strip()) for one in lines)
+
+
+def _pieces(text: str) -> Iterator[str]:
+    piece = ""
+    for c in text:
+        piece += c
+        if c in " _." or cells(c) == 2:
+            yield piece
+            piece = ""
+    yield piece
+
+
+def _filled(pieces: Sequence[str], room: int, most: int) -> list[str]:
+    """Lines of ``room`` cells; the last one has the rest."""
     lines = [""]
-    for piece in re.findall(r"[^ _.]*[ _.]?", line(text, 2_000)):
-        if lines[-1] and len(lines[-1] + piece.rstrip()) > LONGEST and len(lines) < most:
+    for piece in pieces:
+        if lines[-1] and cells(lines[-1] + piece.rstrip()) > room and len(lines) < most:
             lines.append("")
         lines[-1] += piece
-    return tuple(line(one.strip(), LONGEST) for one in lines)
+    return lines
+
+
+def _cut(text: str) -> str:
+    """The begin of a line of more than `LONGEST` cells."""
+    if cells(text) <= LONGEST:
+        return text
+    while cells(text) >= LONGEST:
+        text = text[:-1]
+    return text.rstrip() + "…"
 
 
 def way(walk: str, source: str, target: str) -> str:

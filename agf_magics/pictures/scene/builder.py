@@ -22,11 +22,11 @@ from ...flow.step import Step
 from ...flow.step_names import (
     COLLECT,
     bare,
-    called,
-    given_names,
+    callee_name,
     heading,
     name_of,
     only_call,
+    part_names,
     says_nothing,
     short_path,
 )
@@ -56,13 +56,13 @@ from .boxes import (
     last,
     way,
 )
-from .cycles import condition_of, edges_far
+from .cycles import condition_of, edges_far, passed_ranks
 from .data_flow import DataFlow
 from .scene import Box, Frame, Link, Scene
 
-MANY_NODES = 40
-"""Nodes of a graph above which an edge back, or past more than `NEAR_NODES` ranks, is a tag of its
-source: long edges take graphviz a cubic time."""
+MANY_NODES, MANY_RANKS = 40, 220
+"""Nodes of a graph, and ranks that its edges pass together, above which an edge back, or past more than
+`NEAR_NODES` ranks, is a tag of its source: long edges take graphviz a cubic time."""
 NEAR_NODES = 3
 MANY_ENDS = 3
 """Edges to END above which they are tags of their sources."""
@@ -228,7 +228,7 @@ class _Builder:
             return line(name, 2 * LONGEST), " · ".join(filter(None, (does, _policy(step)))), output
         does = line(condition(step.value) if isinstance(step, Compute) else step.label, DOES)
         if step.id not in self.data.nodes:
-            does = called(step) or does
+            does = callee_name(step) or does
         bits = ("" if does in (name, output) else bare(does), how(step))
         return name, " · ".join(filter(None, bits)), output
 
@@ -289,7 +289,7 @@ class _Builder:
             if step.default is not None:
                 cases.append(("otherwise", step.default))
             return tuple(self.step(inner, many, case=case) for case, inner in cases)
-        names = given_names(step)
+        names = part_names(step)
         return tuple(
             self.step(inner, many, names.get(inner.id, "")) for inner in step.branches.values()
         )
@@ -326,7 +326,7 @@ class _Builder:
         if isinstance(step, Walk):
             return self.walked(step, head)
         self.prefix = self.prefix or _common_prefix(self.data, step)
-        names = given_names(step)
+        names = part_names(step)
         return tuple(self.step(call, False, names[call.id]) for call in step.steps)
 
     def walked(self, step: Walk, head: Box | None) -> tuple[Box, ...]:
@@ -341,7 +341,8 @@ class _Builder:
         )
         known = nodes | ends
         seen = set[tuple[str, str]]()
-        far = edges_far(step.edges, NEAR_NODES) if len(nodes) > MANY_NODES else set[int]()
+        is_dense = len(nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
+        far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
         leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.

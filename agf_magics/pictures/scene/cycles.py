@@ -30,6 +30,13 @@ def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
     }
 
 
+def passed_ranks(edges: Sequence[Edge]) -> int:
+    """How many ranks all edges pass together, each counted as often as edges pass it."""
+    pairs = [(edge.source, edge.target) for edge in edges]
+    rank = longest_ways(pairs)
+    return sum(abs(rank.get(head, 0) - rank.get(tail, 0)) for tail, head in pairs)
+
+
 def longest_ways(pairs: Sequence[Ends]) -> dict[str, int]:
     """The length of the longest way to each name, apart from the pairs that close a cycle."""
     rank: dict[str, int] = {}

@@ -11,10 +11,10 @@ from typing import Literal, NamedTuple
 
 from ...flow.step import Step
 
-LineKind = Literal["then", "value", "flow", "back", "limit", "hold"]
-"""``then``: the order alone. ``value``: a value. ``flow``: a value, to the very next step. ``back``:
-to the next round. ``limit``: from a node that reached its limit. ``hold`` is not drawn: it keeps a box
-below another."""
+LineKind = Literal["then", "value", "late", "flow", "back", "limit", "hold"]
+"""``then``: the order alone. ``value``: a value. ``late``: a value that is read much later. ``flow``: a
+value, to the very next step. ``back``: to the next round. ``limit``: from a node that reached its limit.
+``hold`` is not drawn: it keeps a box below another."""
 
 Tags = Mapping[str, str]
 """The values of one box that come from far away, each with the id of the box that writes it."""
@@ -47,6 +47,9 @@ class Frame(Box):
     """The boxes with which it begins."""
     last: tuple[Box, ...]
     """The boxes with which it ends."""
+
+
+VALUES = frozenset({"value", "late", "flow"})
 
 
 class Link(NamedTuple):

@@ -18,7 +18,8 @@ from .scene import Box, Frame, LineKind, Link, Scene, Tags, within
 NEAR = 2
 """Ranks between a step and a reader that gets a line; a farther one gets a tag."""
 FAN = 6
-"""Readers of one value in one frame that get lines; more get tags."""
+"""Readers of one value in one frame that get lines, and values of one reader that get long ones; more
+get tags."""
 MOST_OF_NAMES = 32
 """Characters of the names at a line."""
 
@@ -40,18 +41,32 @@ class _Wiring:
         self.order = {(link.tail, link.head) for link in scene.links if link.kind == "then"}
         self.tags: dict[str, dict[str, str]] = {}
         self.near: dict[Ends, list[str]] = {}
+        self.late = set[Ends]()
 
     def result(self) -> tuple[list[Link], Mapping[str, Tags]]:
         rank = ranks(self.scene)
         fans = Counter((tail, self.frame_id(head)) for tail, head in self.scene.values)
+        self.near = {
+            ends: list(names)
+            for ends, names in self.scene.values.items()
+            if self.is_near(ends, rank, fans)
+        }
+        self.late = set(self.of_dead_ends())
         for ends, names in self.scene.values.items():
-            if self.is_near(ends, rank, fans):
+            if ends in self.late:
                 self.near[ends] = list(names)
-            else:
+            elif ends not in self.near:
                 self.tag(*ends, names)
         self.enter_frames()
         lines = [self.line_of(ends, names) for ends, names in self.near.items() if names]
         return [*lines, *self.links_beside({link[:2] for link in lines})], self.tags
+
+    def of_dead_ends(self) -> Iterable[Ends]:
+        """The far values of the calls of a plan from which no line would lead away."""
+        leading = {INPUT, *(tail for tail, _ in self.near)}
+        far = [ends for ends in self.scene.values if self.scene.is_free and ends[0] not in leading]
+        read = Counter(head for _, head in far)
+        return [ends for ends in far if read[ends[1]] <= FAN]
 
     def is_near(self, ends: Ends, rank: Mapping[str, int], fans: Counter[tuple[str, str]]) -> bool:
         tail, head = ends
@@ -111,7 +126,8 @@ class _Wiring:
         source, text = self.boxes[ends[0]], ", ".join(names)
         says_the_box = text in ("pipe", source.output, source.name)
         says_the_box = says_the_box or (source.id == INPUT and text == source.does)
-        kind: LineKind = "flow" if ends in self.order else "value"
+        kind: LineKind = "late" if ends in self.late else "value"
+        kind = "flow" if ends in self.order else kind
         return Link(*ends, kind, "" if says_the_box else line(text, MOST_OF_NAMES))
 
     def links_beside(self, drawn: Iterable[Ends]) -> Iterable[Link]:

@@ -77,47 +77,47 @@ class ParserStop(NamedTuple):
 def explain(source: Source, problem: str, at: int, context: str, since: int) -> Diagnostic:
     """The diagnostic for a parser's ``problem`` at offset ``at``, found in a ``context`` that began
     at ``since``."""
-    found = ParserStop(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
-    begin = _key_begin(found)
-    if found.letter == ":" and at - begin > LONGEST_KEY:
-        return found.error(
+    stop = ParserStop(source, re.sub("\r(?!\n)", "\n", source.text), problem, at, context, since)
+    begin = _key_begin(stop)
+    if stop.letter == ":" and at - begin > LONGEST_KEY:
+        return stop.error(
             begin, at, f"a key is longer than {LONGEST_KEY:,} characters", "shorten it"
         )
-    if fence := _fence(found):
+    if fence := _fence(stop):
         return fence
-    if comment := _comment(found):
+    if comment := _comment(stop):
         return comment
     for pattern, describe in MISTAKES:
         if pattern.search(f"{context}; {problem}"):
-            return describe(found)
-    return found.error_here(f"this is not valid YAML: {problem}")
+            return describe(stop)
+    return stop.error_here(f"this is not valid YAML: {problem}")
 
 
 _FENCE = re.compile(r"[ \t]*(```|~~~)[\w-]*(?=[ \t]*$)", re.MULTILINE)
 """The line around code in a page or in the answer of a chat, from which the text was pasted."""
 
 
-def _fence(found: ParserStop) -> Diagnostic | None:
+def _fence(stop: ParserStop) -> Diagnostic | None:
     """Where the parser stopped, or the first line: elsewhere a fence may be in a text of several
     lines."""
-    first = len(found.text) - len(found.text.lstrip())
-    for at in (first, found.at):
-        if fence := _FENCE.match(found.text, found.text.rfind("\n", 0, at) + 1):
+    first = len(stop.text) - len(stop.text.lstrip())
+    for at in (first, stop.at):
+        if fence := _FENCE.match(stop.text, stop.text.rfind("\n", 0, at) + 1):
             hint = f"delete the lines that begin with {fence[1]}"
-            return found.error(*fence.span(), "a line cannot be a fence of Markdown", hint)
+            return stop.error(*fence.span(), "a line cannot be a fence of Markdown", hint)
     return None
 
 
-def _comment(found: ParserStop) -> Diagnostic | None:
+def _comment(stop: ParserStop) -> Diagnostic | None:
     """A comment as in JavaScript: on the line of the error, on the one above, or earlier in the
     same brackets."""
-    above, _ = found.above(found.at)
-    start = min(found.since, above) if "flow" in found.context else above
-    begin, line = found.line(found.at)
-    match = _SLASHES.search(found.text, found.text.rfind("\n", 0, start) + 1, begin + len(line))
+    above, _ = stop.above(stop.at)
+    start = min(stop.since, above) if "flow" in stop.context else above
+    begin, line = stop.line(stop.at)
+    match = _SLASHES.search(stop.text, stop.text.rfind("\n", 0, start) + 1, begin + len(line))
     if match is None:
         return None
-    return found.error(
+    return stop.error(
         match.start(),
         match.end(),
         "a comment cannot begin with '//'",
@@ -125,40 +125,38 @@ def _comment(found: ParserStop) -> Diagnostic | None:
     )
 
 
-def _key_begin(found: ParserStop) -> int:
+def _key_begin(stop: ParserStop) -> int:
     """Where the key before a ':' begins."""
-    before = found.text[: found.at].rstrip(_BLANKS)
+    before = stop.text[: stop.at].rstrip(_BLANKS)
     if before.endswith(("'", '"')):
         return max(0, before.rfind(before[-1], 0, -1))
     return max(before.rfind(letter) for letter in "\n,{[") + 1
 
 
-def _token(found: ParserStop) -> Diagnostic:
-    if found.letter == "\t" or " tab " in found.problem:
-        return found.error_here("expected spaces, got a tab", "indent with spaces")
-    return found.error_here(
-        f"an unquoted text cannot begin with {found.letter!r}", "quote the text"
-    )
+def _token(stop: ParserStop) -> Diagnostic:
+    if stop.letter == "\t" or " tab " in stop.problem:
+        return stop.error_here("expected spaces, got a tab", "indent with spaces")
+    return stop.error_here(f"an unquoted text cannot begin with {stop.letter!r}", "quote the text")
 
 
-def _second_colon(found: ParserStop) -> Diagnostic:
+def _second_colon(stop: ParserStop) -> Diagnostic:
     """A ':' that makes a key of what the parser reads as the rest of a text."""
-    begin, line = found.line(found.at)
+    begin, line = stop.line(stop.at)
     first = re.search(r":(?:\s|$)", line)
-    if first and begin + first.start() < found.at:
+    if first and begin + first.start() < stop.at:
         return _colon_in_value(
-            found, line[: first.start()], line[first.end() : found.at - begin].strip()
+            stop, line[: first.start()], line[first.end() : stop.at - begin].strip()
         )
-    above, over = found.above(found.at)
-    if found.column(begin) > found.column(above) or over.startswith("- "):
+    above, over = stop.above(stop.at)
+    if stop.column(begin) > stop.column(above) or over.startswith("- "):
         key = _key(over)
-        return found.error(
-            begin, found.at, "unexpected indentation", f"begin this line in the column of {key!r}"
+        return stop.error(
+            begin, stop.at, "unexpected indentation", f"begin this line in the column of {key!r}"
         )
-    return _colon_missing(found, above, over)
+    return _colon_missing(stop, above, over)
 
 
-def _colon_in_value(found: ParserStop, key: str, value: str) -> Diagnostic:
+def _colon_in_value(stop: ParserStop, key: str, value: str) -> Diagnostic:
     """``key: value: …`` on one line: two keys, or a text that needs quotes."""
     key = key.removeprefix("- ").strip()
     if value.isidentifier() and value.islower():
@@ -166,116 +164,118 @@ def _colon_in_value(found: ParserStop, key: str, value: str) -> Diagnostic:
             f"put {value!r} on the next line, indented below {key!r}; quote a text that "
             f"contains ': '"
         )
-        return found.error_here("unexpected second ':' on this line", hint)
-    return found.error_here("unexpected second ':' on this line", "quote a text that contains ': '")
+        return stop.error_here("unexpected second ':' on this line", hint)
+    return stop.error_here("unexpected second ':' on this line", "quote a text that contains ': '")
 
 
-def _simple_key(found: ParserStop) -> Diagnostic:
-    begin, line = found.line(found.since)
-    return _colon_missing(found, found.since, line[found.since - begin :])
+def _simple_key(stop: ParserStop) -> Diagnostic:
+    begin, line = stop.line(stop.since)
+    return _colon_missing(stop, stop.since, line[stop.since - begin :])
 
 
-def _colon_missing(found: ParserStop, at: int, line: str) -> Diagnostic:
+def _colon_missing(stop: ParserStop, at: int, line: str) -> Diagnostic:
     glued = re.match(r"([^\s:'\"]+):([^\s:/].*)", line)
     if glued:
         key, value = glued.groups()
-        return found.error(
+        return stop.error(
             at, at + len(key) + 1, "expected a space after ':'", f"write {key}: {shorten(value)}"
         )
     hint = "options stand in the first line" if line.startswith("--") else "a key ends with ':'"
-    return found.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", hint)
+    return stop.error(at, at + len(line), f"expected ':' after {shorten(line)!r}", hint)
 
 
-def _block(found: ParserStop) -> Diagnostic:
+def _block(stop: ParserStop) -> Diagnostic:
     """Something in a block that is neither its next key nor its next list item."""
-    begin, line = found.line(found.at)
-    before = found.text[begin : found.at].rstrip()
-    if found.letter in ("}", "]"):
-        return found.error_here(
-            f"unmatched {found.letter!r}", "delete it, or quote the text that it belongs to"
+    begin, line = stop.line(stop.at)
+    before = stop.text[begin : stop.at].rstrip()
+    if stop.letter in ("}", "]"):
+        return stop.error_here(
+            f"unmatched {stop.letter!r}", "delete it, or quote the text that it belongs to"
         )
     if before.endswith(("'", '"')):
-        return _text_after_quote(found, begin, before)
-    if found.letter == ":" and not before:
-        return found.error_here("expected a key before ':'")
+        return _text_after_quote(stop, begin, before)
+    if stop.letter == ":" and not before:
+        return stop.error_here("expected a key before ':'")
     if before:
-        return found.error_here(
-            f"unexpected {shorten(line[found.at - begin :])!r}", "quote it if it belongs to a text"
+        return stop.error_here(
+            f"unexpected {shorten(line[stop.at - begin :])!r}", "quote it if it belongs to a text"
         )
-    if found.column(found.at) != found.column(found.since):
+    if stop.column(stop.at) != stop.column(stop.since):
         hint = "lines of the same level begin in the same column"
-        return found.error(
+        return stop.error(
             begin, begin + len(line), "the indentation of this line matches no line above", hint
         )
     if line.startswith("-"):
         hint = "write the key of the list on the line above, for example 'steps:'"
-        return found.error_here("expected a key, got a list item", hint)
+        return stop.error_here("expected a key, got a list item", hint)
     hint = "begin the line with '- ', or indent it below the list item that it belongs to"
-    return found.error(begin, begin + len(line), "expected a list item, got a key", hint)
+    return stop.error(begin, begin + len(line), "expected a list item, got a key", hint)
 
 
-def _text_after_quote(found: ParserStop, begin: int, before: str) -> Diagnostic:
+def _text_after_quote(stop: ParserStop, begin: int, before: str) -> Diagnostic:
     quote = before[-1]
-    opened = found.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
+    opened = stop.text.rfind(quote, 0, begin) if before.count(quote) % 2 else -1
     if opened >= 0:  # a quote on a line above: the mistake is there
         message = f"this quote is closed only by the {quote} of a later line"
-        return found.error(opened, opened + 1, message, f"close it with {quote} on its own line")
-    return _operator(found) or _quote_inside(found, quote)
+        return stop.error(opened, opened + 1, message, f"close it with {quote} on its own line")
+    return _operator(stop) or _quote_inside(stop, quote)
 
 
-def _quote_inside(found: ParserStop, quote: str) -> Diagnostic:
+def _quote_inside(stop: ParserStop, quote: str) -> Diagnostic:
     escaped = "''" if quote == "'" else r"\""
     hint = f"quote the whole text; inside {quote}…{quote} write {escaped} for {quote}"
-    return found.error_here("unexpected text after the closing quote", hint)
+    return stop.error_here("unexpected text after the closing quote", hint)
 
 
-def _operator(found: ParserStop) -> Diagnostic | None:
+def _operator(stop: ParserStop) -> Diagnostic | None:
     """An operator after a quoted text, as in ``'n is ' + n``: YAML takes only the first part for
     the value."""
-    before = found.text[: found.at].rstrip(_BLANKS)
+    before = stop.text[: stop.at].rstrip(_BLANKS)
     if not before.endswith(("'", '"')):
         return None
-    if found.letter.isalnum() and before == found.text[: found.at]:  # 'it's'
-        return _quote_inside(found, before[-1])
-    if found.letter not in _OPERATORS:
+    if stop.letter.isalnum() and before == stop.text[: stop.at]:  # 'it's'
+        return _quote_inside(stop, before[-1])
+    if stop.letter not in _OPERATORS:
         return None
     begin = before.rfind(before[-1], 0, -1)
-    rest = re.compile(r"[^,\[\]{}\n]*").match(found.text, found.at)
-    whole = found.text[begin : rest.end() if rest else None].rstrip()
-    hint = "quote the whole value" + (f": {_quoted(whole)}" if not {"'", '"'} <= set(whole) else "")
-    return found.error_here("unexpected operator after the closing quote", hint)
+    rest = re.compile(r"[^,\[\]{}\n]*").match(stop.text, stop.at)
+    whole = stop.text[begin : rest.end() if rest else None].rstrip()
+    hint = "quote the whole value" + (
+        f": {_quote_text(whole)}" if not {"'", '"'} <= set(whole) else ""
+    )
+    return stop.error_here("unexpected operator after the closing quote", hint)
 
 
 _CLOSE = {"{": "}", "[": "]"}
 
 
-def _flow(found: ParserStop) -> Diagnostic:
+def _flow(stop: ParserStop) -> Diagnostic:
     """A list in [] or a mapping in {} that is not closed where the parser expects it."""
-    opening = found.text[found.since : found.since + 1]
+    opening = stop.text[stop.since : stop.since + 1]
     closing = _CLOSE.get(opening, opening)
-    if found.letter in ("]", "}"):
+    if stop.letter in ("]", "}"):
         hint = f"close the {opening!r} with {closing!r} first"
-        return found.error_here(f"{found.letter!r} cannot close a {opening!r}", hint)
-    if found.since in _unclosed(found):
-        return _never_closed(found, found.since)
-    if unquoted := _operator(found) or _unquoted(found, found.at):
+        return stop.error_here(f"{stop.letter!r} cannot close a {opening!r}", hint)
+    if stop.since in _open_brackets(stop):
+        return _never_closed(stop, stop.since)
+    if unquoted := _operator(stop) or _needs_quotes(stop, stop.at):
         return unquoted
-    if found.letter == ":":
-        begin, line = found.line(found.at)
-        if found.line(found.since)[0] != begin and not re.search(r":\s", line[: found.at - begin]):
-            return found.error(
-                begin, found.at, "expected ',' before this", "end the line above with ','"
+    if stop.letter == ":":
+        begin, line = stop.line(stop.at)
+        if stop.line(stop.since)[0] != begin and not re.search(r":\s", line[: stop.at - begin]):
+            return stop.error(
+                begin, stop.at, "expected ',' before this", "end the line above with ','"
             )
-        return found.error_here("unexpected second ':'", "quote a text that contains ': '")
-    return found.error_here(
+        return stop.error_here("unexpected second ':'", "quote a text that contains ': '")
+    return stop.error_here(
         "expected ',' before this", f"separate the entries of {opening}{closing} with ','"
     )
 
 
-def _unclosed(found: ParserStop) -> list[int]:
+def _open_brackets(stop: ParserStop) -> list[int]:
     """Where the brackets are that are never closed, outer ones first."""
     opened: list[int] = []
-    for match in re.finditer(r"[\[\]{}]", found.text):
+    for match in re.finditer(r"[\[\]{}]", stop.text):
         if match[0] in _CLOSE:
             opened.append(match.start())
         elif opened:
@@ -283,28 +283,28 @@ def _unclosed(found: ParserStop) -> list[int]:
     return opened
 
 
-def _never_closed(found: ParserStop, at: int) -> Diagnostic:
-    opening = found.text[at]
-    return found.error(
+def _never_closed(stop: ParserStop, at: int) -> Diagnostic:
+    opening = stop.text[at]
+    return stop.error(
         at, at + 1, f"this {opening!r} is never closed", f"close it with {_CLOSE[opening]!r}"
     )
 
 
-def _unquoted(found: ParserStop, stopped: int) -> Diagnostic | None:
+def _needs_quotes(stop: ParserStop, stopped: int) -> Diagnostic | None:
     """A text between { } or [ ] that needs quotes for a bracket, as in {a: rows[0]}, or for a
     brace."""
-    begin, line = found.line(stopped)
+    begin, line = stop.line(stopped)
     for pattern, bracket, group in ((_IN_FLOW, "[", 1), (_FORMATTED, "{", 0)):
         for match in pattern.finditer(line):
             text = match[group].rstrip(_BLANKS)
             start = begin + match.start(group)
             if start <= stopped <= start + len(text) and not _in_quotes(line, start - begin):
                 message = f"a text that contains {bracket!r} needs quotes between {{ }} and [ ]"
-                hint = f"quote the text: {_quoted(text)}"
+                hint = f"quote the text: {_quote_text(text)}"
                 hint += (
                     "; an expression has no f-strings: join texts with +" if bracket == "{" else ""
                 )
-                return found.error(start, start + len(text), message, hint)
+                return stop.error(start, start + len(text), message, hint)
     return None
 
 
@@ -312,94 +312,92 @@ def _in_quotes(line: str, at: int) -> bool:
     return line.count('"', 0, at) % 2 == 1 or line.count("'", 0, at) % 2 == 1
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return f"'{text}'" if "'" not in text else f'"{text}"'
 
 
-def _content(found: ParserStop) -> Diagnostic:
-    if found.letter in ("]", "}"):
-        return found.error_here(f"unmatched {found.letter!r}", "quote it if it belongs to a text")
-    if found.letter:
+def _content(stop: ParserStop) -> Diagnostic:
+    if stop.letter in ("]", "}"):
+        return stop.error_here(f"unmatched {stop.letter!r}", "quote it if it belongs to a text")
+    if stop.letter:
         message, hint = (
-            f"expected a value before {found.letter!r}",
+            f"expected a value before {stop.letter!r}",
             "delete it, or quote the text that it belongs to",
         )
-        return found.error_here(message, hint)
-    opened = _unclosed(found)
-    return _never_closed(found, opened[-1]) if opened else found.error_here("expected a value")
+        return stop.error_here(message, hint)
+    opened = _open_brackets(stop)
+    return _never_closed(stop, opened[-1]) if opened else stop.error_here("expected a value")
 
 
-def _quote(found: ParserStop) -> Diagnostic:
-    quote = found.text[found.since : found.since + 1]
-    if unquoted := _unquoted(found, found.since):
+def _quote(stop: ParserStop) -> Diagnostic:
+    quote = stop.text[stop.since : stop.since + 1]
+    if unquoted := _needs_quotes(stop, stop.since):
         return unquoted
-    return found.error(
-        found.since, found.since + 1, "this quote is never closed", f"close it with {quote}"
+    return stop.error(
+        stop.since, stop.since + 1, "this quote is never closed", f"close it with {quote}"
     )
 
 
-def _escape(found: ParserStop) -> Diagnostic:
-    begin = found.text.rfind("\\", found.since, found.at + 1)
-    begin = found.at if begin < 0 else begin
-    if "Unicode" in found.problem:
-        message = f"{found.text[begin : begin + 6]} is not a character"
-        return found.error(
+def _escape(stop: ParserStop) -> Diagnostic:
+    begin = stop.text.rfind("\\", stop.since, stop.at + 1)
+    begin = stop.at if begin < 0 else begin
+    if "Unicode" in stop.problem:
+        message = f"{stop.text[begin : begin + 6]} is not a character"
+        return stop.error(
             begin, begin + 6, message, r"\u must be followed by the four digits of a character"
         )
-    if "hex" in found.problem:
-        kind = found.text[begin + 1 : begin + 2]
+    if "hex" in stop.problem:
+        kind = stop.text[begin + 1 : begin + 2]
         digits = {"x": 2, "u": 4, "U": 8}.get(kind, 0)
         message = rf"\{kind} must be followed by {digits} hexadecimal digits"
-        return found.error(begin, found.at + 1, message, r"write \\ for a backslash")
+        return stop.error(begin, stop.at + 1, message, r"write \\ for a backslash")
     hint = r"write \\ for a backslash, or put the text in single quotes"
-    return found.error(begin, begin + 2, f"unknown escape {found.text[begin : begin + 2]}", hint)
+    return stop.error(begin, begin + 2, f"unknown escape {stop.text[begin : begin + 2]}", hint)
 
 
-def _sigil(found: ParserStop) -> Diagnostic:
-    letter = found.text[found.since : found.since + 1]
-    if unquoted := _unquoted(found, found.since):
+def _sigil(stop: ParserStop) -> Diagnostic:
+    letter = stop.text[stop.since : stop.since + 1]
+    if unquoted := _needs_quotes(stop, stop.since):
         return unquoted
     hint = "quote the text" + ("; list items begin with '- '" if letter == "*" else "")
-    return found.error(
-        found.since, found.since + 1, f"an unquoted text cannot begin with {letter!r}", hint
+    return stop.error(
+        stop.since, stop.since + 1, f"an unquoted text cannot begin with {letter!r}", hint
     )
 
 
-def _header(found: ParserStop) -> Diagnostic:
-    sign = found.text[found.since : found.since + 1]
-    return found.error_here(
+def _header(stop: ParserStop) -> Diagnostic:
+    sign = stop.text[stop.since : stop.since + 1]
+    return stop.error_here(
         f"unexpected text after {sign!r}", "put the text on the next lines, indented"
     )
 
 
-def _item(found: ParserStop) -> Diagnostic:
+def _item(stop: ParserStop) -> Diagnostic:
     hint = "put it on the next line, or write [a, b]"
-    return found.error_here("a list item cannot begin on the line of its key", hint)
+    return stop.error_here("a list item cannot begin on the line of its key", hint)
 
 
-def _outside(found: ParserStop) -> Diagnostic:
-    begin, line = found.line(found.at)
+def _outside(stop: ParserStop) -> Diagnostic:
+    begin, line = stop.line(stop.at)
     hint = "begin another document with a line '---'"
-    return found.error(
-        found.at, begin + len(line), "unexpected text after the end of the document", hint
+    return stop.error(
+        stop.at, begin + len(line), "unexpected text after the end of the document", hint
     )
 
 
-def _tag(found: ParserStop) -> Diagnostic:
-    match = re.compile(r"![^\s,\[\]{}]*").match(found.text, found.since)
+def _tag(stop: ParserStop) -> Diagnostic:
+    match = re.compile(r"![^\s,\[\]{}]*").match(stop.text, stop.since)
     span = (
-        Span(found.source, *match.span())
-        if match
-        else Span(found.source, found.since, found.since + 1)
+        Span(stop.source, *match.span()) if match else Span(stop.source, stop.since, stop.since + 1)
     )
     hint = "the only tag is !expr; quote a text that begins with '!'"
     return Diagnostic("yaml.tag", f"unknown tag {span.text!r}", span, hint)
 
 
-def _directive(found: ParserStop) -> Diagnostic:
-    begin, line = found.line(found.at)
+def _directive(stop: ParserStop) -> Diagnostic:
+    begin, line = stop.line(stop.at)
     hint = "delete the line; quote a text that begins with '%'"
-    return found.error(begin, begin + len(line), "a line cannot begin with '%'", hint)
+    return stop.error(begin, begin + len(line), "a line cannot begin with '%'", hint)
 
 
 def _key(line: str) -> str:

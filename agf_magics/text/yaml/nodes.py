@@ -161,12 +161,12 @@ def is_expression(node: Node) -> TypeGuard[Scalar]:
 def every_node(node: Node) -> Iterator[Node]:
     """A node and all nodes in it, without recursion."""
     waiting = [node]
-    for one in waiting:  # grows
-        yield one
-        if isinstance(one, Fields):
-            waiting += one.fields.values()
-        elif isinstance(one, Items):
-            waiting += one.items
+    for inner in waiting:  # grows
+        yield inner
+        if isinstance(inner, Fields):
+            waiting += inner.fields.values()
+        elif isinstance(inner, Items):
+            waiting += inner.items
 
 
 def expr_tags(root: Node) -> Iterator[Scalar]:

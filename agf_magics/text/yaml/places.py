@@ -36,26 +36,28 @@ def letters(raw: str, style: str, expected: str) -> list[Place] | None:
     >>> letters("'it''s'", "'", "it's")
     [(1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]
     """
-    places, blanks, at = list[Place](), list[Place](), 0
+    places = list[Place]()
+    blanks = list[Place]()
+    at = 0
     for letter, start, end in _pieces(raw, style):
         if raw[start] in " \t\r\n":
             blanks.append((start, end))
             continue
         if not letter:  # the end of a line that continues
             continue
-        found = expected.find(letter, at)
-        if found < 0 or expected[at:found].strip(_BLANK):
+        index = expected.find(letter, at)
+        if index < 0 or expected[at:index].strip(_BLANK):
             return None
-        places += [*_placed(found - at, blanks, start), (start, end)]
-        blanks, at = [], found + 1
-    places += _placed(len(expected) - at, blanks, len(raw))
+        places += [*_places_of_blanks(index - at, blanks, start), (start, end)]
+        blanks, at = [], index + 1
+    places += _places_of_blanks(len(expected) - at, blanks, len(raw))
     if expected[at:].strip(_BLANK):
         return None
     last = places[-1][1] if places else int(style in PIECES)
     return [*places, (last, last)]
 
 
-def _placed(count: int, blanks: list[Place], end: int) -> list[Place]:
+def _places_of_blanks(count: int, blanks: list[Place], end: int) -> list[Place]:
     """The places of ``count`` blanks of a text, the last ones of ``blanks`` before ``end``: the
     indentation of a line is before its own blanks."""
     begin = blanks[0][0] if blanks else end
@@ -84,13 +86,13 @@ def _pieces(raw: str, style: str) -> Iterator[tuple[str, int, int]]:
     for match in PIECES.get(style, _UNQUOTED_PIECE).finditer(raw, begin, end):
         letter = match[0]
         if style == '"' and letter[0] == "\\":
-            letter = _unescaped(match)
+            letter = _unescape(match)
         elif letter[0] == "\r":
             letter = "\n"
         yield letter[:1], match.start(), match.end()
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     short, high, low, four, eight, _, other = match.groups()
     if high:
         return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)

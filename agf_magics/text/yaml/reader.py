@@ -123,7 +123,7 @@ class _Reading:
         self.bounds = bounds
         self.base = int(source.text.startswith("\ufeff"))
         self.tamed = source.text
-        self.open = [_Open(0, True, 0)]  # around the documents
+        self.open = [_Open(0, is_list=True, depth=0)]  # around the documents
         self.anchors: dict[str, _Anchor | None] = {}
         self.room = bounds.nodes
         """How many more nodes are allowed; the nodes of an alias count each time."""
@@ -270,25 +270,25 @@ class _Reading:
 
     def _end(self, event: Any) -> None:
         end = event.end_mark.index + self.base
-        done = self.open.pop()
+        container = self.open.pop()
         parent = self.open[-1]
-        whole = _new_span((self.source, done.start, end))
-        if done.tag is not None or done.anchor is not None:
-            where = "a mapping" if done.items is None else "a list"
-            whole = self._properties(done.tag, whole, where)[1]
+        whole = _new_span((self.source, container.start, end))
+        if container.tag is not None or container.anchor is not None:
+            where = "a mapping" if container.items is None else "a list"
+            whole = self._properties(container.tag, whole, where)[1]
         node = (
-            _new_fields((done.fields, done.keys, whole))
-            if done.items is None
-            else Items(tuple(done.items), whole)
+            _new_fields((container.fields, container.keys, whole))
+            if container.items is None
+            else Items(tuple(container.items), whole)
         )
-        if done.deepest > parent.deepest:
-            parent.deepest = done.deepest
-        if done.anchor is not None:
-            self.anchors[done.anchor] = _Anchor(
+        if container.deepest > parent.deepest:
+            parent.deepest = container.deepest
+        if container.anchor is not None:
+            self.anchors[container.anchor] = _Anchor(
                 node,
-                done.room - self.room + 1,
-                self.aliases - done.aliases,
-                done.deepest - len(self.open) + 1,
+                container.room - self.room + 1,
+                self.aliases - container.aliases,
+                container.deepest - len(self.open) + 1,
             )
         self._add(parent, node)
 

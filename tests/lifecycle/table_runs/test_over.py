@@ -17,7 +17,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.lifecycle.past.past_run import find_past_run
-from agf_magics.lifecycle.past.retried_rows import chosen_rows
+from agf_magics.lifecycle.past.retried_rows import choose_rows
 from notebooks.scripted_server import ScriptedServer
 
 ROWS: list[dict[str, Any]] = [{"n": number, "label": "x"} for number in range(6)]
@@ -296,11 +296,11 @@ def test_only_failed_rows_run_again_and_nothing_that_succeeded_is_repeated(
     assert run.table.failed == [0, 2]
     flag.touch()
     calls.clear()
-    again = over(registry, chosen_rows(None, run.run_id), "both")
+    again = over(registry, choose_rows(None, run.run_id), "both")
     assert [(row["row"], row["output"]) for row in again.table] == [(0, 0), (2, 2)]
     assert calls == []
     with pytest.raises(agf.DefinitionError) as error:
-        chosen_rows(None, again.run_id)
+        choose_rows(None, again.run_id)
     assert error.value.code == "over.none-failed"
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ....text.source import Text
 from ....values.value import Value
 from ...scan import MISSING, Refusal, Scanner, parse_at, skip_blanks
-from .evaluated import Evaluated, parsed
+from .evaluated import Evaluated, parse_public
 from .lookup import find
 from .operators import compare
 from .tokens import LONGEST, QUOTES, Bare, Literal, Path, format_literal, parse_literal, quoted_end
@@ -63,7 +63,7 @@ class Condition:
         )
 
     def comparisons(self) -> Iterator[ComparisonNode]:
-        return (one for alternative in self.alternatives for one in alternative)
+        return (comparison for alternative in self.alternatives for comparison in alternative)
 
 
 def parse_condition(source: str) -> Condition:
@@ -96,42 +96,42 @@ class _Parser(Scanner):
     def comparison(self) -> ComparisonNode:
         left = self.left()
         self.skip_blanks()
-        found = self.match(_OPERATOR)
-        if found is None:
+        operator = self.match(_OPERATOR)
+        if operator is None:
             self.refuse_missing_operator(left)
         if odd := self.match(_LONG_OPERATOR):
             hint = f"the operators are {' '.join(COMPARING)}"
             raise Refusal(
                 "graph.operator", f"unknown operator {odd[0]!r}", odd.start(), odd.end(), hint
             )
-        self.at = found.end()
-        return ComparisonNode(left, found[0], self.right(left, found[0]))
+        self.at = operator.end()
+        return ComparisonNode(left, operator[0], self.right(left, operator[0]))
 
     def left(self) -> Path:
         start = self.skip_blanks()
         if start >= self.end:
             hint = "a condition compares: score < 0.8, status == 'done'"
             raise Refusal("graph.unfinished", "expected a comparison here", start, start, hint)
-        found = self.match(_LEFT)
-        if found is None:
+        match = self.match(_LEFT)
+        if match is None:
             self.refuse_left(start)
-        if found[0].lower() in ("and", "or"):
+        if match[0].lower() in ("and", "or"):
             message, hint = (
-                f"expected a comparison before {found[0]!r}",
+                f"expected a comparison before {match[0]!r}",
                 "write a comparison on both sides",
             )
-            raise Refusal("graph.unfinished", message, start, found.end(), hint)
+            raise Refusal("graph.unfinished", message, start, match.end(), hint)
         if self.match(_NOT):
             hint = "use the opposite comparison: != for ==, >= for <; for 'not done' write done == false"
             raise Refusal("graph.not", "'not' is not supported", start, start + 3, hint)
-        self.at = found.end()
-        names = tuple(found[0].split("."))
+        self.at = match.end()
+        names = tuple(match[0].split("."))
         prefixed = names[0] == "state" and len(names) > 1
         names = names[1:] if prefixed else names
         if "" in names:
             hint = f"write {'.'.join(filter(None, names)) or 'a name'}"
             raise Refusal(
-                "graph.path", f"a name is missing in the path {found[0]!r}", start, self.at, hint
+                "graph.path", f"a name is missing in the path {match[0]!r}", start, self.at, hint
             )
         return Path(names, start, self.at, prefixed)
 
@@ -155,8 +155,8 @@ class _Parser(Scanner):
         word = self.match(_LEFT_WORD)
         end = max(word.end() if word else start, start + 1)
         hint = "the left side is a path into the state: score, critique.score"
-        if found := _REVERSED.match(source, start, self.end):
-            hint = f"swap the sides: {found[3]} {_MIRROR[found[2]]} {found[1]}"
+        if reversed := _REVERSED.match(source, start, self.end):
+            hint = f"swap the sides: {reversed[3]} {_MIRROR[reversed[2]]} {reversed[1]}"
         raise Refusal(
             "graph.left", f"a comparison cannot begin with {source[start:end]!r}", start, end, hint
         )
@@ -222,30 +222,31 @@ class _Parser(Scanner):
                 at += 1
         self.at = at
         text = source[start:at].rstrip()
-        found = parse_literal(text, start)
-        if isinstance(found, Bare):
+        literal = parse_literal(text, start)
+        if isinstance(literal, Bare):
             self.check_text(text, start)
-        return found
+        return literal
 
     def check_text(self, text: str, start: int) -> None:
         # Everything after a quote that is not closed is text.
         if odd := _NOT_TEXT.search(
             text, 0, min(text.find(quote) % (len(text) + 1) for quote in QUOTES)
         ):
-            found, place = odd[0].strip(), (start + odd.start(), start + odd.end())
+            sign = odd[0].strip()
+            place = start + odd.start(), start + odd.end()
             quoted = format_literal(text)
             hint = (
                 f"compute it in a passthrough node and compare with its key; quote it if it is "
                 f"text: {quoted}"
             )
-            if found in ("(", ")"):
+            if sign in ("(", ")"):
                 raise Refusal("graph.parentheses", "parentheses are not supported", *place, hint)
-            if found in ("&&", "||"):
-                word = "and" if found == "&&" else "or"
+            if sign in ("&&", "||"):
+                word = "and" if sign == "&&" else "or"
                 raise Refusal(
-                    "graph.operator", f"unknown operator {found!r}", *place, f"write {word}"
+                    "graph.operator", f"unknown operator {sign!r}", *place, f"write {word}"
                 )
-            if found[0] in "<>=!":
+            if sign[0] in "<>=!":
                 raise Refusal("graph.operator", "a comparison has two sides", *place, hint)
             raise Refusal("graph.arithmetic", "there is no arithmetic in a condition", *place, hint)
         if _PATH.fullmatch(text) and "" in text.split("."):
@@ -283,7 +284,7 @@ def evaluate_condition(expr: str, state: Mapping[str, Value]) -> bool:
     >>> evaluate_condition("score < 0.8 and status == 'open'", {"score": 0.5, "status": "open"})
     True
     """
-    read: Condition = parsed(parse_condition, expr)
+    read: Condition = parse_public(parse_condition, expr)
     return read.holds(state)
 
 
@@ -295,4 +296,6 @@ def parse_condition_text(text: Text) -> Evaluated:
 def condition(text: Text, node: Condition, root: tuple[str, ...] = ()) -> Evaluated:
     """A condition as the engine evaluates it. ``root``: where in a frame the state is."""
     # Only the left sides certainly name keys: a name on the right may be text.
-    return Evaluated(text, node.holds, tuple(one.left for one in node.comparisons()), root)
+    return Evaluated(
+        text, node.holds, tuple(comparison.left for comparison in node.comparisons()), root
+    )

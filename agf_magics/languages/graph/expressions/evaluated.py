@@ -17,7 +17,7 @@ Node = TypeVar("Node")
 
 
 @lru_cache(maxsize=512)
-def parsed(parse: Callable[[str], Node], text: str) -> Node:
+def parse_public(parse: Callable[[str], Node], text: str) -> Node:
     """What ``parse`` makes of a text of the public functions. Raises ValueError."""
     try:
         return parse(text)

@@ -54,9 +54,9 @@ def _attribute(value: Value, name: str) -> Value:
     if not name or name.startswith("_") or isinstance(value, CLOSED):
         return MISSING
     try:
-        found = getattr(value, name, MISSING)
+        attribute = getattr(value, name, MISSING)
     except Exception as error:  # a property is user code
         raise ValueError(
             f"cannot read {name!r} of {type_name(value)}: {describe_exception(error)}"
         ) from error
-    return MISSING if callable(found) else found
+    return MISSING if callable(attribute) else attribute

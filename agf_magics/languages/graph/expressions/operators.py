@@ -86,7 +86,7 @@ def compare(sign: str, left: Value, right: Value) -> bool:
     """A comparison. Ordering is False for a missing left side and for values that have no order."""
     if sign in ("==", "!="):
         return equal(left, right) is (sign == "==")
-    if left is None or not (_ordered(left) and _ordered(right)):
+    if left is None or not (_has_order(left) and _has_order(right)):
         return False
     check_number(sign, left, right)
     try:
@@ -103,7 +103,7 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def _ordered(value: Value) -> bool:
+def _has_order(value: Value) -> bool:
     if type(value) in ATOMS:
         return True
     try:

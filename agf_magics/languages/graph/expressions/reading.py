@@ -59,7 +59,7 @@ class Reader(documents.Reader):
         A5)."""
         self.warned: set[Span | None] = set()
         """The places of warnings that are given once, although several nodes have the value."""
-        self.known: set[str] = set()
+        self.known_keys: set[str] = set()
         """The keys that expressions may name."""
         self.declared: frozenset[str] | None = None
         """The keys that ``state:`` declares; None: the graph has no ``state:``."""
@@ -75,7 +75,7 @@ class Reader(documents.Reader):
         super().missing(kind, key, span)
 
     def wrong_type(self, node: Node, key: Key, hint: str | None = None) -> None:
-        if braces := _unquoted_braces(node):
+        if braces := _braces_as_mapping(node):
             hint = f'put quotes around the braces: {key.name}: "{braces}"'
         elif key.name == "schema" and isinstance(node, Fields):
             hint = (
@@ -122,16 +122,16 @@ class Reader(documents.Reader):
             for atom in atoms(parsed.right):
                 if isinstance(atom, Bare):
                     name, place = atom.text, node.locate(atom.start, atom.end)
-                    is_key = name.split(".")[0] in self.known
+                    is_key = name.split(".")[0] in self.known_keys
                     hint = f"write state.{name}" if is_key else f"quote it: '{shorten(name)}'"
                     message = f"{shorten(name)!r} is text here, not a key"
                     self.warn("graph.unquoted-text", message, place, hint)
         return Expression(node, parsed, ROOT)
 
-    def unfilled(self, node: Scalar, found: Unfilled) -> None:
-        place, text = node.locate(found.start, found.end), node.text[found.start : found.end]
-        code = "graph.literal-braces" if found.why == "doubled" else "graph.text-arithmetic"
-        message, hint = _UNFILLED[found.why]
+    def unfilled(self, node: Scalar, braces: Unfilled) -> None:
+        place, text = node.locate(braces.start, braces.end), node.text[braces.start : braces.end]
+        code = "graph.literal-braces" if braces.why == "doubled" else "graph.text-arithmetic"
+        message, hint = _UNFILLED[braces.why]
         written = {"text": shorten(text), "fixed": f"{{{text.strip('{} ')}}}"}
         self.warn(code, message.format_map(written), place, hint.format_map(written))
 
@@ -139,59 +139,59 @@ class Reader(documents.Reader):
         """Warn about text that looks like an expression (decision P21). ``part`` begins at
         ``begin`` of ``text``."""
 
-        def warn(code: str, message: str, found: re.Match[str], group: int, hint: str) -> None:
+        def warn(code: str, message: str, match: re.Match[str], group: int, hint: str) -> None:
             self.warn(
                 code,
                 message,
-                text.locate(begin + found.start(group), begin + found.end(group)),
+                text.locate(begin + match.start(group), begin + match.end(group)),
                 hint,
             )
 
-        for found in _BRACES.finditer(part):
-            word, computed = _WORD.match(found[1]), _STATE_INSIDE.search(found[1])
+        for match in _BRACES.finditer(part):
+            word, computed = _WORD.match(match[1]), _STATE_INSIDE.search(match[1])
             if prompt:
-                name = _COMPUTED.match(found[1])
-                if computed or (name and (name[1] == "state." or name[2] in self.known)):
+                name = _COMPUTED.match(match[1])
+                if computed or (name and (name[1] == "state." or name[2] in self.known_keys)):
                     hint = "compute it into a key in a node before this one, then write {key} here"
-                    message = f"{shorten(found[0])} stays text: nothing is computed here"
-                    warn("graph.literal-braces", message, found, 0, hint)
-            elif computed or (word and word[0] in self.known):
-                hint = AT_FIRST if computed else f"write {{state.{found[1]}}}"
-                if _CHOICE.search(found[1]):
+                    message = f"{shorten(match[0])} stays text: nothing is computed here"
+                    warn("graph.literal-braces", message, match, 0, hint)
+            elif computed or (word and word[0] in self.known_keys):
+                hint = AT_FIRST if computed else f"write {{state.{match[1]}}}"
+                if _CHOICE.search(match[1]):
                     hint = "an expression has no if: write two edges with condition: and else"
-                message = f"{shorten(found[0])} stays text: it does not begin with state."
-                warn("graph.literal-braces", message, found, 0, hint)
-        bare = _BRACES.sub(lambda found: " " * len(found[0]), part)
-        for found in _BARE_PATH.finditer(bare):
+                message = f"{shorten(match[0])} stays text: it does not begin with state."
+                warn("graph.literal-braces", message, match, 0, hint)
+        bare = _BRACES.sub(lambda match: " " * len(match[0]), part)
+        for match in _BARE_PATH.finditer(bare):
             whole = part.strip() if begin == 0 and len(part) == len(text.text) else ""
-            starts = whole.startswith(found[0]) and not prompt
+            starts = whole.startswith(match[0]) and not prompt
             expression = _in_braces(whole.lstrip("$")) if starts else None
-            if found[2] not in self.known and not (self.declared is None and expression):
+            if match[2] not in self.known_keys and not (self.declared is None and expression):
                 continue
-            hint = f'write "{expression}"' if expression else f"write {{{found[1]}}}"
+            hint = f'write "{expression}"' if expression else f"write {{{match[1]}}}"
             warn(
                 "graph.literal-path",
-                f"{shorten(found[0])!r} is text here: it has no braces",
-                found,
+                f"{shorten(match[0])!r} is text here: it has no braces",
+                match,
                 0,
                 hint,
             )
 
     def check_jinja(self, text: Text, source: str) -> str:
         """Warn about Jinja2 in a question or a command, once; the text with blanks in its place."""
-        if found := _JINJA.search(source):
-            message = f"{shorten(found[0])!r} stays text: Jinja2 is only supported in a prompt"
+        if match := _JINJA.search(source):
+            message = f"{shorten(match[0])!r} stays text: Jinja2 is only supported in a prompt"
             hint = "compute the text in a node before this one, and write {key}"
-            if found[0].strip("{}- ") == found[1]:
-                hint = f"write {{{found[1]}}}"
-            self.warn("graph.jinja", message, text.locate(found.start(), found.end()), hint)
-        return _JINJA.sub(lambda found: " " * len(found[0]), source)
+            if match[0].strip("{}- ") == match[1]:
+                hint = f"write {{{match[1]}}}"
+            self.warn("graph.jinja", message, text.locate(match.start(), match.end()), hint)
+        return _JINJA.sub(lambda match: " " * len(match[0]), source)
 
     def value(self, node: Node) -> Expr:
         """Any value; a text with its placeholders."""
         if not is_text(node):
             for part in every_node(node):
-                if _unquoted_braces(part):
+                if _braces_as_mapping(part):
                     message = "braces without quotes are a YAML mapping"
                     hint = "put quotes around them"
                 elif "{state." in part.text:
@@ -245,7 +245,7 @@ def _in_braces(text: str) -> str | None:
         return None
 
 
-def _unquoted_braces(node: Node) -> str | None:
+def _braces_as_mapping(node: Node) -> str | None:
     """``{state.x}`` without quotes, which YAML reads as a mapping; None for anything else."""
     if not isinstance(node, Fields) or len(node.fields) != 1:
         return None

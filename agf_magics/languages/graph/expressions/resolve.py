@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...scan import MISSING
-from .evaluated import parsed
+from .evaluated import parse_public
 from .lookup import find
 from .values import parse_template
 
@@ -21,7 +21,7 @@ def resolve_template(template: Any, state: Mapping[str, Any]) -> Any:
     """
     if not isinstance(template, str) or "{" not in template:
         return template
-    return parsed(parse_template, template).of(state)
+    return parse_public(parse_template, template).of(state)
 
 
 def resolve_state_expression(expr: Any, state: Mapping[str, Any]) -> Any:

@@ -180,7 +180,9 @@ def _parse_path(source: str, start: int, end: int) -> Path:
 
 def _closing_brace(source: str, at: int) -> int:
     """The brace that closes the placeholder whose operand begins at ``at``; -1 if none does."""
-    depth, operand, end = 0, True, len(source)
+    depth = 0
+    operand = True
+    end = len(source)
     unclosed = set[
         str
     ]()  # quotes without a closing quote from here on: they are not searched for again
@@ -237,13 +239,13 @@ class _Operand(Scanner):
     def read(self) -> Operand:
         opening = self.peek()
         if opening == "[":
-            found: Operand = self.one()
+            operand: Operand = self.one()
         elif opening == "{":
-            found = self.pairs()
+            operand = self.pairs()
         else:
             return self.atom("")
         self.expect_end()
-        return found
+        return operand
 
     def one(self) -> One:
         start = self.at
@@ -270,19 +272,19 @@ class _Operand(Scanner):
         return One(item)
 
     def pairs(self) -> Pairs:
-        start, found = self.at, list[tuple[str, Atom]]()
+        start, pairs = self.at, list[tuple[str, Atom]]()
         self.at += 1
         if self.peek() == "}":
             self.at += 1
             return Pairs(())
         while True:
             key = self.key()
-            found.append((key, self.atom(",}")))
+            pairs.append((key, self.atom(",}")))
             if self.peek() != ",":
                 break
             self.at += 1
         self.close("}", start)
-        return Pairs(tuple(found))
+        return Pairs(tuple(pairs))
 
     def key(self) -> str:
         start, source = self.skip_blanks(), self.source
@@ -336,9 +338,9 @@ class _Operand(Scanner):
         return Literal(value)
 
     def bare(self, text: str, start: int) -> Literal | Bare:
-        found = parse_literal(text, start)
-        if isinstance(found, Literal):
-            return found
+        literal = parse_literal(text, start)
+        if isinstance(literal, Literal):
+            return literal
         for at, char in enumerate(text, start):
             if char in "()[]{}":
                 self.refuse_bracket(at)
@@ -346,7 +348,7 @@ class _Operand(Scanner):
             self.refuse_chained(start)
         if operator := _ARITHMETIC.search(text):
             self.refuse_chained(start + operator.start(operator.lastindex or 0))
-        return found
+        return literal
 
     def refuse_bracket(self, at: int) -> None:
         if self.source[at] in "()":

@@ -31,7 +31,7 @@ def format_value(value: Value, name: str = "a value") -> str:
     if not can_write(value):
         raise ValueError(f"cannot write {type_name(value)} into a text: it is too large")
     try:
-        return str(_written(value, name) if has_odd else value)
+        return str(_with_texts(value, name) if has_odd else value)
     except RecursionError as error:
         raise ValueError("the value nests too deeply to be written into a text") from error
     except Exception as error:  # ``__str__`` of an object is user code
@@ -49,7 +49,7 @@ class _Text:
         return self.text
 
 
-def _written(value: Value, name: str) -> Value:
+def _with_texts(value: Value, name: str) -> Value:
     """``value`` with a `_Text` in the place of each part that is not written as Python does."""
     is_null = False
 
@@ -73,7 +73,9 @@ def _written(value: Value, name: str) -> Value:
 def check_length(value: Value) -> bool:
     """Raises ValueError for a value that is too long as text: a small one with shared parts may be.
     Returns whether it has a part that is not written as Python does."""
-    queue, room, has_odd = [value], LONGEST_WRITTEN, False
+    queue = [value]
+    room = LONGEST_WRITTEN
+    has_odd = False
     # A part weighs 8 at most, besides the characters of texts.
     if not can_write(value, 8 * LONGEST_WRITTEN):
         room, queue = -1, []

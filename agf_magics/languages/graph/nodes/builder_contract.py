@@ -20,7 +20,7 @@ from ..prompts.prompt_files import Folders
 from ..state import Write
 from .declared_tools import Tools
 
-Given = dict[str, Any]
+FieldValues = dict[str, Any]
 
 
 class Written(NamedTuple):
@@ -59,14 +59,14 @@ class Built(NamedTuple):
     """The warning about its value, if there is one."""
 
 
-class Here(NamedTuple):
+class NodeSite(NamedTuple):
     """A node that is being built."""
 
     name: str
     id: str
     kind: str
     span: Span
-    defaults: Given
+    defaults: FieldValues
     tools: Tools
     limits: Mapping[str, Any]
     inside: bool = False

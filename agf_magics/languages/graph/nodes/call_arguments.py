@@ -125,14 +125,17 @@ class WithState:
         if wanted is None:
             return state
         takes = wanted.get("properties") or {}
-        given = {name: state[name] for name in takes if name in state}
+        arguments = {name: state[name] for name in takes if name in state}
         if "state" in takes:
-            return {**given, "state": state}
-        if len(takes) == 1 and not given:
+            return {**arguments, "state": state}
+        if len(takes) == 1 and not arguments:
             return dict.fromkeys(takes, state)
         if not takes and wanted.get("additionalProperties"):
             return state
-        return {**given, **{name: value for name, value in variables.items() if name not in takes}}
+        return {
+            **arguments,
+            **{name: value for name, value in variables.items() if name not in takes},
+        }
 
     def hint_for(self, name: str, frame: Frame) -> str | None:
         """The hint for a parameter that got the whole state."""
@@ -159,7 +162,7 @@ def question_args(message: Expr, choices: Sequence[Name] | None) -> Computed:
     )
 
 
-def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
+def pass_keys(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
     """The input of another flow: some keys of this graph under other names, or (None) all keys."""
 
     if mapping is None:
@@ -172,9 +175,9 @@ def passed(span: Span, mapping: Sequence[tuple[Name, Name]] | None) -> Computed:
 
     def renamed(frame: Frame) -> Value:
         state = frame["state"]
-        return {other.text: state[own.text] for own, other in mapping if own.text in state}
+        return {other.text: state[key.text] for key, other in mapping if key.text in state}
 
-    reads = tuple(state_ref((own.text,), own.span) for own, _ in mapping)
+    reads = tuple(state_ref((key.text,), key.span) for key, _ in mapping)
     names = tuple((other.text, other.span) for _, other in mapping)
     return Computed(span, renamed, reads, names=names)
 

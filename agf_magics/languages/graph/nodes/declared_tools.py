@@ -19,7 +19,7 @@ from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Span
 from ....text.yaml.nodes import Fields, Scalar, shown
 from ....values.value import Value
-from ...documents import named, said
+from ...documents import name_at, text_at
 from ..expressions.reading import Reader
 from ..prompts.slots import Prompt, Slot, split_slots
 from ..words import TOOL
@@ -54,12 +54,16 @@ class Command:
         return tuple(slot for word in self.words for slot in word.slots)
 
     def reads(self) -> tuple[Ref, ...]:
-        own = tuple(
+        command_reads = tuple(
             state_ref(slot.names, slot.span)
             for slot in self.slots
             if slot.in_state or self.values is None
         )
-        return own if self.values is None else (*own, *NamedArguments(self.values).reads())
+        return (
+            command_reads
+            if self.values is None
+            else (*command_reads, *NamedArguments(self.values).reads())
+        )
 
 
 class ShellTool(NamedTuple):
@@ -96,7 +100,7 @@ class ShellTool(NamedTuple):
             base="shell",
             description=self.description,
             parameters=tuple(dict.fromkeys(slot.names[0] for slot in command.slots)),
-            arguments=lambda given: command.filled(given, given),
+            arguments=lambda arguments: command.filled(arguments, arguments),
             result=self.read_output,
         )
 
@@ -131,9 +135,12 @@ class _Words:
 
 
 def read_tools(reader: Reader, node: Fields | None) -> Tools:
+    """The tools that a graph declares; errors go to ``reader``."""
     if node is None:
         return Tools()
-    functions, files, commands = list[Name](), dict[str, Name](), dict[str, ShellTool]()
+    functions = list[Name]()
+    files = dict[str, Name]()
+    commands = dict[str, ShellTool]()
     for key, value in reader.entries(node):
         name, span = key.text, key.span
         if not isinstance(value, Fields):
@@ -145,35 +152,38 @@ def read_tools(reader: Reader, node: Fields | None) -> Tools:
                 hint,
             )
             continue
-        given = reader.fields(TOOL, value, span)
-        if given.get("command") is not None:
-            commands[name] = _read_command(name, given, value.fields["command"])
-            if "path" in given or "module" in given or given.get("type") == "python":
-                hint = "a tool is a command or a function: keep one of them"
-                reader.error(
-                    "graph.tool-kind", f"{name!r} has a command and a function", span, hint
-                )
+        fields = reader.fields(TOOL, value, span)
+        _check_kind(reader, name, fields, span)
+        if fields.get("command") is not None:
+            commands[name] = _read_command(name, fields, value.fields["command"])
             continue
-        if given.get("type") == "shell":
-            reader.error(
-                "graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"'
-            )
-        if "timeout" in given:
-            hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
-            reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
-        if "success_codes" in given:
-            hint = "only a command has exit codes: a function that fails raises an exception"
-            reader.error("graph.tool-kind", "a function has no 'success_codes'", span, hint)
         functions.append(Name(name, span))
-        if (file := _file(name, given)) is not None:
+        if (file := _file(name, fields)) is not None:
             files[name] = file
     spans = {name: key.span for name, key in node.keys.items()}
-    return Tools(tuple(functions), files, commands, True, spans)
+    return Tools(tuple(functions), files, commands, declared=True, spans=spans)
 
 
-def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellTool:
+def _check_kind(reader: Reader, name: str, fields: Mapping[str, Any], span: Span) -> None:
+    """Report keys of a command in a function, and of a function in a command."""
+    if fields.get("command") is not None:
+        if "path" in fields or "module" in fields or fields.get("type") == "python":
+            hint = "a tool is a command or a function: keep one of them"
+            reader.error("graph.tool-kind", f"{name!r} has a command and a function", span, hint)
+        return
+    if fields.get("type") == "shell":
+        reader.error("graph.missing-key", "a shell tool needs 'command'", span, 'command: "ls -l"')
+    if "timeout" in fields:
+        hint = "write the timeout in the node that calls it, or in Python: @tool(timeout=30)"
+        reader.error("graph.tool-kind", "a function has no 'timeout' here", span, hint)
+    if "success_codes" in fields:
+        hint = "only a command has exit codes: a function that fails raises an exception"
+        reader.error("graph.tool-kind", "a function has no 'success_codes'", span, hint)
+
+
+def _read_command(name: str, fields: Mapping[str, Any], command: Any) -> ShellTool:
     words, places = list[Prompt](), _Words(command)
-    for word in given["command"]:
+    for word in fields["command"]:
         places.text = word
         parts = split_slots(word, places)
         # Doubled braces are how a command writes a brace.
@@ -185,16 +195,16 @@ def _read_command(name: str, given: Mapping[str, Any], command: Any) -> ShellToo
     return ShellTool(
         name=name,
         words=tuple(words),
-        parse=given.get("parse") or "text",
+        parse=fields.get("parse") or "text",
         span=command.span,
-        description=said(given, "description"),
-        options={name: given[name] for name in ("timeout", "success_codes") if name in given},
+        description=text_at(fields, "description"),
+        options={name: fields[name] for name in ("timeout", "success_codes") if name in fields},
     )
 
 
-def _file(name: str, given: Mapping[str, Any]) -> Name | None:
+def _file(name: str, fields: Mapping[str, Any]) -> Name | None:
     """``tools.py:add`` or ``package.module:add``"""
-    where: Name | None = given.get("path") or given.get("module")
+    where: Name | None = fields.get("path") or fields.get("module")
     if where is None:
         return None
-    return Name(f"{where.text}:{named(given, 'function', Name(name))}", where.span)
+    return Name(f"{where.text}:{name_at(fields, 'function', Name(name))}", where.span)

@@ -10,59 +10,59 @@ from ....text.diagnostics import Diagnostic
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed
-from .builder_contract import Built, Given, Here
+from .builder_contract import Built, FieldValues, NodeSite
 from .call_arguments import WithState, check_slots, complete
 from .on_error import on_error
 from .step_fields import common, state_key
 from .writes import write_object, write_output
 
 
-def build_tool(reader: Reader, given: Given, here: Here) -> Built:
-    name: Name = given["tool"]
-    here.tools.used.add(name.text)
-    command, values = here.tools.commands.get(name.text), given.get("variables")
+def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    name: Name = fields["tool"]
+    site.tools.used.add(name.text)
+    command, values = site.tools.commands.get(name.text), fields.get("variables")
     values = None if values is None else complete(values)
-    write, key = state_key(given, here)
+    write, key = state_key(fields, site)
     if command is None:
-        file = here.tools.files.get(name.text)
+        file = site.tools.files.get(name.text)
         step = Invoke(
-            **common(here, given, name.text),
+            **common(site, fields, name.text),
             kind="tool",
             name=name,
             args=NamedArguments(values or ()),
             lookup=Lookup(file),
         )
-        return on_error(given, here, Built(step, write, (key,)))
+        return on_error(fields, site, Built(step, write, (key,)))
     args = command.call(values)
     check_slots(reader, "graph.command-variable", args.slots, values)
     step = Invoke(
-        **common(here, given, name.text), kind="tool", name=Name("shell", name.span), args=args
+        **common(site, fields, name.text), kind="tool", name=Name("shell", name.span), args=args
     )
     key = key._replace(sure=command.parse != "none")
     return on_error(
-        given, here, Built(step, write_output(write, command), (key,), collects=here.inside)
+        fields, site, Built(step, write_output(write, command), (key,), collects=site.inside)
     )
 
 
-def build_python(reader: Reader, given: Given, here: Here) -> Built:
-    name: Name | None = given.get("tool") or given.get("function")
+def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    name: Name | None = fields.get("tool") or fields.get("function")
     if name is None:
-        reader.refuse("graph.missing-key", "python needs 'tool'", here.span, "tool: score")
-    here.tools.used.add(name.text)
-    if name.text in here.tools.commands:
+        reader.refuse("graph.missing-key", "python needs 'tool'", site.span, "tool: score")
+    site.tools.used.add(name.text)
+    if name.text in site.tools.commands:
         hint = f"write type: tool to run the command {name.text!r}"
         message = f"{name.text!r} is a command, and python calls a function"
         reader.error("graph.tool-kind", message, name.span, hint)
-    write, key = state_key(given, here, write_object)
+    write, key = state_key(fields, site, write_object)
     step = Invoke(
-        **common(here, given, name.text),
+        **common(site, fields, name.text),
         kind="tool",
         name=name,
-        args=WithState(complete(given.get("variables") or ()), given.get("requires") or ()),
-        lookup=Lookup(here.tools.files.get(name.text)),
+        args=WithState(complete(fields.get("variables") or ()), fields.get("requires") or ()),
+        lookup=Lookup(site.tools.files.get(name.text)),
         exchange=Exchange(with_schema=True),
     )
-    declares = reader.declared is None or key.name in reader.declared or "state_key" in given
+    declares = reader.declared is None or key.name in reader.declared or "state_key" in fields
 
     def note_undeclared(value: Value) -> Diagnostic | None:
         """The result is no object: it is under the name of the node."""
@@ -72,5 +72,5 @@ def build_python(reader: Reader, given: Given, here: Here) -> Built:
         hint = f"name the key of the result: state_key: KEY; or declare state: {{{key.name}: any}}"
         return Diagnostic("graph.undeclared-key", message, key.span, hint, "warning")
 
-    note = None if declares or here.inside else note_undeclared
-    return on_error(given, here, Built(step, write, (key,), writes_any=True, note=note))
+    note = None if declares or site.inside else note_undeclared
+    return on_error(fields, site, Built(step, write, (key,), writes_any=True, note=note))

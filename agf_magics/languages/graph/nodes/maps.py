@@ -27,8 +27,8 @@ from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.tokens import KEY_NAME
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..takes import OVER
-from .builder_contract import Built, Given, Here, Written
-from .on_error import repeated
+from .builder_contract import Built, FieldValues, NodeSite, Written
+from .on_error import repeat_failures
 from .sessions import CALLED, keep
 from .step_fields import at
 
@@ -127,35 +127,35 @@ class Gather:
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
-BuildNode = Callable[[Reader, Node, Here], Built | None]
+BuildNode = Callable[[Reader, Node, NodeSite], Built | None]
 """Builds a node of any kind; None after an error."""
 
 
-def build_map(build_node: BuildNode, reader: Reader, given: Given, here: Here) -> Built:
-    name: Name = given["as"]
+def build_map(build_node: BuildNode, reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    name: Name = fields["as"]
     inner = build_node(
         reader,
-        given["node"],
-        here._replace(id=f"{here.id}.node", inside=True, timeout=given.get("timeout")),
+        fields["node"],
+        site._replace(id=f"{site.id}.node", inside=True, timeout=fields.get("timeout")),
     )
-    over = _over(reader, given["over"], name.text)
+    over = _over(reader, fields["over"], name.text)
     if inner is None:
         raise NotBuilt
-    if given.get("on_error") == "retry":
-        inner = repeated(given, inner)
-    collect: Name = given["collect"]
-    failures: Name = given.get("failures") or Name(f"{collect.text}_failures")
-    gather = _gather(given, here, inner, failures)
-    most: int = given.get("max_items") or here.limits.get("max_map_items") or ITEMS
-    overflow = given.get("on_overflow") or here.defaults.get("on_overflow") or "error"
+    if fields.get("on_error") == "retry":
+        inner = repeat_failures(fields, inner)
+    collect: Name = fields["collect"]
+    failures: Name = fields.get("failures") or Name(f"{collect.text}_failures")
+    gather = _gather(fields, site, inner, failures)
+    most: int = fields.get("max_items") or site.limits.get("max_map_items") or ITEMS
+    overflow = fields.get("on_overflow") or site.defaults.get("on_overflow") or "error"
     step = Each(
-        **at(here),
+        **at(site),
         label=f"{name.text} in {over.span.text}",
         over=over,
         element=Stored(_lay_over, (Ref((*ROOT, name.text)), Ref((*ROOT, "_map_index")))),
-        body=_collected(inner, here.span),
+        body=_map_body(inner, site.span),
         gather=gather,
-        limit=here.limits.get("max_concurrency"),
+        limit=site.limits.get("max_concurrency"),
         failing=FailurePolicy("continue"),
         cut=_cut(most, overflow == "truncate", over.span),
     )
@@ -166,21 +166,21 @@ def build_map(build_node: BuildNode, reader: Reader, given: Given, here: Here) -
     return Built(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
 
 
-def _gather(given: Given, here: Here, inner: Built, failures: Name) -> Gather:
-    node: Fields = given["node"]
+def _gather(fields: FieldValues, site: NodeSite, inner: Built, failures: Name) -> Gather:
+    node: Fields = fields["node"]
     return Gather(
-        node=here.name,
-        collect=given["collect"].text,
+        node=site.name,
+        collect=fields["collect"].text,
         failures=failures.text,
-        least=given.get("min_success", 1.0),
+        least=fields.get("min_success", 1.0),
         # Only a function returns keys of the state (decision Y16).
         key=(node.text_at("state_key") or None) if inner.step.word == "python" else None,
-        tolerated="skip" in (given.get("on_error"), node.text_at("on_error")),
-        span=here.span,
+        tolerated="skip" in (fields.get("on_error"), node.text_at("on_error")),
+        span=site.span,
     )
 
 
-def _collected(inner: Built, span: Span) -> Step:
+def _map_body(inner: Built, span: Span) -> Step:
     """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:
@@ -240,11 +240,11 @@ def _over(reader: Reader, node: Node, name: str) -> Computed:
     def read(frame: Frame) -> Value:
         state = frame["state"]
         try:
-            found = find(state, names)
+            read_items = find(state, names)
         except CANNOT as error:
             raise value_failed(text, span, error) from error
-        if found is not MISSING:
-            return found
+        if read_items is not MISSING:
+            return read_items
         path = ".".join(names)
         hint = suggest(names[0], state, "keys of the state")
         raise StepError(

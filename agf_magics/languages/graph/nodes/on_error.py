@@ -9,21 +9,21 @@ from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
 from ....values.value import Value
 from ..state import Failed, State, Write
-from .builder_contract import Built, Given, Here
+from .builder_contract import Built, FieldValues, NodeSite
 
 
-def on_error(given: Given, here: Here, built: Built) -> Built:
-    how = given.get("on_error")
+def on_error(fields: FieldValues, site: NodeSite, built: Built) -> Built:
+    how = fields.get("on_error")
     if how == "retry":
-        return repeated(given, built)
-    if how != "skip" or here.inside:  # a map collects the failures of its items itself
+        return repeat_failures(fields, built)
+    if how != "skip" or site.inside:  # a map collects the failures of its items itself
         return built
     key = built.keys[0].name if built.keys else None
-    write = write_or_note_failure(here.name, key, built.write)
+    write = write_or_note_failure(site.name, key, built.write)
     return built._replace(step=replace(built.step, rescue=Failed), write=write)
 
 
-def repeated(given: Given, built: Built) -> Built:
+def repeat_failures(fields: FieldValues, built: Built) -> Built:
     """``on_error: retry``: the call is the only branch of a step that retries its branches."""
     step = built.step
     inner = replace(step, id=f"{step.id}.call")
@@ -34,7 +34,7 @@ def repeated(given: Given, built: Built) -> Built:
         span=step.span,
         branches={"call": inner},
         gather=lambda ran: ran.values[0],
-        failing=FailurePolicy(retries=given.get("max_retries") or 3),
+        failing=FailurePolicy(retries=fields.get("max_retries") or 3),
     )
     return built._replace(step=again)
 

@@ -9,20 +9,20 @@ from ....text.shorten import shorten
 from ....text.source import Span
 from ....values.value import Value
 from ..expressions.reading import Reader
-from .builder_contract import Built, Given, Here, Written
+from .builder_contract import Built, FieldValues, NodeSite, Written
 from .call_arguments import Values
 from .step_fields import at
 
 
-def build_passthrough(reader: Reader, given: Given, here: Here) -> Built:
-    if "output" in given and "set" in given:
+def build_passthrough(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    if "output" in fields and "set" in fields:
         hint = "keep one of them: set is another name for output"
         reader.error(
-            "graph.same-key", "a passthrough cannot have both 'output' and 'set'", here.span, hint
+            "graph.same-key", "a passthrough cannot have both 'output' and 'set'", site.span, hint
         )
-    values: Values = given.get("output") or given.get("set") or ()
+    values: Values = fields.get("output") or fields.get("set") or ()
     label = ", ".join(str(name) for name, _ in values)
-    step = Compute(**at(here), label=shorten(label), value=Outputs(here.span, values))
+    step = Compute(**at(site), label=shorten(label), value=Outputs(site.span, values))
     keys = tuple(Written(name.text, name.span, declares=False) for name, _ in values)
     return Built(step, lambda state, value: value, keys)
 
@@ -34,11 +34,11 @@ class Outputs(Computed):
 
     def __init__(self, span: Span, values: Values) -> None:
         def evaluate(frame: Frame) -> Value:
-            state, made = frame["state"], NamedArguments(values).build(frame)
+            state, updates = frame["state"], NamedArguments(values).build(frame)
             # A null value leaves an existing key unchanged.
             return {
                 name: state[name] if value is None and name in state else value
-                for name, value in made.items()
+                for name, value in updates.items()
             }
 
         super().__init__(span, evaluate, NamedArguments(values).reads())

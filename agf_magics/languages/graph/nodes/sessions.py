@@ -6,7 +6,7 @@ it, so that each of them is drawn, journaled and shown like any other step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from ....text.shorten import shorten
 from ....text.source import Span
 from ....text.yaml.nodes import Fields
 from ....values.value import Value
-from ...documents import named, said
+from ...documents import name_at, text_at
 from ..expressions.reading import ROOT, Reader
 from ..expressions.resolve import resolve_node_variables
 from ..expressions.written_text import format_value
@@ -29,7 +29,7 @@ from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import NodePrompt, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
-from .builder_contract import Built, Given, Here, Written
+from .builder_contract import Built, FieldValues, NodeSite, Written
 from .call_arguments import (
     Values,
     Wanted,
@@ -39,6 +39,7 @@ from .call_arguments import (
     read_message,
     state_ref,
 )
+from .declared_tools import Tools
 from .on_error import on_error
 from .step_fields import at, common, state_key
 
@@ -72,10 +73,10 @@ class Prompted:
             if self.values is None
             else NamedArguments(self.values).build(frame)
         )
-        given = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
+        prompts = {"prompt": self.prompts.user.fill(state, variables), "input": variables}
         if self.prompts.system is not None:
-            given["system"] = self.prompts.system.fill(state, variables)
-        return given
+            prompts["system"] = self.prompts.system.fill(state, variables)
+        return prompts
 
     def reads(self) -> tuple[Ref, ...]:
         slots = self.prompts.slots
@@ -95,72 +96,74 @@ class Prompted:
         )
 
 
-def build_session(reader: Reader, given: Given, here: Here) -> Built:
+def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
     """An ``llm``, ``agent`` or ``router`` node."""
-    skips = bool(given.get("skip_if_exists"))
-    inner = here._replace(id=f"{here.id}.ask") if skips else here
-    asked = inner._replace(id=f"{inner.id}.answer") if given.get("parse_json") else inner
-    step = build_request(reader, given, asked)
-    given = {**here.defaults, **given}
-    write, key = state_key(given, here)
-    results: Name | None = given.get("tool_results_key")
+    skips = bool(fields.get("skip_if_exists"))
+    inner = site._replace(id=f"{site.id}.ask") if skips else site
+    asked = inner._replace(id=f"{inner.id}.answer") if fields.get("parse_json") else inner
+    step = build_request(reader, fields, asked)
+    fields = {**site.defaults, **fields}
+    write, key = state_key(fields, site)
+    results: Name | None = fields.get("tool_results_key")
     keys: tuple[Written, ...] = (key,)
-    note = _not_json(here) if given.get("parse_json") else None
+    note = _not_json(site) if fields.get("parse_json") else None
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
         keys, write = (
             (key, Written(results.text, results.span, type="list", sure=False)),
             _with_calls(write, results.text),
         )
-    whole, collects = _around(reader, given, inner, step), here.inside and results is not None
-    built = on_error(given, inner, Built(whole, write, keys, collects=collects, note=note))
-    return _skipping(here, key.name, built) if skips else built
+    whole, collects = _around(reader, fields, inner, step), site.inside and results is not None
+    built = on_error(fields, inner, Built(whole, write, keys, collects=collects, note=note))
+    return _skipping(site, key.name, built) if skips else built
 
 
-def build_request(reader: Reader, given: Given, here: Here) -> Invoke:
+def build_request(reader: Reader, fields: FieldValues, site: NodeSite) -> Invoke:
     """The call of the agent."""
-    prompts = read_prompt(reader, given["prompt"], here.folders, here.kind)
-    asking = read_asking(reader, {**here.defaults, **prompts.model, **given})
-    given = {**here.defaults, **given}
-    values: Values | None = given.get("variables")
+    prompts = read_prompt(reader, fields["prompt"], site.folders, site.kind)
+    asking = read_asking(reader, {**site.defaults, **prompts.model, **fields})
+    fields = {**site.defaults, **fields}
+    values: Values | None = fields.get("variables")
     check_slots(reader, "graph.prompt-variable", prompts.slots, values)
-    identity: Name | None = given.get("identity")
-    tools: tuple[Name, ...] | None = given.get("tools")
-    own = here.tools.spans.keys() & {tool.text for tool in tools or ()}
-    here.tools.used.update(own)
-    label = identity.text if identity else prompts.span.text.strip("\"'")
-    named_schema: Name | None = given.get("schema")
+    identity: Name | None = fields.get("identity")
+    tools: tuple[Name, ...] | None = fields.get("tools")
+    declared_tools = site.tools.spans.keys() & {tool.text for tool in tools or ()}
+    site.tools.used.update(declared_tools)
+    named_schema: Name | None = fields.get("schema")
     schema = prompts.schema if named_schema is None else None
-    if "output_schema" in given:
-        schema = read_output_schema(reader, given["output_schema"])
+    if "output_schema" in fields:
+        schema = read_output_schema(reader, fields["output_schema"])
         if named_schema is not None:
             hint = "keep one of them: schema names a registered schema, output_schema is one"
             message = "a node cannot have both schema and output_schema"
-            reader.error("graph.same-key", message, given["output_schema"].span, hint)
-    if given.get("parse_json"):
+            reader.error("graph.same-key", message, fields["output_schema"].span, hint)
+    if fields.get("parse_json"):
         named_schema = schema = None
     return Invoke(
-        **common(here, given, label),
+        **common(site, fields, identity.text if identity else prompts.span.text.strip("\"'")),
         kind="agent",
         name=identity or Name(""),
-        args=Prompted(prompts, values, given.get("requires") or (), reader.declared or frozenset()),
-        gives=named_schema,
-        asking=asking._replace(schema=schema, no_tools=here.kind != "agent"),
-        tools=tools,
-        lookup=Lookup(
-            files={name: here.tools.files[name] for name in own & here.tools.files.keys()},
-            derived=tuple(
-                here.tools.commands[name].derived()
-                for name in sorted(own & here.tools.commands.keys())
-            ),
+        args=Prompted(
+            prompts, values, fields.get("requires") or (), reader.declared or frozenset()
         ),
+        gives=named_schema,
+        asking=asking._replace(schema=schema, no_tools=site.kind != "agent"),
+        tools=tools,
+        lookup=_lookup(site.tools, declared_tools),
     )
 
 
-def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
+def _lookup(tools: Tools, names: Set[str]) -> Lookup:
+    """Where the tools of these names come from that the graph declares."""
+    files = {name: tools.files[name] for name in names & tools.files.keys()}
+    commands = sorted(names & tools.commands.keys())
+    return Lookup(files=files, derived=tuple(tools.commands[name].derived() for name in commands))
+
+
+def read_asking(reader: Reader, fields: Mapping[str, Any]) -> Asking:
     """The model and the settings that a node, its prompt or the defaults name."""
-    provider, model = given.get("provider"), given.get("model")
-    name = said(given, "model")
+    provider, model = fields.get("provider"), fields.get("model")
+    name = text_at(fields, "model")
     if provider is not None and model is not None:
         name = f"{provider.text}:{name.removeprefix(f'{provider.text}:')}"
     elif provider is not None and provider.span not in reader.warned:
@@ -172,37 +175,37 @@ def read_asking(reader: Reader, given: Mapping[str, Any]) -> Asking:
         message = "'provider' without 'model' selects no model: the configured one answers"
         reader.warn("graph.model-ignored", message, provider.span, hint)
     settings = {
-        "temperature": given.get("temperature"),
-        "max_output_tokens": given.get("max_tokens"),
+        "temperature": fields.get("temperature"),
+        "max_output_tokens": fields.get("max_tokens"),
     }
     return Asking(
         model=name,
         settings={key: value for key, value in settings.items() if value is not None},
-        steps=given.get("max_iterations"),
-        span=named(given, "model", provider or Name("")).span,
+        steps=fields.get("max_iterations"),
+        span=name_at(fields, "model", provider or Name("")).span,
     )
 
 
-def _around(reader: Reader, given: Given, here: Here, request: Invoke) -> Step:
+def _around(reader: Reader, fields: FieldValues, site: NodeSite, request: Invoke) -> Step:
     """``on_error: fallback`` and ``parse_json``."""
     step: Step = request
-    fallback: Fields | None = given.get("fallback")
-    falls_back = given.get("on_error") == "fallback"
+    fallback: Fields | None = fields.get("fallback")
+    falls_back = fields.get("on_error") == "fallback"
     if fallback is None:
         if falls_back:
             message = "on_error: fallback needs 'fallback'"
             hint = "fallback: {provider: openai, model: gpt-4o}"
-            reader.refuse("graph.missing-key", message, here.span, hint)
+            reader.refuse("graph.missing-key", message, site.span, hint)
     elif falls_back:
         other = read_asking(reader, reader.fields(FALLBACK, fallback, fallback.span))
-        step = _with_fallback(here, request, other)
+        step = _with_fallback(site, request, other)
     else:
         message = "'fallback' is not used without on_error: fallback"
         reader.warn("graph.fallback", message, fallback.span, "add on_error: fallback")
-    return _parsed(here, step) if given.get("parse_json") else step
+    return _parse_json_step(site, step) if fields.get("parse_json") else step
 
 
-def _with_fallback(here: Here, step: Invoke, other: Asking) -> Step:
+def _with_fallback(site: NodeSite, step: Invoke, other: Asking) -> Step:
     """``on_error: fallback``: the same request to another model if the first one fails."""
     label = shorten(other.model or "once more")
     first = replace(step, id=f"{step.id}.call", rescue=Failed, target=keep)
@@ -212,18 +215,18 @@ def _with_fallback(here: Here, step: Invoke, other: Asking) -> Step:
         span=other.span,
     )
     again = replace(step, id=f"{step.id}.fallback.call", label=label, asking=asking)
-    called = Computed(here.span, lambda frame: frame["called"], (CALLED,))
+    called = Computed(site.span, lambda frame: frame["called"], (CALLED,))
     chosen = Choose(
         id=f"{step.id}.fallback",
         word="fallback",
         label=label,
-        span=here.span,
-        pick=Computed(here.span, lambda frame: isinstance(frame["called"], Failed), (CALLED,)),
+        span=site.span,
+        pick=Computed(site.span, lambda frame: isinstance(frame["called"], Failed), (CALLED,)),
         labels=lambda failed: ("failed",) if failed else ("answered",),
         cases={
             "failed": again,
             "answered": Compute(
-                id=f"{step.id}.fallback.answer", word="answer", span=here.span, value=called
+                id=f"{step.id}.fallback.answer", word="answer", span=site.span, value=called
             ),
         },
         conditions={"failed": "it failed", "answered": "it answered"},
@@ -233,19 +236,19 @@ def _with_fallback(here: Here, step: Invoke, other: Asking) -> Step:
     )
 
 
-def _parsed(here: Here, step: Step) -> Step:
+def _parse_json_step(site: NodeSite, step: Step) -> Step:
     """``parse_json``: a step that reads the JSON in the answer."""
-    value = Computed(here.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
-    read = Compute(id=f"{here.id}.parse_json", word="parse_json", span=here.span, value=value)
+    value = Computed(site.span, lambda frame: parse_answer(frame["called"]), (CALLED,))
+    read = Compute(id=f"{site.id}.parse_json", word="parse_json", span=site.span, value=value)
     steps = (replace(step, target=keep), read)
-    return Sequence(id=here.id, word=step.word, label=step.label, span=step.span, steps=steps)
+    return Sequence(id=site.id, word=step.word, label=step.label, span=step.span, steps=steps)
 
 
 def parse_answer(answer: Value) -> Value:
     """The JSON in an answer: all of it, in a code fence, or its first object or list; else the
     answer itself.
 
-    >>> parse_answer('Here it is: {"a": 1}.'), parse_answer("none")
+    >>> parse_answer('NodeSite it is: {"a": 1}.'), parse_answer("none")
     ({'a': 1}, 'none')
     """
     if not isinstance(answer, str):
@@ -263,13 +266,13 @@ def _has_calls(answer: Value) -> bool:
     return type(answer) is dict and answer.keys() == {"answer", "calls"}
 
 
-def _not_json(here: Here) -> Any:
+def _not_json(site: NodeSite) -> Any:
     def note(value: Value) -> Diagnostic | None:
         if not isinstance(value["answer"] if _has_calls(value) else value, str):
             return None
-        message = f"the answer of {here.name!r} has no JSON: the key gets its text"
+        message = f"the answer of {site.name!r} has no JSON: the key gets its text"
         hint = "ask for JSON in the prompt, or describe the answer with schema"
-        return Diagnostic("graph.no-json", message, here.span, hint, "warning")
+        return Diagnostic("graph.no-json", message, site.span, hint, "warning")
 
     return note
 
@@ -282,30 +285,30 @@ def _with_calls(write: Write, key: str) -> Write:
     return write_both
 
 
-def _unless_held(here: Here, key: str, step: Step) -> Choose:
+def _unless_held(site: NodeSite, key: str, step: Step) -> Choose:
     """``step`` if the key has no value, else its value."""
-    held = Ref((*ROOT, key), here.span, False, optional=True)
-    existing = Computed(here.span, lambda frame: frame["state"].get(key), (held,))
+    held = Ref((*ROOT, key), site.span, certain=False, optional=True)
+    existing = Computed(site.span, lambda frame: frame["state"].get(key), (held,))
     return Choose(
-        id=here.id,
-        word=here.kind,
+        id=site.id,
+        word=site.kind,
         label=step.label,
-        span=here.span,
-        pick=Computed(here.span, lambda frame: frame["state"].get(key) is not None, (held,)),
+        span=site.span,
+        pick=Computed(site.span, lambda frame: frame["state"].get(key) is not None, (held,)),
         labels=lambda exists: ("exists",) if exists else ("missing",),
         cases={
             "missing": step,
             "exists": Compute(
-                id=f"{here.id}.existing", word="skip", label=key, span=here.span, value=existing
+                id=f"{site.id}.existing", word="skip", label=key, span=site.span, value=existing
             ),
         },
         conditions={"missing": f"{key} has no value", "exists": f"{key} has a value"},
     )
 
 
-def _skipping(here: Here, key: str, built: Built) -> Built:
+def _skipping(site: NodeSite, key: str, built: Built) -> Built:
     """``skip_if_exists``: the node does nothing if its key has a value."""
-    step = _unless_held(here, key, built.step)
+    step = _unless_held(site, key, built.step)
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {} if state.get(key) is not None else built.write(state, value)
@@ -314,15 +317,16 @@ def _skipping(here: Here, key: str, built: Built) -> Built:
     return built._replace(step=step, write=write, keys=keys)
 
 
-def build_router(reader: Reader, given: Given, here: Here) -> Built:
-    routes: dict[str, Name] = given["routes"]
+def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    """An agent whose answer chooses the next node."""
+    routes: dict[str, Name] = fields["routes"]
     if not routes:
         hint = "routes: {good: publish, bad: revise}"
-        reader.refuse("graph.missing-key", "routes is empty", here.span, hint)
-    built = build_session(reader, given, here)
-    field: Name | None = given.get("route_field")
-    fields = ROUTE_FIELDS if field is None else (field.text,)
-    default: Name = given.get("default_route") or next(iter(routes.values()))
+        reader.refuse("graph.missing-key", "routes is empty", site.span, hint)
+    built = build_session(reader, fields, site)
+    field: Name | None = fields.get("route_field")
+    label_fields = ROUTE_FIELDS if field is None else (field.text,)
+    default: Name = fields.get("default_route") or next(iter(routes.values()))
     inner, answer = built.write, f"{built.keys[0].name}_answer"
     by_label = {word.lower(): word for word in reversed(routes)}
 
@@ -331,16 +335,16 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
             return {**inner(state, value), "_route": default.text}
         label = value
         if isinstance(value, dict):
-            label = next((value[name] for name in fields if name in value), None)
-        said = format_value(label).strip() if label is not None else ""
-        label = by_label.get(said.lower(), said or None)
+            label = next((value[name] for name in label_fields if name in value), None)
+        answer_text = format_value(label).strip() if label is not None else ""
+        label = by_label.get(answer_text.lower(), answer_text or None)
         chosen = {"_route": routes.get(label or "", default).text}
-        if here.inside:
+        if site.inside:
             return {**(value if isinstance(value, dict) else {"value": value}), **chosen}
         written = inner(state, label)
         return {**written, **({answer: value} if written else {}), **chosen}
 
-    if here.inside:
+    if site.inside:
         return built._replace(write=write, collects=True)
     answers: dict[str, str] = {}
     for word, name in routes.items():
@@ -353,31 +357,31 @@ def build_router(reader: Reader, given: Given, here: Here) -> Built:
     )
 
 
-def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
+def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
     """A question to a person, written in the text or by an agent."""
-    asked = named(given, "state_key", Name("interrupt_message"))
-    answered = named(given, "resume_key", Name("user_input"))
+    asked = name_at(fields, "state_key", Name("interrupt_message"))
+    answered = name_at(fields, "resume_key", Name("user_input"))
     question, answer = asked.text, answered.text
     keys = (
         Written(question, asked.span, option="state_key"),
         Written(answer, answered.span, option="resume_key"),
     )
     hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
-    if "prompt" in given:
-        if "message" in given:
+    if "prompt" in fields:
+        if "message" in fields:
             message = "an interrupt has message or prompt"
-            reader.refuse("graph.same-key", message, here.span, hint)
-        return _build_written_question(reader, given, here, keys)
-    if "message" not in given:
-        reader.refuse("graph.missing-key", "an interrupt needs 'message'", here.span, hint)
-    text = read_message(reader, given["message"])
-    if given.get("idempotent"):
-        text = held_or(question, text)
+            reader.refuse("graph.same-key", message, site.span, hint)
+        return _build_written_question(reader, fields, site, keys)
+    if "message" not in fields:
+        reader.refuse("graph.missing-key", "an interrupt needs 'message'", site.span, hint)
+    text = read_message(reader, fields["message"])
+    if fields.get("idempotent"):
+        text = key_or_message(question, text)
     step = Invoke(
-        **common(here, given, text.text),
+        **common(site, fields, text.text),
         kind="question",
-        name=Name(here.name, here.span),
-        args=question_args(text, given.get("choices")),
+        name=Name(site.name, site.span),
+        args=question_args(text, fields.get("choices")),
     )
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
@@ -386,7 +390,7 @@ def build_interrupt(reader: Reader, given: Given, here: Here) -> Built:
     return Built(step, write, keys)
 
 
-def held_or(key: str, message: Computed) -> Computed:
+def key_or_message(key: str, message: Computed) -> Computed:
     """The value of a key of the state if it has one, else ``message``."""
 
     def evaluate(frame: Frame) -> Value:
@@ -398,30 +402,30 @@ def held_or(key: str, message: Computed) -> Computed:
 
 
 def _build_written_question(
-    reader: Reader, given: Given, here: Here, keys: tuple[Written, Written]
+    reader: Reader, fields: FieldValues, site: NodeSite, keys: tuple[Written, Written]
 ) -> Built:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
     question, answer = (key.name for key in keys)
-    first = here._replace(id=f"{here.id}.prompt")
-    ask = first._replace(id=f"{first.id}.ask") if given.get("idempotent") else first
-    request = build_request(reader, given, ask)
-    asking = _unless_held(first, question, request) if given.get("idempotent") else request
+    first = site._replace(id=f"{site.id}.prompt")
+    ask = first._replace(id=f"{first.id}.ask") if fields.get("idempotent") else first
+    request = build_request(reader, fields, ask)
+    asking = _unless_held(first, question, request) if fields.get("idempotent") else request
     answered = Stored(lambda frame, value: {**frame, "answered": value}, (Ref(("answered",)),))
     put = Invoke(
-        **{**common(here, given, "the answer"), "id": f"{here.id}.question"},
+        **{**common(site, fields, "the answer"), "id": f"{site.id}.question"},
         kind="question",
-        name=Name(here.name, here.span),
+        name=Name(site.name, site.span),
         args=question_args(
-            Computed(here.span, lambda frame: format_value(frame["called"]), (CALLED,)),
-            given.get("choices"),
+            Computed(site.span, lambda frame: format_value(frame["called"]), (CALLED,)),
+            fields.get("choices"),
         ),
         target=answered,
     )
     both = Computed(
-        here.span, lambda frame: [format_value(frame["called"]), frame["answered"]], (CALLED,)
+        site.span, lambda frame: [format_value(frame["called"]), frame["answered"]], (CALLED,)
     )
-    last = Compute(id=f"{here.id}.answer", word="answer", span=here.span, value=both)
-    step = Sequence(**at(here), label=asking.label, steps=(replace(asking, target=keep), put, last))
+    last = Compute(id=f"{site.id}.answer", word="answer", span=site.span, value=both)
+    step = Sequence(**at(site), label=asking.label, steps=(replace(asking, target=keep), put, last))
 
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {question: value[0], answer: value[1]}

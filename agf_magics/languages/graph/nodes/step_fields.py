@@ -9,30 +9,30 @@ from typing import Any
 
 from ....flow.protocols import Name
 from ....text.shorten import shorten
-from ...documents import named
+from ...documents import name_at
 from ..state import Write
-from .builder_contract import Given, Here, Written
+from .builder_contract import FieldValues, NodeSite, Written
 from .writes import write_key, write_object
 
 
-def at(here: Here) -> dict[str, Any]:
-    return {"id": here.id, "word": here.kind, "span": here.span}
+def at(site: NodeSite) -> dict[str, Any]:
+    return {"id": site.id, "word": site.kind, "span": site.span}
 
 
-def common(here: Here, given: Given, label: str) -> dict[str, Any]:
+def common(site: NodeSite, fields: FieldValues, label: str) -> dict[str, Any]:
     """The fields that every call has."""
-    return {**at(here), "label": shorten(label), "timeout": given.get("timeout", here.timeout)}
+    return {**at(site), "label": shorten(label), "timeout": fields.get("timeout", site.timeout)}
 
 
 def state_key(
-    given: Given, here: Here, how: Callable[[str], Write] = write_key
+    fields: FieldValues, site: NodeSite, how: Callable[[str], Write] = write_key
 ) -> tuple[Write, Written]:
-    key = named(given, "state_key", Name(here.name, here.span))
+    key = name_at(fields, "state_key", Name(site.name, site.span))
     is_object = how is write_object  # its keys are those of the state, not this one
     written = Written(
         key.text,
         key.span,
-        declares="state_key" in given or is_object,
+        declares="state_key" in fields or is_object,
         option="state_key",
         sure=not is_object,
     )

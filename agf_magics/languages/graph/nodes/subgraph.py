@@ -12,17 +12,17 @@ from ....text.suggestions import suggest
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed, State
-from .builder_contract import Built, Given, Here, Written
-from .call_arguments import passed
+from .builder_contract import Built, FieldValues, NodeSite, Written
+from .call_arguments import pass_keys
 from .on_error import on_error
 from .step_fields import common
 from .writes import write_as_subgraph, write_changed
 
 
-def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
-    name: Name = given["graph"]
-    into, out = given.get("input_mapping"), given.get("output_mapping")
-    if given.get("mode") == "direct":
+def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    name: Name = fields["graph"]
+    into, out = fields.get("input_mapping"), fields.get("output_mapping")
+    if fields.get("mode") == "direct":
         into = out = "auto"
     if not into and not out:
         hint = "write input_mapping: {own: other} and output_mapping: {own: other}, or mode: direct"
@@ -31,40 +31,40 @@ def build_subgraph(reader: Reader, given: Given, here: Here) -> Built:
         )
     is_file = "/" in name.text or name.text.endswith((".yaml", ".yml", ".json"))
     step = Invoke(
-        **common(here, given, name.text),
+        **common(site, fields, name.text),
         kind="flow",
         name=name,
-        args=passed(here.span, None if into == "auto" else into or ()),
+        args=pass_keys(site.span, None if into == "auto" else into or ()),
         lookup=Lookup(name if is_file else None),
         exchange=Exchange(
             with_schema=True,
-            while_waiting=_show_waiting(given.get("interrupt_output_mapping") or ()),
+            while_waiting=_show_waiting(fields.get("interrupt_output_mapping") or ()),
         ),
     )
     if out == "auto":
-        write = write_changed if here.inside else write_as_subgraph
-        built = Built(step, write, collects=here.inside, writes_any=True)
-        return on_error(given, here, built)
+        write = write_changed if site.inside else write_as_subgraph
+        built = Built(step, write, collects=site.inside, writes_any=True)
+        return on_error(fields, site, built)
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
     def write_mapped(state: State, value: Value) -> Mapping[str, Value]:
         result = _keys_of(value)
-        return {own.text: result[other.text] for own, other in mapping if other.text in result}
+        return {key.text: result[other.text] for key, other in mapping if other.text in result}
 
     def note_missing(value: Value) -> Diagnostic | None:
         result = _keys_of(value)
-        for own, other in mapping:
+        for key, other in mapping:
             if type(value) is not Failed and other.text not in result:
-                message = f"the result of {name.text!r} has no {other.text!r} for {own.text!r}"
+                message = f"the result of {name.text!r} has no {other.text!r} for {key.text!r}"
                 hint = suggest(other.text, result, "its keys")
                 return Diagnostic(
                     "graph.subgraph-mapping", message, other.span, hint, severity="warning"
                 )
         return None
 
-    keys = tuple(Written(own.text, own.span, sure=False) for own, _ in mapping)
-    built = Built(step, write_mapped, keys, collects=here.inside, note=note_missing)
-    return on_error(given, here, built)
+    keys = tuple(Written(key.text, key.span, sure=False) for key, _ in mapping)
+    built = Built(step, write_mapped, keys, collects=site.inside, note=note_missing)
+    return on_error(fields, site, built)
 
 
 def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, State], Frame] | None:
@@ -73,7 +73,7 @@ def _show_waiting(mapping: tuple[tuple[Name, Name], ...]) -> Callable[[Frame, St
         return None
 
     def show(frame: Frame, stores: State) -> Frame:
-        shown = {own.text: stores[other.text] for own, other in mapping if other.text in stores}
+        shown = {key.text: stores[other.text] for key, other in mapping if other.text in stores}
         return {**frame, "state": {**frame["state"], **shown}}
 
     return show

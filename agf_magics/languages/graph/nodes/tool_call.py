@@ -12,22 +12,22 @@ from ....flow.step_options import Lookup, Pick
 from ....flow.steps import Invoke
 from ....text.yaml.nodes import Scalar
 from ....values.value import Value
-from ...documents import named
+from ...documents import name_at
 from ..expressions.reading import Reader
 from ..expressions.values import Expression
 from ..expressions.written_text import format_value
 from ..state import Failed, State
-from .builder_contract import Built, Given, Here, Written
+from .builder_contract import Built, FieldValues, NodeSite, Written
 from .call_arguments import complete, whole
 from .step_fields import common
 
 
-def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
-    written: Scalar | None = given.get("tool") or given.get("tool_name")
-    tools = here.tools
+def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+    written: Scalar | None = fields.get("tool") or fields.get("tool_name")
+    tools = site.tools
     if written is None:
         hint = 'tool: "{state.tool}"'
-        reader.refuse("graph.missing-key", "tool_call needs 'tool'", here.span, hint)
+        reader.refuse("graph.missing-key", "tool_call needs 'tool'", site.span, hint)
     name: Expr = reader.template(written)
     if not name.reads():  # without a placeholder it is the name itself
         name = Constant(name.span, name.evaluate({"state": {}}))
@@ -44,17 +44,17 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
             name.span,
             hint,
         )
-    args = given.get("args") or ()
-    key = named(given, "state_key", Name("result"))
+    args = fields.get("args") or ()
+    key = name_at(fields, "state_key", Name("result"))
     result = key.text
     chosen = fixed is None or fixed in tools.commands
     label = name.text if isinstance(name, Expression) else str(fixed)
     step = Invoke(
-        **common(here, given, label),
+        **common(site, fields, label),
         kind="tool",
         name=Name(label, name.span),
         args=NamedArguments(complete(args)) if isinstance(args, tuple) else whole(args),
-        rescue=None if given.get("on_error") == "fail" else Failed,
+        rescue=None if fields.get("on_error") == "fail" else Failed,
         pick=Pick(name, tools.functions if tools.declared else None) if chosen else None,
         lookup=Lookup(files=tools.files) if chosen else Lookup(tools.files.get(label)),
     )
@@ -63,16 +63,16 @@ def build_tool_call(reader: Reader, given: Given, here: Here) -> Built:
         return _envelope(name.evaluate({"state": state}), state.get("task"), value)
 
     keys = (Written(result, key.span, option="state_key"),)
-    if here.inside:
+    if site.inside:
         return Built(step, envelope, keys, collects=True)
     return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
 
 
 def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:
     """The result of a tool_call, whether its tool succeeded or not."""
-    made = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
+    envelope = {"task_id": task.get("id") if isinstance(task, dict) else None, "tool": tool}
     if not isinstance(value, Failed):
-        return {**made, "success": True, "result": value, "error": None}
+        return {**envelope, "success": True, "result": value, "error": None}
     unknown = value.error.code == "step.not-among"
     message = f"Unknown tool: {format_value(tool)}" if unknown else value.error.text
-    return {**made, "success": False, "result": None, "error": message}
+    return {**envelope, "success": False, "result": None, "error": message}

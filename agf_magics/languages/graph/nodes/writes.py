@@ -45,9 +45,9 @@ def write_as_subgraph(state: State, value: Value) -> Mapping[str, SubgraphState]
 
 def write_changed(state: State, value: Value) -> Mapping[str, Value]:
     """The same as plain values, for a map that collects them."""
-    found = value if isinstance(value, dict) else {"output": value}
+    fields = value if isinstance(value, dict) else {"output": value}
     return {
         name: inner
-        for name, inner in found.items()
+        for name, inner in fields.items()
         if name not in state or not equal(state[name], inner)
     }

@@ -138,7 +138,7 @@ def _of_fields(node: Fields) -> Json:
         for name, field in node.fields.items()
     }
     properties = {
-        name: {"type": "string"} if made is None else made for name, made in types.items()
+        name: {"type": "string"} if schema is None else schema for name, schema in types.items()
     }
     return {"type": "object", "properties": properties, "required": list(properties)}
 
@@ -169,34 +169,34 @@ def _is_required(field: Node) -> bool:
 
 def _field(reader: Reader, name: str, node: Node) -> Json:
     """A field: its type, or ``{type, description, optional, default, constraints}``."""
-    given: dict[str, Any] = (
+    fields: dict[str, Any] = (
         reader.fields(_FIELD, node, node.span)
         if isinstance(node, Fields)
         else {"type": reader.name(node, Key(name, NAME))}
     )
-    word: Name | None = given.get("type")
+    word: Name | None = fields.get("type")
     if word is None:
         return {}
-    made = read_type(word.text)
-    if made is None:
+    schema = read_type(word.text)
+    if schema is None:
         near = suggest(word.text.split("[")[0].strip(), FIELD_TYPES, "types")
         hint = near or "types are str, int, float, bool, Any, list, dict, list[T] and dict[str, T]"
         reader.error("graph.prompt-schema", f"unknown type {word.text[:80]!r}", word.span, hint)
         return {}
-    constraints: Fields | None = given.get("constraints")
+    constraints: Fields | None = fields.get("constraints")
     if constraints is not None:
         for name, value in reader.fields(_CONSTRAINED, constraints, constraints.span).items():
             keyword = _CONSTRAINTS[name]
-            keyword = _OF_LISTS.get(keyword, keyword) if made.get("type") == "array" else keyword
-            made[keyword] = value.text if isinstance(value, Name) else value
-    if given.get("description") is not None:
-        made["description"] = given["description"].text
-    if "default" in given:
-        made["default"] = given["default"]
-    if not _is_required(node) and isinstance(made.get("type"), str):
-        made["type"] = [made["type"], "null"]  # models give null for an optional field
-    reader.problems.extend(unusable_patterns("schema.pattern", node, made))
-    return made
+            keyword = _OF_LISTS.get(keyword, keyword) if schema.get("type") == "array" else keyword
+            schema[keyword] = value.text if isinstance(value, Name) else value
+    if fields.get("description") is not None:
+        schema["description"] = fields["description"].text
+    if "default" in fields:
+        schema["default"] = fields["default"]
+    if not _is_required(node) and isinstance(schema.get("type"), str):
+        schema["type"] = [schema["type"], "null"]  # models give null for an optional field
+    reader.problems.extend(unusable_patterns("schema.pattern", node, schema))
+    return schema
 
 
 def read_type(text: str) -> Json | None:

@@ -77,10 +77,10 @@ class JinjaPrompt(NamedTuple):
             held, into = (state, values["state"]) if slot.in_state else (variables, values)
             for name in slot.names[:1] or held:
                 if name in held and name not in into:
-                    into[name] = self._checked(name, held[name], slot.span)
+                    into[name] = self._check_value(name, held[name], slot.span)
         return values
 
-    def _checked(self, name: str, value: Value, span: Span) -> Value:
+    def _check_value(self, name: str, value: Value, span: Span) -> Value:
         met_missing: list[Value] = []
         try:
             check_length(value)

@@ -33,17 +33,20 @@ class Folders(NamedTuple):
     relative: bool = False
 
 
-def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
+def places(name: str, source_folder: Path, working: Path, folders: Folders) -> list[Path]:
     """The files that ``name`` may lead to, in order as YAMLGraph searches; the fourth place is
     ours.
 
-    ``own``: the folder of the graph; ``working``: the notebook's.
+    ``source_folder``: the folder of the graph; ``working``: the notebook's.
     """
-    bases = [own, working] if folders.relative else [working]
+    bases = [source_folder, working] if folders.relative else [working]
     searched = [base / folders.prompts_dir for base in bases if folders.prompts_dir]
-    searched += [*bases[:-1], working / "prompts", own / "prompts"]
+    searched += [*bases[:-1], working / "prompts", source_folder / "prompts"]
     if name.endswith(ENDINGS):
-        return [own / name, *(folder / name for folder in searched if NAME.fullmatch(name))]
+        return [
+            source_folder / name,
+            *(folder / name for folder in searched if NAME.fullmatch(name)),
+        ]
     head, _, tail = name.rpartition("/")
     stems = [*(folder / name for folder in searched), working / head / "prompts" / tail]
     return [Path(f"{stem}{ending}") for stem in stems for ending in (".yaml", ".yml")]
@@ -51,10 +54,10 @@ def places(name: str, own: Path, working: Path, folders: Folders) -> list[Path]:
 
 def find_file(reader: Reader, node: Scalar, folders: Folders) -> Path | None:
     """The file that the name leads to; None: the name is the prompt itself."""
-    working, own = notebook_folder.path.resolve(), source_folder(node.span.source)
-    root = working if own.is_relative_to(working) else own
+    working, folder_of_source = notebook_folder.path.resolve(), source_folder(node.span.source)
+    root = working if folder_of_source.is_relative_to(working) else folder_of_source
     tried, is_hidden = dict[str, None](), False
-    for path in places(node.text, own, working, folders):
+    for path in places(node.text, folder_of_source, working, folders):
         try:
             why, resolved = refusal(path, root), path.resolve()
             is_hidden |= why == "protected"

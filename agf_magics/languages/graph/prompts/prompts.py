@@ -155,16 +155,16 @@ def _from_file(reader: Reader, node: Scalar, path: Path, kind: str) -> NodePromp
     if path.suffix in (".txt", ".md"):
         return NodePrompt(read_part(reader, source.span(), kind, in_file=True), None, node.span)
     # It may be any file of the folder: only an error about a prompt shows a line of it.
-    found = Diagnostics()
-    nodes = documents(source, found)
+    problems = Diagnostics()
+    nodes = documents(source, problems)
     whole = nodes[0] if len(nodes) == 1 else None
     if isinstance(whole, Fields) and {"user", "system"} & whole.fields.keys():
-        reader.problems.extend(found)
-        if found.error_count:
+        reader.problems.extend(problems)
+        if problems.error_count:
             raise NotBuilt
         return _from_fields(reader, whole, kind, node.span)._replace(span=node.span)
     message = f"{name!r} must hold a mapping with user and system"
-    if found.error_count:
-        place = next((each.span.place[0] for each in found.errors if each.span is not None), 1)
+    if problems.error_count:
+        place = next((each.span.place[0] for each in problems.errors if each.span is not None), 1)
         message = f"{name!r} is no prompt: it cannot be read as YAML at line {place}"
     reader.refuse("graph.prompt-shape", message, node.span, "user: Summarize {text}")

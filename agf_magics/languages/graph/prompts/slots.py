@@ -108,14 +108,14 @@ def read_text(reader: Reader, text: Text) -> Prompt:
 def split_slots(source: str, text: Text) -> tuple[str | Slot, ...]:
     """The parts of a text."""
     parts, end = list[str | Slot](), 0
-    for found in _SLOT.finditer(source):
-        names = tuple(found[1].split("."))
+    for match in _SLOT.finditer(source):
+        names = tuple(match[1].split("."))
         in_state = names[0] == "state" and len(names) > 1
-        if between := source[end : found.start()]:
+        if between := source[end : match.start()]:
             parts.append(between)
-        span = text.locate(found.start(1), found.end(1))
-        parts.append(Slot(found[0], names[1:] if in_state else names, in_state, span))
-        end = found.end()
+        span = text.locate(match.start(1), match.end(1))
+        parts.append(Slot(match[0], names[1:] if in_state else names, in_state, span))
+        end = match.end()
     if rest := source[end:]:
         parts.append(rest)
     return tuple(parts)

@@ -145,7 +145,7 @@ def _not(node: Not) -> Closure:
 def _minus(node: Minus) -> Closure:
     operand = closure(node.operand)
     at = node.at
-    operand_name = _named(node.operand)
+    operand_name = _operand_words(node.operand)
 
     def minus(env: Env) -> Value:
         value = operand(env)
@@ -180,7 +180,9 @@ def _logic(node: Logic) -> Closure:
 def _arithmetic(node: Arithmetic) -> Closure:
     first, (second, *rest) = node.first, node.rest
     run = _operation(second.op, second.at, first, second.operand)
-    steps = [(_step(op, at, "", _named(operand)), closure(operand)) for at, op, operand in rest]
+    steps = [
+        (_step(op, at, "", _operand_words(operand)), closure(operand)) for at, op, operand in rest
+    ]
 
     def chain(env: Env) -> Value:
         value = run(env)
@@ -194,42 +196,46 @@ def _arithmetic(node: Arithmetic) -> Closure:
 def _operation(op: str, at: int, first: Node, second: Node) -> Closure:
     """Two numbers are computed here: a call of `step` for each takes half as long again. `step`
     says what is wrong, also for NaN: it has no order, and every result with it is NaN."""
-    step = _step(op, at, _named(first), _named(second))
+    step = _step(op, at, _operand_words(first), _operand_words(second))
     compute = _COMPUTE[op]
     left = closure(first)
-    bounded, least, most = op == "*", -SMALL, SMALL
+    bounded = op == "*"
+    least = -SMALL
+    most = SMALL
     if isinstance(second, Lit):
         literal = second.value
         is_number = type(literal) in NUMBERS
 
         def operation_with_literal(env: Env) -> Value:
-            one = left(env)
-            if is_number and ((kind := type(one)) is int or kind is float):
+            value_of_first = left(env)
+            if is_number and ((kind := type(value_of_first)) is int or kind is float):
                 try:
-                    value = compute(one, literal)
+                    value = compute(value_of_first, literal)
                     # NaN differs from itself, and all its orders are false.
-                    is_nan = value != value or (value is False and one != one)
+                    is_nan = value != value or (value is False and value_of_first != value_of_first)
                     if not is_nan and (not bounded or least < value < most):
                         return value
                 except ArithmeticError:
                     pass
-            return step(one, literal, env)
+            return step(value_of_first, literal, env)
 
         return operation_with_literal
     right = closure(second)
 
     def operation(env: Env) -> Value:
-        one, other = left(env), right(env)
-        kind, its = type(one), type(other)
+        value_of_first, other = left(env), right(env)
+        kind, its = type(value_of_first), type(other)
         if (kind is int or kind is float) and (its is int or its is float):
             try:
-                value = compute(one, other)
-                is_nan = value != value or (value is False and (one != one or other != other))
+                value = compute(value_of_first, other)
+                is_nan = value != value or (
+                    value is False and (value_of_first != value_of_first or other != other)
+                )
                 if not is_nan and (not bounded or least < value < most):
                     return value
             except ArithmeticError:
                 pass
-        return step(one, other, env)
+        return step(value_of_first, other, env)
 
     return operation
 
@@ -258,14 +264,17 @@ _NEEDS: dict[str, tuple[str, tuple[type, ...]]] = {
 """What an operator takes, and the types of it besides numbers."""
 
 
-def _named(node: Node) -> str:
+def _operand_words(node: Node) -> str:
     """An operand in a message: its path, if it is one."""
     return repr(".".join(node.parts)) if type(node) is Path else ""
 
 
 def _step(op: str, at: int, *names: str) -> BinaryOperation:
     """An operator of arithmetic or of an order. ``names``: those of its operands."""
-    compute, (needs, types), most, numbers = _COMPUTE[op], _NEEDS[op], LARGEST, NUMBERS
+    compute = _COMPUTE[op]
+    (needs, types) = _NEEDS[op]
+    most = LARGEST
+    numbers = NUMBERS
     grows = op == "*"
 
     def step(left: Any, right: Any, env: Env) -> Value:
@@ -306,7 +315,9 @@ def _compare(node: Compare) -> Closure:
     equal = op == "=="
 
     def equality(env: Env) -> Value:
-        first, second, room = left(env), right(env), SHORT
+        first = left(env)
+        second = right(env)
+        room = SHORT
         if type(first) in ATOMS and type(second) in ATOMS:  # nearly always
             return (first is second or first == second) is equal  # NaN equals itself
         while (same := equal_within(first, second, room)) is None:
@@ -358,7 +369,9 @@ def _argument(node: Each | Call | Get, index: int, argument: Node) -> Closure:
 
 
 def _each(node: Each) -> Closure:
-    at, width, weight = node.at, len(node.name), node.weight
+    at = node.at
+    width = len(node.name)
+    weight = node.weight
     base, body = _argument(node, 0, node.base), closure(node.body)
     loop = node.function.meaning(node.level, body, _truth(node.body, body))
 

@@ -59,14 +59,15 @@ def _sum(node: Call, numbers: Closure) -> Closure:
         items = numbers(env)
         charge(len(items), at, width, env)
         try:
-            found = sum(items)
+            result = sum(items)
         except OverflowError:
             raise no_float(at, width) from None
-        if found != found:
+        is_nan = result != result
+        if is_nan:
             place = next((place for place, value in enumerate(items) if value != value), None)
             if place is not None:  # else infinities have left no number
                 raise not_a_number(node.name, [f"element {place}"], at)
-        return found
+        return result
 
     return total
 
@@ -99,18 +100,20 @@ def _parse_json(node: Call, written: Closure) -> Closure:
 
 
 def _text(node: Call, value_of: Closure) -> Closure:
-    at, width, read = node.at, len(node.name), node.args[0]
+    at = node.at
+    width = len(node.name)
+    read = node.args[0]
     name = repr(".".join(read.parts)) if type(read) is Path else "a value in text()"
 
     def text(env: Env) -> str:
         value = value_of(env)
         try:
-            found = text_form(value, name)
+            written = text_form(value, name)
         except ValueError as problem:
             message, hint = f"the value {problem}", "turn it into text in a tool first"
             raise Failure("r1.type", message, at, width, hint) from None
-        charge(len(found), at, width, env)
-        return found
+        charge(len(written), at, width, env)
+        return written
 
     return text
 

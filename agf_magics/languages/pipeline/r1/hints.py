@@ -106,17 +106,17 @@ class Finding(NamedTuple):
 def unknown_function(name: str, functions: Mapping[str, Function]) -> tuple[str, str]:
     """The message and the hint for ``name(``, which none of ``functions`` has."""
     base, dot, method = (part.strip() for part in name.rpartition("."))
-    known = f"functions are {', '.join(functions)}"
+    choices = f"functions are {', '.join(functions)}"
     if dot:
         message = f"values have no methods: there is no {name!r}"
-        return message, method_hint(base, method) or f"{USE_A_TOOL}; {known}"
+        return message, method_hint(base, method) or f"{USE_A_TOOL}; {choices}"
     message = f"there is no function {name!r}"
     if name in ELSEWHERE:
         return message, ELSEWHERE[name]
     near = suggest(name, functions)
     return (
         message,
-        f"{near or ''} {known}; a tool is a step of its own: tool: {{name: {name}, args: "
+        f"{near or ''} {choices}; a tool is a step of its own: tool: {{name: {name}, args: "
         f"{{…}}}}".strip(),
     )
 
@@ -140,7 +140,7 @@ def lambda_expected(function: Function, first: str, found: str, after: str) -> t
     )
 
 
-def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
+def explain_unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) -> Finding:
     """The error for the token ``tokens[index]``, where ``wanted`` belongs."""
     word = tokens[index - 1][1]
     if word in _WORDS:
@@ -158,7 +158,7 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
             before[2],
             at + len(text),
         )
-    code, message, hint = _unexpected(tokens, index, source) or (
+    code, message, hint = _explain_token(tokens, index, source) or (
         "r1.syntax",
         f"expected {wanted}, found {text!r}",
         _number(glued) or _shape(text, before[1]),
@@ -166,7 +166,7 @@ def unexpected(tokens: Sequence[Token], index: int, source: str, wanted: str) ->
     return Finding(code, message, hint, at, at + len(text))
 
 
-def _assigned(operator: str, name: str) -> str | None:
+def _assignment_hint(operator: str, name: str) -> str | None:
     """The hint for ``name = value``."""
     is_name = operator == "=" and name.isidentifier()
     return (
@@ -176,7 +176,7 @@ def _assigned(operator: str, name: str) -> str | None:
     )
 
 
-def _opened(sign: str, before: str, source: str) -> tuple[str, str, str | None] | None:
+def _unclosed_text(sign: str, before: str, source: str) -> tuple[str, str, str | None] | None:
     """A text that is never closed, or the second brace of ``{{ name }}``."""
     if sign != "{":
         hint = f"add {sign} where the text ends"
@@ -187,22 +187,24 @@ def _opened(sign: str, before: str, source: str) -> tuple[str, str, str | None] 
     return "r1.syntax", "an expression has no {{ }}: a name stands in it alone", hint
 
 
-def _unexpected(
+def _explain_token(
     tokens: Sequence[Token], index: int, source: str
 ) -> tuple[str, str, str | None] | None:
+    """The code, the message and the hint for a token that no expression has here; None: only what
+    was expected can be said."""
     _, text, at = tokens[index]
     before = tokens[index - 1][1]
     absent = f"there is no {text!r}"
     if text in ("'", '"', "{"):
-        return _opened(text, before, source)
+        return _unclosed_text(text, before, source)
     if text in _CHOICES:
         return "r1.operator", absent, _choice(source)
     if text == "for":
         return "r1.operator", absent, _comprehension(tokens, index, source)
     if text == "in":
-        return "r1.operator", absent, f"write: {_contained(tokens, index, index, source)}"
+        return "r1.operator", absent, f"write: {_membership_hint(tokens, index, index, source)}"
     if text == "not" and tokens[index + 1][1] == "in":
-        hint = f"write: not {_contained(tokens, index, index + 1, source)}"
+        hint = f"write: not {_membership_hint(tokens, index, index + 1, source)}"
         return "r1.syntax", "'not' stands before what it negates", hint
     if text == "is" and tokens[index + 1][1] == "not":
         return "r1.operator", "there is no 'is not'", _OPERATORS["is not"]
@@ -210,14 +212,13 @@ def _unexpected(
         hint = "not a == b, or of a list: all(list, x -> x != value)"
         return "r1.syntax", "'not' stands before what it negates", f"write: {hint}"
     if text in _OPERATORS:
-        return "r1.operator", absent, _assigned(text, source[:at].strip()) or _OPERATORS[text]
-    if text == "[" and before not in FUNCTIONS:
-        return "r1.index", *_index(before, tokens[index + 1][1])
-    if text == "[":
-        store = (
-            f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
+        return (
+            "r1.operator",
+            absent,
+            _assignment_hint(text, source[:at].strip()) or _OPERATORS[text],
         )
-        return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
+    if text == "[":
+        return _bracket(before, tokens[index + 1][1])
     if text == "->":
         return _arrow(tokens, index, source)
     if text == ".":
@@ -226,6 +227,14 @@ def _unexpected(
     if text in _CAPITALS:
         return "r1.operator", absent, f"write: {text.lower()}"
     return None
+
+
+def _bracket(before: str, after: str) -> tuple[str, str, str | None]:
+    """For a bracket after a name: there are no indexes, and a function is no list."""
+    if before not in FUNCTIONS:
+        return "r1.index", *_index(before, after)
+    store = f"a store of that name is ctx.{before}, its first element find(ctx.{before}, x -> true)"
+    return "r1.syntax", f"{before!r} is a function", f"write: {FUNCTIONS[before].form}; {store}"
 
 
 def _arrow(tokens: Sequence[Token], index: int, source: str) -> tuple[str, str, str]:
@@ -252,7 +261,7 @@ _ENDS = {"and", "or", "not", ",", "?", ":", "->", "if", "else", "then", ""}
 """Where an operand of ``in`` ends, beside a bracket."""
 
 
-def _contained(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
+def _membership_hint(tokens: Sequence[Token], first: int, last: int, source: str) -> str:
     """For ``item in list``; ``first``, ``last``: the tokens of ``in`` or ``not in``."""
     item = source[_operand_end(tokens, first, -1, source) : tokens[first][2]].strip()
     end = _operand_end(tokens, last, 1, source)
@@ -267,7 +276,9 @@ def _contained(tokens: Sequence[Token], first: int, last: int, source: str) -> s
 def _operand_end(tokens: Sequence[Token], index: int, step: int, source: str) -> int:
     """The offset where the operand beside the token ends: at a word of `_ENDS`, or at the bracket
     around it."""
-    depth, opening, closing = 0, "([{", ")]}"
+    depth = 0
+    opening = "([{"
+    closing = ")]}"
     if step < 0:
         opening, closing = closing, opening
     index += step
@@ -303,15 +314,17 @@ def _choice(source: str) -> str:
     for first, second in ((" then ", " else "), (" if ", " else "), ("?", ":")):
         before, _, rest = text.partition(first)
         between, _, after = rest.partition(second)
-        value, condition, other = before.strip(), between.strip(), after.strip()
+        value = before.strip()
+        condition = between.strip()
+        other = after.strip()
         if first != " if ":  # the condition comes first
             condition, value = value.removeprefix("if "), condition
         if condition and value and other:
-            return _chosen(condition, value, other)
+            return _choice_hint(condition, value, other)
     return "a choice is written: condition and 'yes' or 'no'"
 
 
-def _chosen(condition: str, value: str, other: str) -> str:
+def _choice_hint(condition: str, value: str, other: str) -> str:
     """A choice by ``and`` and ``or``, whose middle must be true."""
     if value not in _FALSE:
         caution = "" if _CERTAIN.fullmatch(value) else "; if its middle may be false: a match step"

@@ -59,12 +59,12 @@ class Inference:
         self,
         locate: Callable[[int, int], Span],
         look: Look,
-        found: list[Diagnostic],
+        problems: list[Diagnostic],
         repeated: bool,
     ) -> None:
         self.locate = locate
         self.look = look
-        self.found = found
+        self.problems = problems
         self.repeated = repeated
         self.params: list[Shape | None] = []
         """The shape of the parameter of each lambda around."""
@@ -77,7 +77,7 @@ class Inference:
         self, message: str, at: int, width: int, certain: bool, hint: str | None = None
     ) -> None:
         place = self.locate(at, at + width)
-        self.found.append(
+        self.problems.append(
             Diagnostic("r1.type", message, place, hint, "error" if certain else "warning")
         )
 
@@ -90,7 +90,7 @@ class Inference:
 
     def fault(self, fault: PathFault | None, at: int, end: int, certain: bool) -> None:
         if fault is not None:
-            self.found.append(fault.told(self.locate(at, end), certain))
+            self.problems.append(fault.told(self.locate(at, end), certain))
 
     def literal(self, node: Lit, certain: bool) -> Shape | None:
         return shapes.literal(node.value)
@@ -128,7 +128,7 @@ class Inference:
         if isinstance(node, Logic):
             left = self.split(node.parts[0], certain)
             for part in node.parts[1:]:
-                right = self.split(part, False)
+                right = self.split(part, certain=False)
                 if node.op == "and" and left.yes:
                     left = Split(right.yes, (*left.no, *right.no))
                 elif node.op == "or" and left.no:
@@ -137,7 +137,7 @@ class Inference:
         shape = self.shape(node, certain)
         if shape is None:
             return Split((None,), (None,))
-        yes, no = part_that_is(True, shape), part_that_is(False, shape)
+        yes, no = part_that_is(wanted=True, shape=shape), part_that_is(wanted=False, shape=shape)
         return Split((yes,) if yes else (), (no,) if no else ())
 
     def compare(self, node: Compare, certain: bool) -> Shape | None:
@@ -156,9 +156,9 @@ class Inference:
                 if isinstance(value, str)
             ]
             hint = suggest(words[-1], words[:-1]) or suggest(words[0], words[1:]) if words else None
-            message = f"{_shown(left)} never equals {_shown(right)}"
+            message = f"{_shape_words(left)} never equals {_shape_words(right)}"
             place = self.locate(node.at, node.at + 2)
-            self.found.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
+            self.problems.append(Diagnostic("r1.never-equal", message, place, hint, "warning"))
         return BOOL
 
     def arithmetic(self, node: Arithmetic, certain: bool) -> Shape | None:
@@ -178,16 +178,16 @@ class Inference:
         if DATE.fullmatch(place.text):
             message = f"{place.text} is a subtraction: there are no dates here"
             hint = f"write: '{place.text}'"
-            self.found.append(Diagnostic("r1.date", message, place, hint, "warning"))
+            self.problems.append(Diagnostic("r1.date", message, place, hint, "warning"))
 
     def operation(
         self, node: Operation, left: Shape | None, right: Shape | None, certain: bool
     ) -> Shape | None:
         works = [kind for kind in KINDS[node.op] if kind in kinds_of(left) & kinds_of(right)]
         if not works:
-            given = f"{left or 'something'} and {right or 'something'}"
+            operands = f"{left or 'something'} and {right or 'something'}"
             needs = NEEDS.get(node.op, "two numbers")
-            self.error(f"{node.op!r} needs {needs}, not {given}", node.at, 1, certain)
+            self.error(f"{node.op!r} needs {needs}, not {operands}", node.at, 1, certain)
         if len(works) != 1:
             return None
         if works == ["list"]:
@@ -212,7 +212,7 @@ class Inference:
     def each(self, node: Each, certain: bool) -> Shape | None:
         items = self.argument(node, 0, node.base, certain)
         self.params.append(items and items.of)
-        body = self.shape(node.body, False)
+        body = self.shape(node.body, certain=False)
         self.params.pop()
         return node.function.returns(items, body)
 
@@ -253,7 +253,7 @@ def _comparable(shape: Shape) -> frozenset[str]:
     return shape.kinds | {"number"} if "bool" in shape.kinds else shape.kinds
 
 
-def _shown(shape: Shape) -> str:
+def _shape_words(shape: Shape) -> str:
     if shape.values is None or len(shape.values) > 5 or shape == BOOL:
         return str(shape)
     return " or ".join(

@@ -185,7 +185,7 @@ def children(node: Node) -> tuple[Node, ...]:
     return _CHILDREN[type(node)](node)
 
 
-def nested(node: Node) -> Iterator[Node]:
+def nodes_in(node: Node) -> Iterator[Node]:
     """``node`` and all below it, in the order of the text."""
     waiting = [node]
     while waiting:

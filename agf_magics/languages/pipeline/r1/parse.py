@@ -60,7 +60,9 @@ POWER = {
 }
 """How tightly an infix operator binds; ``not`` binds between ``and`` and the comparisons, a sign
 most tightly."""
-NOT, COMPARING, SIGN = 3, 4, 7
+NOT = 3
+COMPARING = 4
+SIGN = 7
 
 T = TypeVar("T")
 END, NAME, SYMBOL, NUMBER, STRING, FOREIGN = range(6)
@@ -136,15 +138,15 @@ def parse(
 
 def _tokens(source: str) -> list[Token]:
     """The tokens of ``source`` between two that mark its ends."""
-    found: list[Token] = [(END, "", 0)]
+    tokens: list[Token] = [(END, "", 0)]
     for match in _TOKEN.finditer(source):
         if not (kind := match.lastindex):
             break
-        found.append((kind, match[kind], match.start(kind)))
+        tokens.append((kind, match[kind], match.start(kind)))
         if kind == FOREIGN:
             break
-    found.append((END, "", len(source)))
-    return found
+    tokens.append((END, "", len(source)))
+    return tokens
 
 
 def unquoted(token: str) -> str:
@@ -420,7 +422,7 @@ class _Parser:
             _, text, at = self.tokens[self.index - 1]
             message = f"expected {wanted} after {text!r}, found the end of the expression"
             raise Refusal("r1.syntax", message, at, at + len(text))
-        problem = hints.unexpected(self.tokens, self.index, self.source, wanted)
+        problem = hints.explain_unexpected(self.tokens, self.index, self.source, wanted)
         raise Refusal(problem.code, problem.message, problem.at, problem.end, problem.hint)
 
     def too_deep(self, at: int, width: int) -> NoReturn:
@@ -433,7 +435,9 @@ class _Parser:
         """Operators of different strength make a tree that is deeper than its brackets."""
         level: tuple[Node, ...] = (node,)
         for _ in range(DEEPEST):
-            level = tuple(child for one in level for child in nodes.children(one))
+            level = tuple(
+                child for node_of_level in level for child in nodes.children(node_of_level)
+            )
         if level:
             self.too_deep(level[0].at, 1)
 

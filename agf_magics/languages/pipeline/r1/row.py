@@ -64,7 +64,7 @@ class Function:
 
     def form_of(self, first: str) -> str:
         """How it is written with ``first`` as its first argument."""
-        return f"{self.name}({', '.join([first, *(one.written for one in self.arguments[1:])])})"
+        return f"{self.name}({', '.join([first, *(argument.written for argument in self.arguments[1:])])})"
 
     @property
     def help(self) -> str:

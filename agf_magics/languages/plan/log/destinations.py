@@ -48,7 +48,7 @@ def parse_output(text: Text, sign: str = SIGNS[0]) -> Alternatives:
         _refuse("an output path must begin with † or $", whole, hint)
     expression = parse(text)
     _check_operands(expression, whole)
-    alternatives = _distributed(expression, whole)
+    alternatives = _distribute(expression, whole)
     for destinations in alternatives:
         for first, second in combinations(destinations, 2):
             if first.kind == second.kind and overlap(first.path, second.path):
@@ -76,11 +76,11 @@ def _check_operands(expression: Expression, whole: Span) -> None:
         _check_operands(operand, whole)
 
 
-def _distributed(expression: Expression, whole: Span) -> Alternatives:
+def _distribute(expression: Expression, whole: Span) -> Alternatives:
     """``(a || b) && c`` as ``a && c || b && c``."""
     if isinstance(expression, Reference):
         return ((Destination(expression.kind, expression.path),),)
-    inner = [_distributed(operand, whole) for operand in expression.operands]
+    inner = [_distribute(operand, whole) for operand in expression.operands]
     ways: Iterable[tuple[Destination, ...]] = chain(*inner)
     if isinstance(expression, Both):
         ways = map(tuple, map(chain.from_iterable, product(*inner)))

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from ....text.diagnostics import DefinitionError, Diagnostic
 from ....text.length import DEEPEST, can_write
 from ....text.source import Source
-from ....values.value import Room, Value, copy_parts, is_json
+from ....values.value import Room, Value, copy_parts, is_json, parts_of
 
 MARK: Final = "$opaque"
 _MARKS = re.compile(r"\$++opaque")
@@ -35,7 +35,7 @@ class Lost:
 def format_lines(messages: Iterable[Mapping[str, Value]]) -> Iterator[str]:
     """Format each message as a line of JSON."""
     for message in messages:
-        yield json.dumps(_encoded(message), ensure_ascii=False)
+        yield json.dumps(_encode(message), ensure_ascii=False)
 
 
 def parse_lines(source: Source) -> list[dict[str, Value]]:
@@ -45,7 +45,7 @@ def parse_lines(source: Source) -> list[dict[str, Value]]:
         if line.strip():
             try:
                 # A value of a message may have the deepest nesting itself.
-                message = _decoded(_isolated(json.loads(line)))
+                message = _decode(_isolate(json.loads(line)))
             except (ValueError, RecursionError) as error:
                 _refuse(source, start, line, f"this line is not JSON: {error}")
             if not isinstance(message, dict):
@@ -59,22 +59,21 @@ def lost_in(value: Value) -> Lost | None:
     """The first value in it that was lost when the log was saved as text."""
     if isinstance(value, Lost):
         return value
-    parts = value.values() if type(value) is dict else value if type(value) is list else ()
-    return next((lost for part in parts if (lost := lost_in(part)) is not None), None)
+    return next((lost for part in parts_of(value) if (lost := lost_in(part)) is not None), None)
 
 
-def _isolated(message: Any) -> Any:
+def _isolate(message: Any) -> Any:
     return copy_parts(message, DEEPEST + 20, Room(message))  # a value, and what is around it
 
 
-def _encoded(value: Any) -> Any:
+def _encode(value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {
-            "$" + key if _MARKS.fullmatch(key) else key: _encoded(part)
+            "$" + key if _MARKS.fullmatch(key) else key: _encode(part)
             for key, part in value.items()
         }
     if type(value) is list:
-        return [_encoded(part) for part in value]
+        return [_encode(part) for part in value]
     if is_json(value):
         return value
     if isinstance(value, Lost):
@@ -86,17 +85,15 @@ def _encoded(value: Any) -> Any:
     return {MARK: {"type": type(value).__name__, "repr": text}}
 
 
-def _decoded(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     if isinstance(value, list):
-        return [_decoded(part) for part in value]
+        return [_decode(part) for part in value]
     if not isinstance(value, dict):
         return value
     held = value.get(MARK)
     if len(value) == 1 and isinstance(held, dict):
         return Lost(str(held.get("type", "")), str(held.get("repr", "")))
-    return {
-        key[1:] if _MARKS.fullmatch(key) else key: _decoded(part) for key, part in value.items()
-    }
+    return {key[1:] if _MARKS.fullmatch(key) else key: _decode(part) for key, part in value.items()}
 
 
 def _refuse(source: Source, start: int, line: str, message: str) -> NoReturn:

@@ -131,15 +131,15 @@ class Log(Sequence[Mapping[str, Value]]):
         """
         if reference.instance is not None:
             if reference.instance == EVERY:
-                found = [self._read(reference, each) for each in self.instances]
-                return [value for value in found if value is not MISSING] or MISSING
+                values = [self._read(reference, each) for each in self.instances]
+                return [value for value in values if value is not MISSING] or MISSING
             instance = reference.instance or instance
         return self._read(reference, instance)
 
     def used(self, reference: Reference, instance: str | None = None) -> tuple[int, ...]:
         """The numbers of the messages that the value of ``reference`` depends on, in the order of
         their effect."""
-        writings = self._replayed(reference, reference.instance or instance)
+        writings = self._writes_of(reference, reference.instance or instance)
         return tuple(dict.fromkeys(self._index.wrote[number] for number in writings))
 
     def _read(self, reference: Reference, instance: str | None) -> Value:
@@ -158,11 +158,11 @@ class Log(Sequence[Mapping[str, Value]]):
         """Raises Conflict."""
         place = reference.kind, reference.path, instance
         if place not in self._values:
-            writings = self._replayed(reference, instance).values()
+            writings = self._writes_of(reference, instance).values()
             self._values[place] = find(replay(writings), reference.path)
         return self._values[place]
 
-    def _replayed(self, reference: Reference, instance: str | None) -> dict[int, Writing]:
+    def _writes_of(self, reference: Reference, instance: str | None) -> dict[int, Writing]:
         """The writes that the value is replayed from. A list is only known as a whole, and the
         place of a push without a path depends on everything around it."""
         kind, path = reference.kind, reference.path

@@ -12,7 +12,7 @@ from .log import Log
 from .reference import Expression, Reference, as_written, references
 
 
-def found(expression: Expression, log: Log, instance: str | None) -> Value:
+def look_up(expression: Expression, log: Log, instance: str | None) -> Value:
     """The value of ``expression``. Raises StepError if it has none."""
     value = expression.evaluate(log.read, instance)
     if value is MISSING:

@@ -63,15 +63,15 @@ def read_content(message: Mapping[str, Any]) -> Content | None:
     """The content of a message; None: it has no data."""
     content = message.get("content")
     inner = content if isinstance(content, dict) and "type" in content else message
-    found = _payload(inner)
-    if found is None:
+    payload_by_kind = _payload(inner)
+    if payload_by_kind is None:
         return None
-    kind, payload = found
+    kind, payload = payload_by_kind
     instance = inner.get("_instance", message.get("_instance"))
     method = inner.get("_outputMethod", message.get("_outputMethod")) or "set"
     call = inner.get("_call", message.get("_call"))
     path = call.get("_outputPath") if isinstance(call, dict) else None
-    written = _written(kind, payload, path) if isinstance(path, str) else []
+    written = _destinations_in(kind, payload, path) if isinstance(path, str) else []
     if written:
         addressed = [Writing(where, str(method), value) for where, value in written]
         rest = payload
@@ -119,15 +119,15 @@ def _has(data: Value, path: tuple[str, ...]) -> bool:
     return bool(path)
 
 
-def rendered(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
+def render(message: Mapping[str, Value], hidden: tuple[str, ...] = HIDDEN) -> dict[str, Value]:
     """A message as a model sees it."""
     return {key: value for key, value in message.items() if key not in hidden}
 
 
 def kind_of(message: Mapping[str, Any]) -> str | None:
     """The kind of a message; None: it has no data."""
-    found = read_content(message)
-    return found.kind if found else None
+    content = read_content(message)
+    return content.kind if content else None
 
 
 def inline(message: Mapping[str, Any]) -> dict[str, Value]:
@@ -139,7 +139,7 @@ def inline(message: Mapping[str, Any]) -> dict[str, Value]:
     }
 
 
-def nested(path: tuple[str, ...], value: Value) -> Value:
+def nest(path: tuple[str, ...], value: Value) -> Value:
     """``value`` under ``path``: ``{"p1": {"p2": value}}``."""
     for segment in reversed(path):
         value = {segment: value}
@@ -170,21 +170,22 @@ def _payload(message: Mapping[str, Any]) -> tuple[str, Value] | None:
         return kind, message[kind]
     if kind not in _INLINE:
         return None
-    found = inline(message)
-    return (kind, found) if found else None
+    inner = inline(message)
+    return (kind, inner) if inner else None
 
 
-def _written(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
+def _destinations_in(kind: str, payload: Value, path: str) -> list[tuple[tuple[str, ...], Value]]:
     """The destinations that the payload contains, of the first alternative of which it contains
     any."""
     for destinations in _alternatives(path):
-        found = [
-            (one.path, value)
-            for one in destinations
-            if one.kind == kind and (value := descend(payload, one.path)) is not MISSING
+        written = [
+            (destination.path, value)
+            for destination in destinations
+            if destination.kind == kind
+            and (value := descend(payload, destination.path)) is not MISSING
         ]
-        if found:
-            return found
+        if written:
+            return written
     return []
 
 

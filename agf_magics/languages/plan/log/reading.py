@@ -13,7 +13,7 @@ from ....text.source import Source, Text
 from ....values.extent import TooDeep
 from ....values.value import Value, isolate, type_name
 from .log import Log
-from .lookup import found
+from .lookup import look_up
 from .reference import Reference, as_written, parse, references
 
 
@@ -31,7 +31,7 @@ def resolve(
     """
     expression = parse(Source("<reference>", reference).span())
     try:
-        return isolate(found(expression, as_log(messages), instance))
+        return isolate(look_up(expression, as_log(messages), instance))
     except TooDeep as error:
         message = f"cannot return {as_written(expression)}: {error}"
     raise StepError(Diagnostic("step.too-deep", message))
@@ -100,17 +100,18 @@ class Reading:
         self.evaluate = self._read
 
     def _read(self, frame: Any) -> Value:
-        given = frame if type(frame) is dict else {"messages": frame}
-        instance = given.get("instance")
+        fields = frame if type(frame) is dict else {"messages": frame}
+        instance = fields.get("instance")
         if instance is not None and not isinstance(instance, str):
             raise StepError(
                 Diagnostic(
                     "plan.messages", f"an instance must be a text, not {type_name(instance)}"
                 )
             )
-        return found(self.expression, as_log(given.get("messages")), instance)
+        return look_up(self.expression, as_log(fields.get("messages")), instance)
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(
-            Ref((one.kind, *one.path), one.span, False) for one in references(self.expression)
+            Ref((reference.kind, *reference.path), reference.span, certain=False)
+            for reference in references(self.expression)
         )

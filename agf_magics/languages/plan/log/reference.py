@@ -102,7 +102,7 @@ class Either:
         return MISSING
 
     def __str__(self) -> str:
-        return _joined(self.operands, " || ")
+        return _join(self.operands, " || ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,10 @@ class Both:
         return value
 
     def __str__(self) -> str:
-        return _joined(self.operands, " && ")
+        return _join(self.operands, " && ")
 
 
-def _joined(operands: tuple[Expression, ...], sign: str) -> str:
+def _join(operands: tuple[Expression, ...], sign: str) -> str:
     return sign.join(f"({operand})" if operand.operands else str(operand) for operand in operands)
 
 
@@ -312,11 +312,11 @@ class _Parser(Scanner):
         if quoted[0] == "'":
             return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
         try:
-            found: str = json.loads(quoted, strict=False)
+            text: str = json.loads(quoted, strict=False)
         except ValueError:
             hint = r"JSON has \" \\ \n \t \u00e9"
             self.wrong("invalid escape in this text", hint, (start, start + len(quoted)))
-        return found
+        return text
 
     def reference(self) -> Reference:
         start = self.at

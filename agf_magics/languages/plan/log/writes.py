@@ -49,7 +49,7 @@ def _element(value: Value, segment: str) -> Value:
 
 class _Replay:
     def __init__(self) -> None:
-        self.own: dict[int, Any] = {}
+        self.own_containers: dict[int, Any] = {}
         """The containers made here, by identity. Holding them keeps their identities unique."""
 
     def write(self, value: Value, writing: Writing, depth: int) -> Value:
@@ -76,59 +76,59 @@ class _Replay:
         return items
 
     def effect(self, value: Value, writing: Writing) -> Value:
-        method, given = writing.method, writing.value
+        method, payload = writing.method, writing.value
         if method in EFFECTS:
-            return EFFECTS[method](self, value, given, writing.path)
+            return EFFECTS[method](self, value, payload, writing.path)
         raise Conflict(
             "plan.unknown-method",
             f"unknown method {method!r} in a message; use {', '.join(METHODS)}",
         )
 
-    def merge(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
-        if type(value) is not dict or type(given) is not dict:
-            return given
+    def merge(self, value: Value, payload: Value, path: tuple[str, ...]) -> Value:
+        if type(value) is not dict or type(payload) is not dict:
+            return payload
         fields = self.own_copy(value)
-        for key, inner in given.items():
+        for key, inner in payload.items():
             fields[key] = self.merge(fields[key], inner, path) if key in fields else inner
         return fields
 
-    def assign(self, value: Value, given: Value, path: tuple[str, ...]) -> Value:
-        if type(value) is not dict or type(given) is not dict:
-            return given
+    def assign(self, value: Value, payload: Value, path: tuple[str, ...]) -> Value:
+        if type(value) is not dict or type(payload) is not dict:
+            return payload
         fields = self.own_copy(value)
-        fields.update(given)
+        fields.update(payload)
         return fields
 
     def concat(
-        self, value: Value, given: Value, path: tuple[str, ...], action: str = "concatenate to"
+        self, value: Value, payload: Value, path: tuple[str, ...], action: str = "concatenate to"
     ) -> Value:
         if value is MISSING or value is None:
-            return given if type(given) in (list, str) else self.owned([given])
-        if type(value) is str and type(given) is str:
-            return value + given
+            return payload if type(payload) in (list, str) else self.owned([payload])
+        if type(value) is str and type(payload) is str:
+            return value + payload
         if type(value) is not list:
             where = str(Reference("", path))[1:].lstrip(".") or "it"
             message = f"cannot {action} {where}: it is {type_name(value)}, not a list"
             raise Conflict("plan.type-conflict", message)
         items: list[Value] = self.own_copy(value)
-        items.extend(given if type(given) is list else [given])
+        items.extend(payload if type(payload) is list else [payload])
         return items
 
-    def seek(self, value: Value, given: Value, path: tuple[str, ...], method: str) -> Value:
+    def seek(self, value: Value, payload: Value, path: tuple[str, ...], method: str) -> Value:
         """A push or concat without a path: follow the payload to the first list."""
-        if type(value) is list or type(given) is not dict:
-            return EFFECTS[method](self, value, given, path)
+        if type(value) is list or type(payload) is not dict:
+            return EFFECTS[method](self, value, payload, path)
         fields: dict[str, Value] = self.own_copy(value) if type(value) is dict else self.owned({})
-        for key, inner in given.items():
+        for key, inner in payload.items():
             fields[key] = self.seek(fields.get(key, MISSING), inner, (*path, key), method)
         return fields
 
     def own_copy(self, value: Any) -> Any:
-        return value if id(value) in self.own else self.owned(value.copy())
+        return value if id(value) in self.own_containers else self.owned(value.copy())
 
-    def owned(self, made: Any) -> Any:
-        self.own[id(made)] = made
-        return made
+    def owned(self, container: Any) -> Any:
+        self.own_containers[id(container)] = container
+        return container
 
 
 Effect = Callable[[_Replay, Value, Value, tuple[str, ...]], Value]

@@ -153,11 +153,11 @@ class Dependencies:
         return first_cycle(dict(enumerate(map(sorted, self.after))))
 
 
-def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies) -> Dependencies:
+def dependencies_of(calls: Sequence[Call], log: Log, before: Dependencies) -> Dependencies:
     """The dependencies of calls in a context. If the context has instances of state or input and no
     call names its own, each call is made once per instance.
 
-    ``known``: the dependencies without instances, from loading: finding them again takes a tenth of
+    ``before``: the dependencies without instances, from loading: finding them again takes a tenth of
     a run.
     """
     layers = set(log.layers)
@@ -167,16 +167,16 @@ def dependencies_of(calls: Sequence[Call], log: Log, known: Dependencies) -> Dep
         if not layers.isdisjoint((("state", instance), ("input", instance)))
     ]
     if not spread or any(call.instance is not None for call in calls):
-        if known.fits(log):
-            return known
+        if before.fits(log):
+            return before
         return Dependencies([Turn(call, call.instance) for call in calls], log)
-    found: list[Turn] = []
+    turns: list[Turn] = []
     for call in calls:
         if call.shared:
-            found.append(Turn(call, call.instance))
+            turns.append(Turn(call, call.instance))
         else:
-            found += [Turn(call, instance, number) for number, instance in enumerate(spread)]
-    return Dependencies(found, log)
+            turns += [Turn(call, instance, number) for number, instance in enumerate(spread)]
+    return Dependencies(turns, log)
 
 
 def exists(reference: Reference, log: Log, instance: str | None) -> bool:
@@ -202,8 +202,8 @@ def layers_of(turns: Sequence[Turn], numbers: Iterable[int]) -> Layers:
 
 def overlapping(turn: Turn, layers: Layers) -> set[int]:
     """The turns in ``layers`` that write to the places of ``turn``, above or below them."""
-    found: set[int] = set()
+    numbers: set[int] = set()
     for kind, path in turn.call.output.destinations:
         if layer := layers.get((kind, turn.instance)):
-            found.update(layer.overlapping(path))
-    return found
+            numbers.update(layer.overlapping(path))
+    return numbers

@@ -12,7 +12,7 @@ from ....text.suggestions import suggest
 from ....values.value import Value
 from ..calls import Call
 from ..log.destinations import Destination
-from ..log.messages import METHODS, as_message, nested, plain_message
+from ..log.messages import METHODS, as_message, nest, plain_message
 from ..log.returned import Branch
 
 UNRESOLVED = "plan.unresolved-reference"
@@ -34,9 +34,9 @@ def results(
     if isinstance(value, Branch):
         chosen, value = _alternative(call, value), value.value
     elif chosen is None and (message := as_message(value, call.output.alternatives)) is not None:
-        return [_returned(call, instance, message)]
+        return [_message_of_tool(call, instance, message)]
     return [
-        _message(call, instance, place.kind, nested(place.path, value), call.output.method)
+        _message(call, instance, place.kind, nest(place.path, value), call.output.method)
         for place in chosen or call.output.alternatives[0]
     ]
 
@@ -75,20 +75,26 @@ def _message(
     }
 
 
-def _returned(call: Call, instance: str | None, message: Mapping[str, Value]) -> dict[str, Value]:
+def _message_of_tool(
+    call: Call, instance: str | None, message: Mapping[str, Value]
+) -> dict[str, Value]:
     """A message that the tool returned, with the call's own instance."""
     kind, method = message.get("kind"), message.get("_outputMethod", call.output.method)
     if kind is None:
-        kinds = {one.kind for one in call.output.destinations}
+        kinds = {destination.kind for destination in call.output.destinations}
         kind = kinds.pop() if len(kinds) == 1 else "data"
     if method is not None and method not in METHODS:
         hint = suggest(str(method), METHODS, "methods")
         text = f"{call.tool.text!r} returned a message with the unknown method {method!r}"
         raise StepError(Diagnostic("plan.unknown-method", text, call.tool.span, hint))
-    made = _message(call, instance, str(kind), message["data"], method)
+    own_fields = _message(call, instance, str(kind), message["data"], method)
     return {
-        **{key: value for key, value in message.items() if key not in (*made, "_instance", "kind")},
-        **made,
+        **{
+            key: value
+            for key, value in message.items()
+            if key not in (*own_fields, "_instance", "kind")
+        },
+        **own_fields,
     }
 
 

@@ -159,9 +159,9 @@ class PlanScheduler:
         self.stored.add(number)
         self.order.stored(number)
         try:
-            return _extended(frame, self.messages(number, turn, outcome))
+            return _extend_log(frame, self.messages(number, turn, outcome))
         except StepError as error:  # the value that the tool returned cannot be stored
-            self.outcomes[number] = _failed("failed", error)
+            self.outcomes[number] = _failed_turn("failed", error)
             return frame
 
     def messages(self, number: int, turn: Turn, outcome: Outcome) -> Sequence[Mapping[str, Value]]:
@@ -177,7 +177,7 @@ class PlanScheduler:
         if len(alternatives) > 1:
             return results(call, turn.instance, alternatives[-1], fault(error))
         status = "cancelled" if isinstance(error, Denied) else "failed"
-        self.outcomes[number] = _failed(status, error)
+        self.outcomes[number] = _failed_turn(status, error)
         return ()
 
     def close(self, frame: Frame) -> Frame:
@@ -194,29 +194,29 @@ class PlanScheduler:
             for number, outcome in failures
             if outcome.status != "cancelled"
         ]
-        frame = {**_extended(frame, errors), "notes": ()}
+        frame = {**_extend_log(frame, errors), "notes": ()}
         frame["failures"] = tuple(outcome for _, outcome in failures)
         if not self.plan.has_output or self.plan.lazy:
             return frame
         try:
             output = fill(self.plan.output, frame["log"], None)
         except StepError as error:
-            found = error.diagnostic
-            message = f"the plan has no output: {found.message}"
+            problem = error.diagnostic
+            message = f"the plan has no output: {problem.message}"
             return {
                 **frame,
                 "notes": (
-                    Diagnostic("plan.no-output", message, found.span, found.hint, "warning"),
+                    Diagnostic("plan.no-output", message, problem.span, problem.hint, "warning"),
                 ),
             }
-        return {**_extended(frame, [plain_message("output", output)]), "output": output}
+        return {**_extend_log(frame, [plain_message("output", output)]), "output": output}
 
 
-def _failed(status: str, error: StepError) -> TurnOutcome:
+def _failed_turn(status: str, error: StepError) -> TurnOutcome:
     return TurnOutcome(status, error.diagnostic.message, error.diagnostic, error)
 
 
-def _extended(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
+def _extend_log(frame: Frame, messages: Sequence[Mapping[str, Value]]) -> Frame:
     """The frame with ``messages`` at the end of its log. The named context is updated at once, so a
     run that is stopped loses nothing."""
     if not messages:

@@ -51,8 +51,8 @@ class StoringOrder:
                     since.setdefault(each, []).append(number)
             before.discard(number)
             self._waits[number] = before
-            for one in before:
-                self._frees[one].append(number)
+            for earlier in before:
+                self._frees[earlier].append(number)
 
     def is_next(self, number: int) -> bool:
         """Whether the turn waits for no other."""
@@ -81,9 +81,9 @@ class StoringOrder:
                 continue
             waits.remove(number)
             # Stored early: the turns after it wait for what it has not waited for.
-            for one in overlapping(self._turns[other], inherited) - waits:
-                waits.add(one)
-                self._frees[one].append(other)
+            for blocker in overlapping(self._turns[other], inherited) - waits:
+                waits.add(blocker)
+                self._frees[blocker].append(other)
             if not waits and other in self._finished:
                 heappush(self._next, (self._finished[other], other))
 

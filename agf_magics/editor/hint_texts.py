@@ -1,0 +1,124 @@
+"""The texts that a hint says to write: what an editor can put in their place.
+
+A hint is a sentence for a person (decision D182): its texts stand after the words that lead to them,
+and end before the words that go on. What is found is tried before it is offered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_MEANT = "did you mean "
+
+_LEAD = re.compile(
+    r"(?:(?:^|[;,:] |so |else |, or )(?:"
+    r"(?:to compare )?write(?: it| the value)?:?|add(?: a default:)?|use|give it:|"
+    r"(?:declare|quote|close|name|set|put|wrap) [a-z ]{0,60}?(?: if it is text)?:|"
+    r"If it is text, write|(?:build|compute) [a-z ]{0,60}: )|"
+    r"\b(?:is written:|compares:|has only this:|without a matcher:))"
+    r" (?!the |it |one |a |another )"
+)
+"""The words before a text, at the beginning of a clause or at its end."""
+
+_TAIL = re.compile(
+    r"\?|\.$|; | \(for the text| \(in Python: | when | alone\b|,? without |, or the name of |"
+    r" in user_prompt|, or remove| to (?!\w{1,60}:)[a-z]{1,60}\b|: (?:the|its|this) |\. |$"
+)
+"""The words after it."""
+
+_BARE = re.compile(
+    r"(?P<text>(?!searched|write)(?:\w+: (?!of the |from )\S.*?|\{\w+: .*?\}))(?=; |$)"
+)
+"""A hint that is a text and no sentence."""
+
+_PROSE = re.compile(r"[a-z]+(?:,? [a-z]+\b(?!\())+(?: |,|$)")
+_TWO_WORDS = re.compile(r"\w+ (?:or|and) \w+$")
+_OR_CLAUSE = re.compile(r", or (?:(?:write|add)(?: a default)?:? )?(?=[-\w]+[:( ])")
+_STANDS_FOR = re.compile(
+    r"…|\.\.\.|\$variable|\$model\b|\bindent\b|\b[A-Z]{3,}\b(?!T?:|_|\")|"
+    r"(?<![\w.{\[])(?<!\{ )(?:list|condition|expression|separator|base|default|value|text)\b(?!\(|:)"
+)
+"""Words that stand for something in a form: such a text is no text to write."""
+_SIGN = re.compile(r"'[\])}]+'")
+_GIVEN = re.compile(r"=text\b|'[^']*'")
+
+
+def texts_of(hint: str) -> Iterator[str]:
+    """The texts of a hint that can be written as they are.
+
+    >>> list(texts_of("did you mean fetch?"))
+    ['fetch']
+    >>> list(texts_of("write transform: {value: pipe}; or give it: steps: …"))
+    ['transform: {value: pipe}']
+    """
+    yield from meant_names(hint)
+    yield from (text for text in led_texts(hint) if not is_form(text))
+
+
+def led_texts(hint: str) -> Iterator[str]:
+    """The texts after ``write`` and the like, also those with words that stand for something."""
+    bare = _BARE.match(hint)
+    for text in (*_led_to(hint), *([bare["text"]] if bare else ())):
+        whole = text.strip()
+        if not _is_prose(whole):
+            yield from _alternatives(whole)
+
+
+def is_form(text: str) -> bool:
+    """Whether words of a text stand for something: ``%run_pipeline NAME``."""
+    if _SIGN.fullmatch(text):
+        return True
+    text = text.replace("START", "").replace("END", "")
+    if text.startswith("--"):
+        text = _GIVEN.sub("", text)
+    return bool(_STANDS_FOR.search(text)) or (text.startswith("%config") and "=" not in text)
+
+
+def meant_names(hint: str) -> Iterator[str]:
+    """Each name between ``did you mean`` and its question mark; a name may have one, too."""
+    at = hint.find(_MEANT)
+    while at >= 0:
+        line = hint[at + len(_MEANT) :].partition("\n")[0]
+        end = next(
+            (
+                n
+                for n, sign in enumerate(line)
+                if sign == "?" and (line[n + 1 : n + 2] or " ") in ' ?"'
+            ),
+            0,
+        )
+        if end:
+            yield line[:end]
+        at = hint.find(_MEANT, at + len(_MEANT) + end)
+
+
+def _led_to(hint: str) -> Iterator[str]:
+    at = 0
+    while (lead := _LEAD.search(hint, at)) and lead.end() < len(hint):
+        tail = _TAIL.search(hint, lead.end() + 1)
+        at = tail.start() if tail else len(hint)
+        yield hint[lead.end() : at]
+
+
+def _is_prose(text: str) -> bool:
+    """Whether these are words and not a text: ``another model``, ``a case or a default``."""
+    return bool(_PROSE.match(text)) and not _TWO_WORDS.match(text)
+
+
+def _alternatives(text: str) -> list[str]:
+    """``a, or b`` and ``a, b or c`` are several texts."""
+    several = _OR_CLAUSE.split(text)
+    if len(several) > 1:
+        return several
+    before, _, last = text.rpartition(" or ")
+    words = [*before.removesuffix(",").split(", "), last]
+    return words if before and all(map(_is_one, words)) else [text]
+
+
+def _is_one(text: str) -> bool:
+    """Whether this is one word or one text in quotes, also behind an option."""
+    option, _, value = text.partition(" ")
+    word = value if option.startswith("--") and value else text
+    is_quoted = len(word) > 1 and word[0] == word[-1] == "'" and word.count("'") == 2
+    return is_quoted or (bool(word) and not any(sign.isspace() or sign == "," for sign in word))

@@ -1,0 +1,112 @@
+"""The rows of one run on their way to the writer, in their order.
+
+While a large value is stored in the background, the rows after it are held: if the process is
+killed, no later result is there without an earlier one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .errors import JournalError
+from .pending import PendingWrite, notify
+from .writer import Writer
+
+MOST_HELD = 64_000_000
+"""Bytes of held rows for which no step waits. They are written in half a second, and are few beside
+the value that they wait for."""
+
+
+class OrderedRows:
+    """Takes the rows of a run, on any thread."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self._held: list[PendingWrite] = []
+        self._size = 0
+        self._lock = threading.Lock()
+        self.is_holding = False
+        """Whether rows wait for that of a value that is being stored."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether a step may go on while its row is held."""
+        return self.is_holding and self._size < MOST_HELD
+
+    def hold(self) -> None:
+        """From now on, rows wait: `release`."""
+        with self._lock:
+            self.is_holding = True
+
+    def release(self) -> None:
+        """Write the held rows: that for which they wait is durable."""
+        with self._lock:
+            self.writer.add(self._taken())
+
+    def fail(self, error: JournalError) -> None:
+        """Write none of the held rows: that for which they wait does not come."""
+        with self._lock:
+            held = self._taken()
+        notify(held, error, None)
+
+    def write(
+        self, statement: str, row: Sequence[Any], at_once: bool = False
+    ) -> asyncio.Future[None]:
+        """See `Writer.write`."""
+        if self.is_holding:
+            loop = asyncio.get_running_loop()
+            done = loop.create_future()
+            if self._keep(PendingWrite(statement, (row,), done, loop, None)):
+                return done
+        return self.writer.write(statement, row, at_once)
+
+    def write_all(
+        self, rows: Sequence[tuple[str, Sequence[Any]]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """See `Writer.write_all`."""
+        if not self.is_holding:
+            return self.writer.write_all(rows, failed)
+        for row in rows[:-1]:
+            self.later(*row, failed)
+        return self.write(*rows[-1])
+
+    def go_on(
+        self, row: tuple[str, Sequence[Any]], failed: Callable[[JournalError], None]
+    ) -> asyncio.Future[None]:
+        """`later`, for a step that waits for nothing."""
+        self.later(*row, failed)
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    def later(
+        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
+    ) -> None:
+        """See `Writer.later`."""
+        if not self._keep(PendingWrite(statement, (row,), None, None, failed)):
+            self.writer.later(statement, (row,), failed)
+
+    def before_next(
+        self, statement: str, row: Sequence[Any], failed: Callable[[JournalError], None]
+    ) -> None:
+        """See `Writer.before_next`."""
+        if not self._keep(PendingWrite(statement, (row,), None, None, failed)):
+            self.writer.before_next(statement, row, failed)
+
+    def _keep(self, write: PendingWrite) -> bool:
+        """Hold a row; False: rows need not wait."""
+        if not self.is_holding:
+            return False
+        with self._lock:
+            if self.is_holding:
+                self._held.append(write)
+                cells = (cell for row in write.rows for cell in row)
+                self._size += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
+            return self.is_holding
+
+    def _taken(self) -> list[PendingWrite]:
+        held, self._held, self._size, self.is_holding = self._held, [], 0, False
+        return held

@@ -1,0 +1,105 @@
+"""When the large values of a run are stored: while their step waits, or while the next steps run.
+
+A value that cannot change any more is written in the background, one at a time: so none is kept
+longer than the step after it has it. Rows that follow are held until its own is durable. All other
+values can be changed by the next step, so this one waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from ..text.raised import describe_exception
+from ..values.value import Value
+from .calls.call_rows import CallRows, Outcome, StartedCall
+from .codec.snapshots import Held
+from .database.errors import JournalError
+from .database.ordered_rows import OrderedRows
+from .database.writer import Writer
+
+
+class Storing:
+    """Stores the large values of one run. Its methods run on the loop of the run."""
+
+    def __init__(
+        self,
+        rows: CallRows,
+        out: OrderedRows,
+        is_for_parts: Callable[[Outcome], bool],
+        write: Callable[[Outcome, OrderedRows | Writer], Awaitable[bool]],
+    ) -> None:
+        """``is_for_parts``: whether a value is to be stored now; ``write``: writes the row of an
+        outcome, after the held rows or before them, and returns whether it is durable."""
+        self._rows, self._out = rows, out
+        self._is_for_parts, self._write = is_for_parts, write
+        self._tasks: set[asyncio.Future[None]] = set()
+        """Those for which steps wait."""
+        self._behind: asyncio.Future[None] | None = None
+        """That for which none waits."""
+
+    def in_turn(self, storing: Coroutine[Any, Any, None]) -> asyncio.Future[None]:
+        """Work on a large value, for which the call waits. A call that is cancelled meanwhile has
+        returned all the same."""
+        task = asyncio.ensure_future(storing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return asyncio.shield(task)
+
+    async def store(self, outcome: Outcome, goes_on: bool) -> None:
+        """Store a large value, and write its row. ``goes_on``: whether only the beginning is waited
+        for if the value cannot change."""
+        held: Held | None = None
+        if goes_on and self._is_for_parts(outcome):
+            held = await asyncio.to_thread(self._rows.held, outcome)
+        await self.before()
+        if held is not None and self._is_for_parts(outcome):
+            self._out.hold()
+            outcome = outcome._replace(line=self._rows.next_line(), ended=time.time())
+            self._behind = asyncio.ensure_future(self._store_behind(outcome, held))
+        else:
+            await self._write(await self.stored(outcome), self._out)
+
+    async def digest_and_store(
+        self, call: StartedCall, value: Value, secret: bool, goes_on: bool
+    ) -> None:
+        """Make the digest of a call with large arguments, store what it returned if that is large,
+        and write its row."""
+        call = await asyncio.to_thread(self._rows.with_digest, call)
+        await self.store(self._rows.judge(call, value, None, secret), goes_on)
+
+    async def stored(self, outcome: Outcome) -> Outcome:
+        """The outcome with its large value stored, while the loop goes on."""
+        if not self._is_for_parts(outcome):
+            return outcome
+        return await asyncio.to_thread(self._rows.store, outcome)
+
+    async def _store_behind(self, outcome: Outcome, held: Held) -> None:
+        is_durable, why = False, "an earlier result could not be written"
+        try:
+            outcome = await asyncio.to_thread(self._rows.store, outcome, held)
+            is_durable = await self._write(outcome, self._out.writer)
+        except BaseException as error:
+            why = describe_exception(error)
+            raise
+        finally:
+            if is_durable:
+                self._out.release()
+            else:
+                self._out.fail(JournalError("journal.unwritable", why))
+
+    async def before(self) -> None:
+        """Wait until no value is being stored in the background. Raises what that raised."""
+        while self._behind is not None:
+            behind = self._behind
+            await asyncio.shield(behind)
+            self._behind = None if self._behind is behind else self._behind
+
+    async def all(self) -> None:
+        """Wait until nothing is being stored."""
+        while waiting := {
+            task for task in (*self._tasks, self._behind) if task is not None and not task.done()
+        }:
+            await asyncio.wait(waiting)
