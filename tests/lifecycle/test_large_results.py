@@ -222,6 +222,20 @@ def test_a_run_that_changed_an_object_makes_the_call_again(path: Path) -> None:
     assert list(SEEN[0].columns) == ["a", "b", "new"]
 
 
+def test_a_step_that_writes_into_a_column_in_place_is_made_again(path: Path) -> None:
+    def grow(frame: Any) -> Any:
+        frame["a"].array[7] += 1.0  # pandas copies nothing
+        return frame
+
+    session = Session(KINDS["pandas"], grow)
+    failed = session.run()
+    assert "journal.unkept" in codes(failed)
+    assert session.resume(failed).output == "done"
+    # The first result may have been changed while it was stored: then it is made again too.
+    assert session.made[-2:] == ["grow", "last"]
+    assert SEEN[0]["a"].tolist()[6:9] == [9.0, 11.5, 12.0]
+
+
 DAMAGES: dict[str, Callable[[Path], Any]] = {
     "gone": lambda file: file.unlink(),
     "another byte": lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),

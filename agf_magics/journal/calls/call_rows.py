@@ -17,7 +17,7 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import Checksums, Fingerprint, Print, fingerprint, print_of
+from ..codec.fingerprints import Checksums, Fingerprint, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.secret_search import HoldsSecret, Search

@@ -129,11 +129,6 @@ def is_knowable(value: Value) -> bool:
     return bool(type(value).__weakrefoffset__)
 
 
-def is_knowable(value: Value) -> bool:
-    """Whether something tells when nobody has the object any more."""
-    return bool(type(value).__weakrefoffset__)
-
-
 class LargeResults:
     """The large results of one run, which are stored on any thread."""
 

@@ -2,8 +2,8 @@
 
 polars, Arrow and pandas 3 do not write into columns while somebody else has them, so such a copy
 costs nothing. A step that writes into a column of pandas all the same (`frame["a"].array[0] = 1`)
-changes the copy too: what was changed while it was stored is not stored. An array of numpy, a column of Python objects and a table of an older
-pandas have none.
+changes the copy too: what was changed while it was stored is not stored. An array of numpy, a
+column of Python objects and a table of an older pandas have none.
 """
 
 from __future__ import annotations
