@@ -308,7 +308,8 @@ class CallRows:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
+            contents = self._contents(call, value) if not packed.is_json else None
+            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE, data=contents)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
@@ -317,6 +318,15 @@ class CallRows:
         if call.objects is not None and not outcome.is_for_parts:
             call.objects.checksums.clear()
         return outcome
+
+    def _contents(self, call: StartedCall, value: Value) -> bytes | None:
+        """What tells whether a value that is not stored is another one when it is made again."""
+        if self.secret.active:
+            return None
+        given = call.objects
+        now = given.after(value) if given is not None else None
+        now = now or print_of(value, given.checksums if given is not None else None)
+        return now.contents if now is not None else None
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
@@ -400,7 +410,8 @@ class CallRows:
         call, value, packed, error, why, _, line, ended = outcome
         if error is not None:
             return self.outcome("failed", call, NO_VALUE, error)
-        if not why and isinstance(packed.data, bytes) and not packed.is_json:
+        is_object = packed.form in PICKLED and not packed.is_json
+        if not why and is_object and isinstance(packed.data, bytes):
             data = self.identities.named(value, packed.data, call.given_objects)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:

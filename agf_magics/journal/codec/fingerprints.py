@@ -41,6 +41,9 @@ LEAST = 64_000
 MOST_CUT = 10_000
 """Columns of a block that are parts of their own."""
 
+CONTENTS = 16
+"""Bytes of each half of `Print.contents`."""
+
 WHOLE = 1_000_000
 """Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts."""
 
@@ -109,6 +112,13 @@ class Print(NamedTuple):
     def size(self) -> int:
         """The bytes of the arrays."""
         return sum(size for size, _ in self.buffers)
+
+    @property
+    def contents(self) -> bytes | None:
+        """Digests of the sizes and of the checksums of the arrays, which are the same in each
+        process; None: there are none."""
+        halves = (repr(list(half)).encode() for half in zip(*self.buffers, strict=True))
+        return b"".join(hashlib.sha256(half).digest()[:CONTENTS] for half in halves) or None
 
 
 class Fingerprint:
@@ -232,6 +242,9 @@ class _Printer(pickle.Pickler):
                 return str, (f"table of {kind.__name__}",)
             case "numpy" if kind.__name__ in ("ndarray", "memmap"):
                 return _of_array(thing, self._print)
+            case "pandas" if "_pa_array" in getattr(thing, "__dict__", ()):
+                # Its own pickle has a copy of the column.
+                return str, ((kind.__qualname__, _without(vars(thing))),)
             case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
                 return _without_cache(thing.__reduce_ex__(5))
         return NotImplemented
@@ -346,6 +359,10 @@ def _is_same_table(before: Any, now: Any) -> bool:
     return all(map(_is_same_column, _columns(before), _columns(now)))
 
 
+def _addresses(chunk: Any) -> list[Any]:
+    return [part and (part.address, part.size) for part in chunk.buffers()]
+
+
 def _columns(table: Any) -> list[Any]:
     return [table] if type(table).__name__ == "Series" else table.get_columns()
 
@@ -363,7 +380,4 @@ def _places(column: Any) -> list[Any] | None:
         return None
     column = column.to_arrow(compat_level=polars.CompatLevel.newest())
     chunks = getattr(column, "chunks", [column])
-    return [
-        (chunk.offset, len(chunk), [part and (part.address, part.size) for part in chunk.buffers()])
-        for chunk in chunks
-    ]
+    return [(chunk.offset, len(chunk), _addresses(chunk)) for chunk in chunks]
