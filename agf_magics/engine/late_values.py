@@ -75,7 +75,6 @@ async def make_again(lost: Lost) -> None:
     """Make the call again whose value is lost. Raises the failure of the call, and ``lost`` if there
     is no such call."""
     unread = lost.unread
-    unread = lost.unread
     again: _Again | None = unread.make_again if unread is not None else None
     if unread is None or again is None:
         raise lost

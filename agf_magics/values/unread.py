@@ -66,7 +66,7 @@ class Unread:
 
     def _lost(self) -> Lost:
         message = f"a stored {self.kind} cannot be read: {self._why}"
-        hint = "resume the run once more: the call that returned it is made again"
+        hint = "a run that reuses this one (--reuse) makes the call again"
         lost = Lost(Diagnostic("journal.lost-value", message, None, hint))
         lost.unread = self
         return lost

@@ -8,7 +8,6 @@ All methods run on the run's loop; a backend reports on any thread.
 from __future__ import annotations
 
 import asyncio
-import pickle
 import secrets
 import sys
 import types
@@ -30,6 +29,7 @@ from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
 from .backends.prints import write_print
 from .sending.functions import Program, other_python
 from .sending.losses import NO_SIGN, is_here, lacking_module, worker_lost
+from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
 from .sending.shared_data import SharedData
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
@@ -229,8 +229,10 @@ class CallLine(Line[CallEntry]):
     def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
-        order = (program.pickled, program.digest, given, len(entries), self.order)
-        flight = CallFlight(self, entries, order)
+        files = prefix_in(getattr(self.backend, "folder", None))
+        terms = {**self.order, "files": files}
+        order = (program.pickled, program.digest, given, len(entries), terms)
+        flight = CallFlight(self, entries, order, files)
         flight.place(1)
         return flight
 
@@ -267,9 +269,12 @@ class CallLine(Line[CallEntry]):
 class CallFlight(Flight[CallEntry]):
     """A chunk of calls."""
 
-    def __init__(self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...]) -> None:
+    def __init__(
+        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], files: str
+    ) -> None:
+        """``files``: where the names of the files of its results begin."""
         super().__init__(entries, chunk.run, order)
-        self.line = line
+        self.line, self.files = line, files
         self.where = f" on {line.backend.name}"
         """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
@@ -304,15 +309,15 @@ class CallFlight(Flight[CallEntry]):
             entry.call.waiter = None
         if isinstance(outcome, Lost):
             line.lose(self, outcome)
-            return
-        if isinstance(outcome, BaseException):
+        elif isinstance(outcome, BaseException):
             self._fail(outcome)
-            return
-        try:
-            self._open(*outcome)
-        except Exception as error:
-            # A backend of a person may return anything.
-            self._fail(error)
+        else:
+            try:
+                self._open(*outcome)
+            except Exception as error:
+                # A backend of a person may return anything.
+                self._fail(error)
+        remove_files(self.files)
 
     def _fail(self, error: BaseException) -> None:
         failure = self._failure(error)
@@ -337,8 +342,7 @@ class CallFlight(Flight[CallEntry]):
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
         if not line.has_effect:
-            weight = len(data) if type(data) is bytes else sum(map(len, data))
-            line.size.learn(seconds, len(begun), line.backend.lanes, weight)
+            line.size.learn(seconds, len(begun), line.backend.lanes, packed_size(data))
         results = self._results(letters, data, worker)
         if results is None:
             for entry in self.entries:
@@ -354,11 +358,7 @@ class CallFlight(Flight[CallEntry]):
         are sent again one by one, so that only the cause fails."""
         try:
             with for_the_person():  # of a class of theirs
-                values = (
-                    pickle.loads(data)
-                    if type(data) is bytes
-                    else [pickle.loads(one) for one in data]
-                )
+                values = unpacked(data, self.files)
         except BaseException as error:
             # Reading a pickle can raise SystemExit too.
             if len(self.entries) > 1 and not self.line.has_effect:

@@ -31,6 +31,8 @@ FUNCTIONS = 64
 """Functions that a worker keeps at most; the oldest one is dropped."""
 KEPT = 256_000_000
 """Bytes of the pickled functions that it keeps at most; the last one stays, whatever its size."""
+IN_FILE = 1_000_000
+"""Bytes from which on a buffer of a result, or its pickle, travels in a file."""
 OURS = "agf_magics."
 MOST_WRITTEN = 100_000
 """Parts of the arguments of an exception that is written as text."""
@@ -50,7 +52,8 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
     ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
     process. ``given``: the pickled list of the keyword arguments. ``order``: ``timeout`` (seconds
     of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
-    calls), ``most`` (bytes of a result), ``kernel`` (its name).
+    calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of files
+    for large results begin; empty: there is no folder that the kernel sees).
     """
     held, began = _held(), time.perf_counter()
     try:
@@ -62,7 +65,8 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
     capture = _capture_of(held, order.get("kernel"))
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, order, capture, spent)
-    marks, data = _packed(marks, values, order.get("most") or sys.maxsize)
+    files = _Files(order.get("files") or "")
+    marks, data = _packed(marks, values, order.get("most") or sys.maxsize, files)
     return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
 
 
@@ -262,21 +266,59 @@ class _Routed:
 # --- results ---
 
 
-def _packed(marks: str, values: list[Any], most: int) -> tuple[str, Any]:
+class _Files:
+    """The large buffers of results, each in a file: a pipe would copy them several times."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix, self._sizes, self._begin = prefix, list[int](), 0
+
+    def packed(self, value: Any, most: int) -> Any:
+        """The pickle of ``value``; with files, three parts: the pickle, empty if it is in the last
+        file, the number of the first file, and the sizes of all. Raises what pickling raises, and
+        ValueError for more than ``most`` bytes."""
+        data = _dumped(value, self)
+        if len(data) >= IN_FILE and self._write(data):
+            data = b""
+        if len(data) > most:
+            raise ValueError(too_large(len(data), most))
+        sizes = self._sizes[self._begin :]
+        return (data, self._begin, sizes) if sizes else data
+
+    def begin(self) -> None:
+        """A pickle begins: what an earlier one has written is not of it."""
+        self._begin = len(self._sizes)
+
+    def take(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether a buffer stays in the pickle."""
+        raw = buffer.raw()
+        return raw.nbytes < IN_FILE or not self._write(raw)
+
+    def _write(self, data: Any) -> bool:
+        """Write a file; False: there is no folder, or no room in it."""
+        if not self._prefix:
+            return False
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        try:
+            number = os.open(f"{self._prefix}{len(self._sizes)}", new, 0o600)
+            with os.fdopen(number, "wb") as file:
+                file.write(data)
+        except OSError:
+            return False
+        self._sizes.append(memoryview(data).nbytes)
+        return True
+
+
+def _packed(marks: str, values: list[Any], most: int, files: _Files) -> tuple[str, Any]:
     """The outcomes in one pickle; if that fails or is large, one pickle for each, and ``u`` for
     those that fail."""
     try:
-        data = _dumped(values)
-        if len(data) <= most:
-            return marks, data
+        return marks, files.packed(values, most)
     except BaseException:
         pass
-    found, letters = list[bytes](), list(marks)
+    found, letters = list[Any](), list(marks)
     for i, value in enumerate(values):
         try:
-            data = _dumped(value)
-            if len(data) > most:
-                raise ValueError(too_large(len(data), most))
+            data = files.packed(value, most)
         except BaseException as error:
             letters[i] = "u"
             data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
@@ -328,14 +370,16 @@ class ByName(pickle.Pickler):
         return self.reduce(thing)
 
 
-def _dumped(value: Any) -> bytes:
+def _dumped(value: Any, files: _Files) -> bytes:
     """Plain pickle, and cloudpickle for what only this process knows."""
     try:
         file = io.BytesIO()
-        ByName(file, 5).dump(value)
+        files.begin()
+        ByName(file, 5, buffer_callback=files.take).dump(value)
         return file.getvalue()
     except Exception:
         file = io.BytesIO()
+        files.begin()
     import cloudpickle
 
     class Cloud(cloudpickle.Pickler):  # type: ignore[misc]
@@ -343,11 +387,15 @@ def _dumped(value: Any) -> bytes:
             reduced = reduce_exception(thing)
             return super().reducer_override(thing) if reduced is NotImplemented else reduced
 
-    Cloud(file, protocol=5).dump(value)
+    Cloud(file, protocol=5, buffer_callback=files.take).dump(value)
     return file.getvalue()
 
 
-def described(error: BaseException, dump: Callable[[Any], bytes] = _dumped) -> tuple[bytes, str]:
+def _in_memory(value: Any) -> bytes:
+    return _dumped(value, _Files(""))
+
+
+def described(error: BaseException, dump: Callable[[Any], bytes] = _in_memory) -> tuple[bytes, str]:
     """An exception, and the text of its traceback; one that cannot be sent, as the name of its
     class and its text. ``dump``: pickles it."""
     text = _trace(error)

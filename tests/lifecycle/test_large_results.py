@@ -539,13 +539,21 @@ def test_a_secret_argument_is_not_stored_in_a_result(kind: str, path: Path) -> N
         assert not file.is_file() or SECRET.encode() not in file.read_bytes()
 
 
-def test_rows_of_a_table_have_their_large_values(path: Path) -> None:
+@pytest.mark.parametrize("rate", [1e18, 1e-3])
+def test_rows_of_a_table_have_their_large_values_however_quick_they_were(
+    rate: float, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(value_files, "RATE", rate)
     registry = agf.Registry()
     agf.tool(lambda n: np.arange(N) + n, name="make", registry=registry)
     agf.define("pipeline: rows\nsteps:\n- tool: {name: make, args: {n: !expr ctx.n}}", registry=registry)
     run = agf.run("rows", over=[{"n": 1}, {"n": 2}], registry=registry)
     for table in (run.table, agf.runs(run.run_id).table):
         assert [int(row["output"][0]) for row in table] == [1, 2]
+    scored = agf.score_over(run.run_id, lambda output, row: int(output[-1]) - row["n"] == N - 1)
+    assert "1 [1, 1]" in str(scored)
+    compared = agf.runs(run.run_id).compare(agf.run("rows", over=[{"n": 1}, {"n": 3}], registry=registry))
+    assert [(row["same output"], row["not compared"]) for row in compared][-1] == (1, 0)
 
 
 FAN = """

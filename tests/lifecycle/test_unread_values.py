@@ -250,6 +250,14 @@ def test_what_expressions_refuse_is_refused_without_reading(step: str, path: Pat
     assert run.warnings == ()
 
 
+def test_a_listener_gets_the_values_themselves(path: Path) -> None:
+    session, events = Session(), list[Any]()
+    run = session.resumed(TWO, on_event=events.append)
+    finished = [event.value for event in events if type(event).__name__ == "StepFinished"]
+    assert [type(value) for value in finished] == [*4 * [pd.DataFrame], str, str], "of both sessions"
+    assert events[-1].stores["first"] is run.stores["first"]
+
+
 def test_no_stand_in_reaches_a_page_or_a_file(path: Path, tmp_path: Path) -> None:
     session = Session()
     run = session.resumed(TWO, damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))

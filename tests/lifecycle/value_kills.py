@@ -68,7 +68,7 @@ def define() -> None:
     @agf.tool
     def grow(data: object) -> object:
         """One more array."""
-        return {**data, "b": data["a"] * 2.0}  # type: ignore[dict-item]
+        return {**data, "b": data["a"] * 2.0}  # type: ignore[dict-item, index]
 
     @agf.tool
     def pick(data: object) -> object:

@@ -18,7 +18,9 @@ PATIENCE = 60.0
 class HandClient:
     """A client of ``agf-magics mcp WORDS``, in a protocol before 2026."""
 
-    def __init__(self, folder: Path, *words: str, protocol: str = "2025-06-18", **capabilities: Any) -> None:
+    def __init__(
+        self, folder: Path, *words: str, protocol: str = "2025-06-18", greets: bool = True, **capabilities: Any
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "agf_magics", "mcp", *words],
             cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -30,6 +32,8 @@ class HandClient:
         """The texts of the reports of progress."""
         for target in (self._read, self._read_errors):
             threading.Thread(target=target, daemon=True).start()
+        if not greets:
+            return
         hello = {"protocolVersion": protocol, "capabilities": capabilities}
         self.greeting = self.ask("initialize", {**hello, "clientInfo": {"name": "hand", "version": "1"}})
         self.tell("notifications/initialized")

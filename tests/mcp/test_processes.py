@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import agf_magics as agf
+from agf_magics.mcp.client.home_loop import HomeLoop
 from tests.mcp.servers import is_alive, marks, program, until
 
 CONNECTS = """
@@ -53,12 +55,17 @@ def test_an_interrupt_while_a_server_is_connected_ends_it(tmp_path: Path) -> Non
     assert until(lambda: not any(map(is_alive, map(int, mark.read_text().split()))))
 
 
-def leftovers() -> tuple[int, int, int]:
-    """Open files, threads and processes of this process."""
+def leftovers() -> dict[str, int]:
+    """What this process has open."""
     gc.collect()
     pid = os.getpid()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return len(os.listdir(f"/proc/{pid}/fd")), threading.active_count(), len(children)
+    return {
+        "files": len(os.listdir(f"/proc/{pid}/fd")),
+        "threads": threading.active_count(),
+        "processes": len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split()),
+        "tasks": len(asyncio.all_tasks(HomeLoop.current().loop)),
+        "tools": len(agf.registry.tools),
+    }
 
 
 @pytest.mark.slow
@@ -69,4 +76,5 @@ def test_1000_connects_and_closes_leave_nothing() -> None:
     before = leftovers()
     for _ in range(1_000):
         agf.mcp.connect("quick", command=program("quick")).close()
-    assert until(lambda: leftovers() <= before)
+    until(lambda: leftovers() == before)
+    assert leftovers() == before

@@ -189,6 +189,21 @@ def test_a_message_of_100_mb_is_refused_and_the_server_goes_on(client: HandClien
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
+@pytest.mark.parametrize("value", ["[" * 2_000 + "]" * 2_000, "9" * 6_000, "}"], ids=["deep", "digits", "broken"])
+def test_a_request_that_cannot_be_read_is_refused_at_once(client: HandClient, value: str) -> None:
+    given = f'"arguments": {{"word": {value}}}'
+    client.send_bytes(f'{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", {given}}}\n'.encode())
+    refused = client.reply(77)["error"]
+    assert (refused["code"], "[mcp.unreadable-message]" in refused["message"]) == (-32700, True)
+    assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
+
+
+def test_half_of_a_character_is_replaced(client: HandClient) -> None:
+    params = '{"name": "hail", "arguments": {"word": "fig \\ud83d"}}'
+    client.send_bytes(f'{{"jsonrpc": "2.0", "id": 77, "method": "tools/call", "params": {params}}}\n'.encode())
+    assert client.reply(77)["result"]["structuredContent"] == {"result": "fig \ufffd!"}
+
+
 def test_what_is_no_message_is_skipped(client: HandClient) -> None:
     for garbage in (b"\n", b"\xff\xfe\n", b"[" * 10_000 + b"\n", b'{"jsonrpc": "2.0"}\n', b'"text"\n'):
         client.send_bytes(garbage)

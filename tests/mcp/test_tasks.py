@@ -128,6 +128,16 @@ def test_what_is_no_task_is_refused(client: HandClient, method: str, params: Any
     assert client.call("hail", word="pear")["structuredContent"] == {"result": "pear!"}
 
 
+def test_before_the_greeting_there_is_no_task(folder: Path) -> None:
+    client = HandClient(folder, "*.yaml", "--tools", "tools.py", protocol=VERSION, greets=False)
+    try:
+        params = {"name": "hail", "arguments": {"word": "pear"}, "task": {}}
+        assert error(client, "tools/call", params)[0] == -32602
+        assert not (folder / "made").exists()
+    finally:
+        client.kill()
+
+
 def test_in_an_older_protocol_the_word_has_no_meaning(folder: Path) -> None:
     client = served(folder, "2025-06-18")
     try:

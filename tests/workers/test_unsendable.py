@@ -112,4 +112,4 @@ def test_a_text_that_names_the_notebook_is_a_text() -> None:
     pickler.own = {"tests"}
     pickler.dump([text, "tests"])
     assert pickle.loads(file.getvalue()) == [text, "tests"]
-    assert pickle.loads(chunk._dumped(text)) == text
+    assert pickle.loads(chunk._in_memory(text)) == text

@@ -15,7 +15,7 @@ from typing import Any
 
 from ...flow.progress import events as ev
 from ...flow.steps import Invoke
-from ...journal.calls.call_rows import StartedCall
+from ...journal.calls.call_rows import ROW, StartedCall
 from ...journal.records.failures import error_from
 from ...journal.run_journal import Journal
 from ...limits.budgets import Budget, LimitReached
@@ -23,9 +23,6 @@ from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..linking.linked import Linked
 from ..runner import CallSite, Runner, clock, is_rescuable
-
-ROW = "row"
-"""The kind of the record of a row."""
 
 CallFlow = Callable[[CallSite[Invoke], Linked], Awaitable[Value]]
 

@@ -50,7 +50,10 @@ SHARED = "it shares an object of the type {} with the arguments, which later ste
 
 QUICKER_TO_MAKE = "it is quicker to make than to store"
 
-REPEATED = frozenset({"tool", "transform", "row"})
+ROW = "row"
+"""The kind of the record of a row of a table."""
+
+REPEATED = frozenset({"tool", "transform", ROW})
 """The kinds of calls that a resumed run makes again if that is quicker than storing what they return.
 A reply of a model is always stored."""
 
@@ -330,7 +333,8 @@ class CallRows:
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
-        if self.takes_long(call.began, size):
+        # A table is read from its rows, and reading makes no call.
+        if call.kind == ROW or self.takes_long(call.began, size):
             return True
         now = call.objects.after(value) if call.objects is not None else None
         return not self.secret.active and self.objects.stored(value, now) is not None

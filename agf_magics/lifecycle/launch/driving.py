@@ -21,12 +21,14 @@ from ...engine.run import duration_exceeded
 from ...engine.runner import clock
 from ...engine.shapes.step_functions import SHAPES
 from ...engine.threads.prints import watched_stdout
-from ...flow.progress.events import Event, Warned
+from ...flow.progress.events import Event, RunEnded, StepFinished, Warned
 from ...flow.progress.progress import AFTER_END
+from ...journal.codec.encoding import preview
 from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.raised import describe_exception
+from ...values.unread import Lost, ReadWhenUsed, read_all
 from ..runs.live import live
 from ..runs.run import Run, RunCancelled, RunInterrupted, state_of
 from ..runs.state import RunState
@@ -54,6 +56,8 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
         if progress.ended is not None and type(event) not in AFTER_END:
             return
         progress.apply(event)
+        journal = state.journal
+        event = _with_values(event) if journal is not None and journal.unread else event
         shown = secrets.event(event) if secrets.active else event
         for notify in list(listeners):
             try:
@@ -67,6 +71,19 @@ def make_emitter(run: Run) -> Callable[[Event], None]:
                 )
 
     return emit
+
+
+def _with_values(event: Event) -> Event:
+    """An event for a listener, which looks at its values."""
+    match event:
+        case StepFinished(_, _, value):
+            try:
+                return event._replace(value=read_all(value))
+            except Lost:  # the step that needs it makes its call again
+                return event._replace(value=preview(value))
+        case RunEnded():
+            return event._replace(stores=ReadWhenUsed(event.stores))
+    return event
 
 
 def wait_for(run: Run, held: DeferredInterrupt, wait: Callable[[Run], object] = Run.wait) -> Run:

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from ...engine.calls.table_rows import ROW
 from ...engine.linking.linked import Linked
 from ...engine.linking.sessions import recorded_session
 from ...flow.flow import Flow
@@ -19,6 +18,7 @@ from ...flow.progress.rows import Usage, one_reply
 from ...flow.step_path import StepPath, format_path
 from ...flow.steps import calls
 from ...journal import runs
+from ...journal.calls.call_rows import ROW
 from ...journal.codec.encoding import PICKLED, DecodeError
 from ...journal.codec.json_texts import encode
 from ...journal.codec.signatures import SignatureError, is_signed, user_key

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypedDict
 
 from ...catalog import MASK
-from ...engine.calls.table_rows import ROW
 from ...flow.step_path import StepPath
+from ...journal.calls.call_rows import ROW
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import bare
 from ...journal.codec.json_texts import checker, encode

@@ -233,7 +233,7 @@ def not_stored(places: list[tuple[int, str]], why: str = "") -> DefinitionError:
     message = f"the journal does not hold the value of {places_text(places)}"
     hint = (
         why
-        or "the warning journal.unkept of the run says why: it is too large, it cannot be pickled, or "
-        "it has a secret; a run with the journal switched off keeps all values in memory"
+        or "the warning journal.unkept of the run says why: it cannot be pickled, it has a secret, or the "
+        "disk had no room; a run with the journal switched off keeps all values in memory"
     )
     return DefinitionError(Diagnostic("over.not-stored", message, hint=hint))

@@ -79,10 +79,10 @@ class Elicitation:
             note(f"it wants {clean(str(params.url), 200)!r} to be opened: declined")
             return ElicitResult(action="decline")
         schema = params.requested_schema
-        if why := unusable(schema):
+        if why := unusable(schema) or _no_form(schema):
             note(f"it asks {message!r:.200} and {why}: declined")
             return ElicitResult(action="decline")
-        content = await _ask(call, call.masked(message), schema)
+        content = await _ask(call, message, schema)
         if content is None:
             return ElicitResult(action="decline")
         return ElicitResult(action="accept", content=content)
@@ -97,8 +97,9 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
     if not choices:
         asked += f"\n{_form(fields, schema.get('required', ()))}"
     for _ in range(TRIES):
+        shown = call.masked(clean(asked, LONGEST_QUESTION))
         try:
-            answer = await call.context.ask(asked, [*choices, DECLINE] if choices else ())
+            answer = await call.context.ask(shown, [*choices, DECLINE] if choices else ())
         except StepError:
             return None
         if answer.strip() == DECLINE:
@@ -107,8 +108,15 @@ async def _ask(call: Call, message: str, schema: Mapping[str, Any]) -> dict[str,
         wrong = "it is no mapping" if content is None else describe_all(violations(content))
         if content is not None and not wrong:
             return content
-        asked = f"this answer cannot be used: {wrong}\n{asked}"[:LONGEST_QUESTION]
+        asked = f"this answer cannot be used: {wrong}\n{asked}"
     return None
+
+
+def _no_form(schema: Mapping[str, Any]) -> str:
+    """Why a schema asks for nothing that a person can fill in; empty: it does."""
+    fields = schema.get("properties", {})
+    wrong = [name for name, field in fields.items() if not isinstance(field, Mapping)]
+    return f"says nothing about its field {clean(wrong[0], 80)!r}" if wrong else ""
 
 
 def _choices(fields: Mapping[str, Any]) -> dict[str, Value]:

@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, Literal
 
 from mcp import MCPError
@@ -38,6 +39,8 @@ REST = 30.0
 """Seconds in which a server is not started again then."""
 MOST_NOTES = 50
 MOST_LINKS = 10_000
+LONGEST_LINK = 8_000
+"""Characters of an address that is kept."""
 LOG_LINES = 100
 STDERR_PIECES = 200
 CLOSING = 8.0
@@ -293,8 +296,8 @@ class Server:
                     f"it is not what its schema says: {describe_all(violations)}"
                 )
         value = value_of(result, is_wrapped(gives))
-        for uri in links(value)[: MOST_LINKS - len(self._links)]:
-            self._links.add(uri)
+        short = (uri for uri in links(value) if len(uri) <= LONGEST_LINK)
+        self._links.update(islice(short, MOST_LINKS - len(self._links)))
         return value
 
     async def _read_link(self, given: dict[str, Value]) -> Value:

@@ -20,6 +20,7 @@ from ...version import __version__
 from .elicitation import Call, Elicitation
 from .foreign_text import LONGEST_ERROR, Masked, clean, describe
 from .listing import read_pages
+from .stdio import UNREADABLE
 
 MODES = {"auto": "auto", "old": "legacy"}
 """The SDK's words for the protocols: ``old`` are those before 2026."""
@@ -196,6 +197,8 @@ class Session:
         except (ValueError, RuntimeError) as error:
             failure = self.unusable(describe(error))
         except Exception as error:
+            if isinstance(error, MCPError) and error.error.message == UNREADABLE:
+                raise self.unusable(UNREADABLE) from None
             failure = self._gone() if self._over.is_set() else self._refused(error)
         raise failure
 

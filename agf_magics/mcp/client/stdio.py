@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -23,8 +24,9 @@ from typing import Any
 import anyio
 from mcp.client.stdio import StdioServerParameters, get_default_environment, stdio_client
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError
 
+from ..unreadable import ENDS, id_of, read_line
 from .output_schemas import hide_output_schemas
 
 LONGEST = 16_000_000
@@ -32,6 +34,11 @@ LONGEST = 16_000_000
 
 PATIENCE = 2.0
 """Seconds that a process gets to end: after its stdin is closed, after SIGTERM, after SIGKILL."""
+
+UNREADABLE = "it is no message of the protocol"
+"""Why an answer cannot be used."""
+
+_ANSWER = re.compile(rb'"(?:result|error)"\s*:')
 
 Streams = tuple[Any, Any]
 """What the SDK reads messages from, and writes them to."""
@@ -103,21 +110,27 @@ async def _read(
             if not line:
                 return
             with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                await inbound.send(_message(line))
+                for message in _messages(line):
+                    await inbound.send(message)
     finally:
         # Before the stream is closed: whoever waits for an answer learns that the server is gone.
         ended(why)
         inbound.close()
 
 
-def _message(line: bytes) -> SessionMessage | Exception:
-    try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError:
-        return ValueError(
-            f"it wrote what is no message: {line[:80].decode(errors='replace').strip()!r}"
-        )
-    return SessionMessage(hide_output_schemas(message))
+def _messages(line: bytes) -> list[SessionMessage | Exception]:
+    """The message of a line. For an answer that cannot be read, what is wrong with it, and an error
+    in its place: the call would wait for its whole time otherwise."""
+    with suppress(ValueError):
+        return [SessionMessage(hide_output_schemas(read_line(line)[1]))]
+    shown = line[:80].decode(errors="replace").strip()
+    noise = ValueError(f"it wrote what is no message: {shown!r}")
+    start, end = line[:ENDS], line[-ENDS:]
+    is_answer = b'"jsonrpc"' in start + end and _ANSWER.search(start) is not None
+    if not is_answer or (id := id_of(start, end)) is None:
+        return [noise]
+    error = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
+    return [noise, SessionMessage(JSONRPCError(jsonrpc="2.0", id=id, error=error))]
 
 
 async def _write(process: asyncio.subprocess.Process, outbound: Any, inbound: Any) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import CancelledError
@@ -14,19 +13,16 @@ from threading import Lock, Thread
 from typing import Any, BinaryIO, cast
 
 from mcp.server.stdio import stdio_server
+from mcp_types import INVALID_REQUEST, PARSE_ERROR
 
 from ...compat.protocol_streams import claim
 from ...text.diagnostics import DefinitionError, refused
+from ..unreadable import ENDS, id_of, read_line
 from .envelopes import error_text
 from .protocol import FlowServer
 
 LONGEST_LINE = 16_000_000
 """Bytes of one message."""
-
-KEPT = 4_096
-"""Bytes at either end of a message that is too long, where its id is looked for."""
-
-_ID = re.compile(rb'"id"\s*:\s*(\d{1,18}|"[^"\\]{1,200}")')
 
 SETTLING = 3.0
 """Seconds that cancelled runs have to end before the process does."""
@@ -49,6 +45,13 @@ def too_long(size: int) -> DefinitionError:
     """The error for a message that is not read."""
     message = f"a message has {size:,} bytes, and may have {LONGEST_LINE:,}"
     return refused("mcp.large-message", message, "put what is large into a file, and send its path")
+
+
+def unreadable() -> DefinitionError:
+    """The error for a message that is none."""
+    message = "this is no message of the protocol, or a value in it cannot be read"
+    hint = "a message is an object of JSON, with numbers of up to 4,300 digits and 100 levels"
+    return refused("mcp.unreadable-message", message, hint)
 
 
 class _Replies:
@@ -99,20 +102,23 @@ class _Lines:
         while True:
             line = self._file.readline(LONGEST_LINE)
             if len(line) < LONGEST_LINE or line.endswith(b"\n"):
-                return line
-            size, end = len(line), line[-KEPT:]
+                if not line.strip():  # at the end, and where there is nothing to answer
+                    return line
+                with suppress(ValueError):
+                    return read_line(line)[0]
+                self._refuse(line[:ENDS], line[-ENDS:], PARSE_ERROR, unreadable())
+                continue
+            size, end = len(line), line[-ENDS:]
             while not end.endswith(b"\n") and (more := self._file.readline(1_000_000)):
                 size += len(more)
-                end = (end + more)[-KEPT:]
-            self._refuse(line[:KEPT], end, size)
+                end = (end + more)[-ENDS:]
+            self._refuse(line[:ENDS], end, INVALID_REQUEST, too_long(size))
 
-    def _refuse(self, start: bytes, end: bytes, size: int) -> None:
+    def _refuse(self, start: bytes, end: bytes, code: int, why: DefinitionError) -> None:
         """Tell the client, if the id of its request is found, else the person."""
-        message = error_text(too_long(size))
-        found = _ID.search(start) or next(reversed([*_ID.finditer(end)]), None)
-        if found is None:
+        message, id = error_text(why), id_of(start, end)
+        if id is None:
             print(f"agf-magics: {message}", file=sys.stderr)
             return
-        error = {"code": -32600, "message": message}
-        reply = {"jsonrpc": "2.0", "id": json.loads(found[1]), "error": error}
+        reply = {"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}
         self._replies.put(json.dumps(reply).encode() + b"\n")

@@ -91,7 +91,8 @@ class Tasks:
         """Answer a call that asks for a task; hand on every other request."""
         asked = ctx.params if isinstance(ctx.params, Mapping) else {}
         is_call = ctx.method == "tools/call" and ctx.protocol_version == VERSION
-        if not is_call or asked.get("task") is None:
+        # A client that has not greeted is refused by the SDK.
+        if not is_call or asked.get("task") is None or ctx.session.client_capabilities is None:
             return await call_next(ctx)
         params = types.CallToolRequestParams.model_validate(asked, by_name=False)
         tool = self._tools.get(params.name)

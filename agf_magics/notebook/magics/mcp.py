@@ -71,10 +71,7 @@ class McpMagics(NotebookMagics):
             raise line_error("missing", message, place, "write %mcp connect NAME -- COMMAND")
         only = parsed.text("--only")
         command = [each.text for each in words]
-        print(f"starting: {' '.join(command) or address or entry_text(file or '', name.text)}")
-        server = connect(
-            name.text,
-            address,
+        options = dict[str, Any](
             command=command or None,
             env=dict(_pair(each) for each in parsed.words("--env")),
             headers=dict(_pair(each) for each in parsed.words("--header")),
@@ -89,7 +86,8 @@ class McpMagics(NotebookMagics):
             at_once=count(parsed, "--at-once", None, least=1),
             registry=self.notebook.registry,
         )
-        print(_summary(server))
+        print(f"starting: {' '.join(command) or address or entry_text(file or '', name.text)}")
+        print(_summary(connect(name.text, address, **options)))
 
 
 def _act(server: Server, parsed: ParsedLine) -> None:

@@ -105,6 +105,39 @@ def called(mode: str, ask: dict[str, Any]) -> None:
     match mode:
         case "silent":
             return
+        case "unreadable":
+            OUT.write(b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":' % number)
+            OUT.write(b"9" * 6_000 + b"}}}\n")
+            OUT.flush()
+            return
+        case "unreadable-late":
+            OUT.write(b'{"jsonrpc":"2.0","result":{"content":[],"structuredContent":{"a":')
+            OUT.write(b'%s}},"id":%d}\n' % (b"9" * 6_000, number))
+            OUT.flush()
+            return
+        case "half":
+            text = "fig \\ud83d, \\ud83d\\udc0d, \\udc0d."
+            said = json.dumps({"resultType": "complete"} if IS_NEW else {})[1:-1]
+            content = f'{{"content": [{{"type": "text", "text": "{text}"}}]{"," if said else ""}{said}}}'
+            OUT.write(f'{{"jsonrpc": "2.0", "id": {number}, "result": {content}}}\n'.encode())
+            OUT.flush()
+            return
+        case "links":
+            uris = ["memo://" + "x" * 3_000_000, *(f"memo://{each}" for each in range(20_000))]
+            parts = [{"type": "resource_link", "uri": uri, "name": "n"} for uri in uris]
+            reply(number, {"content": parts})
+            return
+        case "form" if IS_NEW:
+            if (answers := ask["params"].get("inputResponses")) is None:
+                form = {"message": "fill", "requestedSchema": json.loads(os.environ["FORM"])}
+                requests = {"form": {"method": "elicitation/create", "params": form}}
+                reply(number, {"resultType": "input_required", "inputRequests": requests, "requestState": "s"})
+                return
+            text = json.dumps(answers)
+        case "form":
+            form = {"message": "fill", "requestedSchema": json.loads(os.environ["FORM"])}
+            send({"id": "q", "method": "elicitation/create", "params": form})
+            text = sys.stdin.readline()
         case "asks" | "asks-model" if IS_NEW:
             if (answers := ask["params"].get("inputResponses")) is None:
                 wanted = ASKS[:1] if mode == "asks" else ASKS
