@@ -31,7 +31,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
+from .large_results import KnownObjects, LargeResults, NotStored, contents_of, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -311,7 +311,7 @@ class CallRows:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            contents = self._contents(call, value) if not packed.is_json else None
+            contents = None if self.secret.active else contents_of(value, call.objects)
             packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE, data=contents)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
@@ -321,15 +321,6 @@ class CallRows:
         if call.objects is not None and not outcome.is_for_parts:
             call.objects.checksums.clear()
         return outcome
-
-    def _contents(self, call: StartedCall, value: Value) -> bytes | None:
-        """What tells whether a value that is not stored is another one when it is made again."""
-        if self.secret.active:
-            return None
-        given = call.objects
-        now = given.after(value) if given is not None else None
-        now = now or print_of(value, given.checksums if given is not None else None)
-        return now.contents if now is not None else None
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""

@@ -16,10 +16,10 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from ...values.value import Value
-from ..codec.fingerprints import Checksums, Print, is_same_print, print_of
+from ..codec.fingerprints import Checksums, Fingerprint, Print, is_same_print, print_of
 from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
-from ..codec.pickles import NotPicklable
+from ..codec.pickles import NotPicklable, is_data
 from ..codec.secret_search import Search
 from ..database.errors import JournalError
 from ..database.store import Store
@@ -127,6 +127,16 @@ class KnownObjects:
 def is_knowable(value: Value) -> bool:
     """Whether something tells when nobody has the object any more."""
     return bool(type(value).__weakrefoffset__)
+
+
+def contents_of(value: Value, given: Fingerprint | None) -> bytes | None:
+    """What tells whether data that is not stored is another one when it is made again. ``given``:
+    the arguments of its call."""
+    if not is_data(value):  # pickling other objects may take longer than making them
+        return None
+    now = given.after(value) if given is not None else None
+    now = now or print_of(value, given.checksums if given is not None else None)
+    return now.contents if now is not None else None
 
 
 class LargeResults:
