@@ -90,7 +90,7 @@ WHERE: dict[str, tuple[str, ...]] = {
         *("engine", "journal", "lifecycle", "notebook", "catalog.models.requests", "catalog.tools.throttle", "workers"),
         *("editor.server", "mcp"),
     ),
-    "concurrent": ("engine", "workers", "catalog.builtin", "mcp"),
+    "concurrent": ("engine", "workers", "lifecycle.runs.pending_questions", "catalog.builtin", "mcp"),
     "multiprocessing": (),
     "threading": (
         *("engine", "journal", "notebook", "workers", "languages.graph", "catalog.tools.throttle", "pictures.layout"),

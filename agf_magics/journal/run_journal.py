@@ -88,9 +88,9 @@ class Journal:
         self.emit: Callable[[ev.Event], None] = lambda event: None
         self.summary: Callable[[], Any] = lambda: None
         """Returns the tree of the run at its end, as JSON."""
-        self.used: Callable[[], tuple[int | None, str | None]] = lambda: (None, None)
-        """Returns the tokens that its models used and their cost; None: it used no model, the cost
-        is not known."""
+        self.used: Callable[[], tuple[int | None, str | None, int]] = lambda: (None, None, 0)
+        """Returns the tokens that its models used, their cost, and the number of dropped elements;
+        None: it used no model, the cost is not known."""
         self.running: dict[CallKey, StartedCall] = {}
         """The calls of this process that have not ended, except those of threads: a view shows with
         which arguments."""
@@ -121,7 +121,7 @@ class Journal:
         signature = self.rows.sign("work", work)
         end, work_crc = checksum(num, *[None] * 7), checksum(num, work, signature)
         head = checksum(num, self.run_id, name, language, started, work_crc)
-        state = checksum(num, owner, 0, "running", None, None, None, 0, end)
+        state = checksum(num, owner, "[]", "running", None, None, None, 0, 0, end)
         what = (num, self.run_id, name, language, started, owner, work, signature)
         row = (*what, head, state, work_crc, end, self.part)
         # Awaited: a call whose run is not in the file could never be resumed.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from typing import Annotated, Any, NamedTuple
 
+from ..flow.progress.pauses import Pauses, paused
 from ..flow.progress.rows import PRICE
 from .calls.changed_objects import CALL, changed_in
 from .codec.json_texts import checker, encode, part_digest
@@ -34,17 +36,17 @@ ENDED = ("ok", "error", "cancelled")
 END = "num, form, output, shown, stores, error, sign, tree"
 """The end, with the checksum ``end_crc``."""
 
-LISTED = """num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost,
+LISTED = """num, run, name, language, status, started, ended, owner, pauses, tokens, cost, dropped, lost,
 head_crc, state_crc, work_crc, end_crc"""
 
 OF_RUN = "line>? AND line<?"
 REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
-CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, taken=taken+1,
-state_crc=agf_checksum(num, ?, taken+1, 'running', NULL, tokens, cost, lost, end_crc)
-WHERE num=? AND owner=? AND status=?"""
-LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, taken=?,
-state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, lost, end_crc)
-WHERE num=? AND owner=? AND taken=? AND status='running'"""
+CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, pauses=?,
+state_crc=agf_checksum(num, ?, ?, 'running', NULL, tokens, cost, dropped, lost, end_crc)
+WHERE num=? AND owner=? AND status=? AND pauses=?"""
+LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
+state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
+WHERE num=? AND owner=? AND status='running'"""
 
 STATUSES = (*ENDED, "waiting", "running")
 
@@ -63,19 +65,31 @@ class RunHead(NamedTuple):
     """Seconds since 1970, as is ``ended``."""
     ended: float | None
     owner: str
-    taken: int
-    """The number of times that it was resumed."""
+    pauses: Pauses = ()
+    """The times between its sessions."""
     tokens: int | None = None
     """The tokens that its models used; None: it used no model, or has not ended."""
     lost: int = 0
     """The number of its calls that could not be written."""
     cost: str | None = None
     """US dollars, a decimal number; None: it is not known, or there is none."""
+    dropped: int = 0
+    """The number of its elements that failed and were dropped, once it has ended."""
 
     @property
     def seconds(self) -> float | None:
-        """How long it took; 0 if the clock was set back meanwhile. None: it has not ended."""
-        return max(0.0, self.ended - self.started) if self.ended is not None else None
+        """How long it ran, without the pauses between its sessions; 0 if the clock was set back
+        meanwhile. None: it has not ended."""
+        return self.clock(self.ended) if self.ended is not None else None
+
+    @property
+    def taken(self) -> int:
+        """The number of times that it was resumed."""
+        return len(self.pauses)
+
+    def clock(self, at: float) -> float:
+        """The seconds that it had run at a time."""
+        return max(0.0, at - self.started - paused(self.pauses, at))
 
 
 class RunRow(NamedTuple):
@@ -133,12 +147,12 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
 def _run_row(
     store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
 ) -> RunRow:
-    head, (work, signature, _, *end, _) = _listed(row[:16]), row[16:]
+    head, (work, signature, _, *end, _) = _listed(row[:17]), row[17:]
     if head is None:
         raise _changed("row", run_id)
-    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[14]:
+    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[15]:
         raise _changed("manifest", run_id)
-    if not _is_end(end) or checksum(head.num, *end) != row[15]:
+    if not _is_end(end) or checksum(head.num, *end) != row[16]:
         raise _changed("end", run_id)
     whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
     stores, previews = read_stores(connection, head.num, whole.stores)
@@ -192,6 +206,9 @@ def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
     return last
 
 
+_are_pauses = checker(list[tuple[Moment, Moment]])
+
+
 _is_head = checker(
     tuple[
         Annotated[int, lambda num: num >= 0 and num % ROOM == 0],
@@ -202,9 +219,10 @@ _is_head = checker(
         Moment,
         Moment | None,
         str,
-        Count,
+        str,
         Count | None,
         Annotated[str, PRICE.fullmatch] | None,
+        Count,
         Count,
     ]
 )
@@ -213,18 +231,28 @@ _is_head = checker(
 
 def _listed(row: tuple[Any, ...]) -> RunHead | None:
     """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    (num, run, name, language, status, started, ended, owner, taken, tokens, cost, lost) = row[:12]
-    head, state, work_crc, end_crc = row[12:]
+    num, run, name, language, status, started, ended, owner, pauses, tokens, cost = row[:11]
+    dropped, lost, head, state, work_crc, end_crc = row[11:]
+    states = (num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc)
     is_as_written = (
         checksum(num, run, name, language, started, work_crc) == head
-        and checksum(num, owner, taken, status, ended, tokens, cost, lost, end_crc) == state
-        and _is_head(row[:12])
+        and checksum(*states) == state
+        and _is_head(row[:13])
     )
-    if not is_as_written:
+    times = _pauses(pauses) if is_as_written else None
+    if times is None:
         return None
-    return RunHead(
-        num, run, name, language, status, started, ended, owner, taken, tokens, lost, cost
-    )
+    facts = (num, run, name, language, status, started, ended, owner)
+    return RunHead(*facts, times, tokens, lost, cost, dropped)
+
+
+def _pauses(text: str) -> Pauses | None:
+    """The pauses of a run from their JSON; None if they are none."""
+    try:
+        times = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tuple((begin, end) for begin, end in times) if _are_pauses(times) else None
 
 
 def _damaged(row: tuple[Any, ...]) -> RunHead:
@@ -236,7 +264,7 @@ def _damaged(row: tuple[Any, ...]) -> RunHead:
         and run.isprintable()
         and not set(run) & set(" \t")
     )
-    return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "", 0)
+    return RunHead(num, run if readable else f"damaged-{num}", "", "", "damaged", 0.0, None, "")
 
 
 _is_end = checker(
@@ -304,23 +332,29 @@ def claim(store: Store, head: RunHead) -> bool:
     owner = store.owner.name
     # Whoever resumes it gives it an end of its own.
     store.unended.pop(head.num, None)
-    return store.write_now(CLAIM, (owner, owner, head.num, head.owner, status)) == 1
+    before, pauses = encode(head.pauses), encode([*head.pauses, pause(store, head)])
+    row = (owner, pauses, owner, pauses, head.num, head.owner, status, before)
+    return store.write_now(CLAIM, row) == 1
+
+
+def pause(store: Store, head: RunHead) -> tuple[float, float]:
+    """The time from the last end of a run until now; if its process died, since its last call ended.
+    Raises JournalError."""
+    now, ended = time.time(), head.ended
+    if ended is None:
+        sql = f"SELECT MAX(ended) FROM records WHERE {OF_RUN} AND typeof(ended)='real' AND ended<?"
+        with store.reading() as connection:
+            (last,) = connection.execute(sql, (head.num, head.num + ROOM, now)).fetchone()
+        ended = max([head.started, *(end for _, end in head.pauses), last or 0.0])
+    return ended, max(ended, now)
 
 
 def leave(store: Store, head: RunHead) -> None:
     """Undo `claim` for a run that could not start. Raises JournalError."""
     status = "running" if head.status == "interrupted" else head.status
-    before = (
-        head.owner,
-        status,
-        head.ended,
-        head.taken,
-        head.owner,
-        head.taken,
-        status,
-        head.ended,
-    )
-    store.write_now(LEAVE, (*before, head.num, store.owner.name, head.taken + 1))
+    pauses = encode(head.pauses)
+    before = (head.owner, status, head.ended, pauses, head.owner, pauses, status, head.ended)
+    store.write_now(LEAVE, (*before, head.num, store.owner.name))
 
 
 def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:

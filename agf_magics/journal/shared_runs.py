@@ -18,17 +18,28 @@ from .records.columns import read_columns, write_column
 from .records.records import Record, decoded
 from .runs import ENDED, RunRow, keep_parts, records
 
-COPY_FORMAT = 1
+COPY_FORMAT = 2
 
 PRIVATE = {"folder": "", "notebook": ""}
 """The keys of a manifest that name places of a computer."""
 
-_ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 26)})"
+_ADD_RUN = f"INSERT INTO runs VALUES ({', '.join('?' * 27)})"
 
 CELLS = 13
 """Those of a record, without its number, signature and digest."""
 
-_HEAD = ("run_id", "name", "language", "started", "ended", "tokens", "cost", "lost")
+_HEAD = (
+    "run_id",
+    "name",
+    "language",
+    "started",
+    "ended",
+    "pauses",
+    "tokens",
+    "cost",
+    "dropped",
+    "lost",
+)
 _END = ("form", "output", "shown", "stores", "error", "tree")
 
 
@@ -76,15 +87,16 @@ def paste(store: Store, copy: Mapping[str, Any]) -> str:
         raise ValueError(
             f"it has the format {copy['format']}, and this version reads {COPY_FORMAT}"
         )
-    num, lost, status = ROOM, copy["lost"], copy["status"]
-    run_id, name, language, started, ended, tokens, cost, _ = (copy[key] for key in _HEAD)
+    num, status = ROOM, copy["status"]
+    run_id, name, language, started, ended, times, *used = (copy[key] for key in _HEAD)
+    pauses = encode(times)
     end = tuple(copy[key] for key in _END)
     whole = (*end[:5], None, end[5])
     end_crc, work_crc = checksum(num, *whole), checksum(num, copy["work"], None)
     head_crc = checksum(num, run_id, name, language, started, work_crc)
-    state_crc = checksum(num, "", 0, status, ended, tokens, cost, lost, end_crc)
+    state_crc = checksum(num, "", pauses, status, ended, *used, end_crc)
     part = keep_parts(store, map(str, copy["parts"])) or None
-    run = (num, run_id, name, language, started, status, "", 0, ended, tokens, cost, lost)
+    run = (num, run_id, name, language, started, status, "", pauses, ended, *used)
     rows = []
     for line, cells in enumerate(copy["records"], num + 1):
         if len(cells) != CELLS:

@@ -112,17 +112,18 @@ def unload(shell: Any) -> None:
 
 def _install_askers(undo: ExitStack, shell: Any, config: Any) -> None:
     """Let runs ask their questions in the notebook while the extension is loaded."""
-    from ..lifecycle.input.prompt import ask_at_prompt
     from ..settings.settings import current
-    from .display.background_questions import asker
+    from .display.background_questions import asker, cell_asker
     from .display.view import is_watched, view_mode
 
     undo.callback(setattr, current, "ask", current.ask)
     undo.callback(setattr, current, "ask_in_background", current.ask_in_background)
-    current.ask = ask_at_prompt
-    current.ask_in_background = (
-        asker(lambda: view_mode(config.progress, shell) == "widget") if is_watched(shell) else None
-    )
+
+    def has_views() -> bool:
+        return view_mode(config.progress, shell) == "widget"
+
+    current.ask = cell_asker(has_views)
+    current.ask_in_background = asker(has_views) if is_watched(shell) else None
     from .output.message_queue import message_taker
 
     take_messages = message_taker(getattr(shell, "kernel", None))

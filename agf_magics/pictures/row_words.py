@@ -99,6 +99,8 @@ def shown_name(row: Row) -> str:
     turns = turns_of(row)
     if turns is None:
         return row.name
+    if not row.is_request and turns.is_one:  # the row of the requests has the tools
+        return _tool_calls(turns)
     if not row.is_request:
         told = [_turn_words(Turn(name, *counts)) for name, counts in [*turns.tools.items()]]
         return " · ".join(told)
@@ -109,10 +111,17 @@ def shown_name(row: Row) -> str:
     return " · ".join([*more, *map(_turn_words, listed[-MOST_TURNS:])])
 
 
+def _tool_calls(turns: Turns) -> str:
+    """``3 tool calls, 1 failed``"""
+    calls, failed = (sum(counts[place] for counts in turns.tools.values()) for place in (0, 1))
+    return counted(calls, "tool call") + (f", {failed:,} failed" if failed else "")
+
+
 def does(row: Row) -> str:
     """What a row does, beside its name: ``tool fetch``, ``for_each ctx.orders``."""
-    if turns_of(row) is not None and not row.is_request:
-        return "tools"
+    turns = turns_of(row)
+    if turns is not None and not row.is_request:
+        return "" if turns.is_one else "tools"
     label = (callee_name(row.step) if isinstance(row.step, Invoke) else "") or row.label
     label = "" if label == row.name else label
     return label if row.word == row.name and label else f"{row.word} {label}".rstrip()
@@ -165,8 +174,8 @@ def pace(row: Row, tally: Tally | None, now: float) -> str:
     left``. ``now``: on the clock of the events."""
     if tally is None or row.when is None or not row.running:
         return ""
-    # What an earlier session did took no time of this one.
-    done = tally.ended - sum(part.earlier for part in row.elements)
+    # Results of another run took no time of this one.
+    done = tally.ended - sum(part.earlier for part in row.elements if not part.is_own)
     left = tally.total - tally.ended
     seconds = now - row.when
     if done < FEW or seconds < SOON or not left:

@@ -130,7 +130,8 @@ def cut():
     with store.writing() as connection:
         connection.execute(
             "UPDATE runs SET status='running', ended=NULL, owner='1-000000000000',"
-            " state_crc=agf_checksum(num, '1-000000000000', taken, 'running', NULL, tokens, cost, lost, end_crc)"
+            " state_crc=agf_checksum(num, '1-000000000000', pauses, 'running', NULL, tokens, cost,"
+            " dropped, lost, end_crc)"
         )
         connection.execute("DELETE FROM records WHERE name!='effect' OR at LIKE '%2%'")
         connection.execute("COMMIT")

@@ -214,16 +214,17 @@ def test_a_run_in_the_background_asks_in_its_explorer_and_nowhere_else(opened: O
     page.output(5).locator(".explorer").wait_for(state="detached")
 
 
-def test_a_cell_that_waits_asks_in_its_own_field(opened: Open) -> None:
+def test_a_cell_that_waits_asks_once_by_the_buttons_of_its_explorer(opened: Open) -> None:
     page = opened(SETUP, TOOLS, GUARDED, "%run_pipeline guarded --set topic=pears")
     for index in range(3):
         page.run(index)
     page.run(3, wait=False)
-    field = page.output(3).locator("input.jp-Stdin-input")
-    field.wait_for()
-    pictures(page, "asked-by-input", 3)
-    field.fill("yes")
-    field.press("Enter")
+    yes = page.explorer(3).locator("button:text-is('yes')")
+    yes.wait_for()
+    assert not page.output(3).locator("input.jp-Stdin-input").count()
+    assert page.seen(3).count("pears") == page.explorer(3).inner_text().count("pears")  # the explorer alone asks
+    pictures(page, "asked-by-buttons", 3)
+    yes.click()
     page.finished()
     page.says(3, "on pears")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.browser.harness import PANEL, Lab, Notebook, Open
@@ -175,7 +177,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
     page.cell(7).locator(".jp-Cell-outputArea").evaluate("node => node.scrollIntoView({ block: 'end' })")
     for name in names:
         (lab.folder / name).touch()
-    for text in ("slow: ✓ ok", "slow: ✗ failed", "asks asks: Publish <b>it</b>?"):
+    for text in ("slow · ✓ ok", "slow · ✗ failed · ", "asks · ? Publish <b>it</b>?"):
         page.wait(f"({NOTICES})().includes(it)", text)
     page.picture(f"notices-{app}")
     if app == "lab":
@@ -191,7 +193,7 @@ def test_a_background_run_that_ends_fails_or_asks_shows_a_notice(opened: Open, l
     page.wait(f"{in_sight}(document.querySelectorAll('.jp-Notebook .jp-Cell')[6]?.getBoundingClientRect())")
     page.explorer(6).locator("button", has_text="now").click()
     page.says(6, "ok")
-    page.wait(f"!({NOTICES})().includes('asks asks')")
+    page.wait(f"!({NOTICES})().includes('asks · ?')")
 
 
 def test_what_is_in_sight_is_said_once(opened: Open, lab: Lab) -> None:
@@ -242,9 +244,11 @@ def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_ask
     page.wait("window.told.length === 1")
     page.run(6)
     page.wait("window.told.length === 2")
-    assert page.page.evaluate("window.told") == ["slow: ✓ ok", "slow: ✗ failed"]
+    good, bad = page.page.evaluate("window.told")
+    assert good == "slow · ✓ ok"
+    assert re.fullmatch(r"slow · ✗ failed · \S.+", bad)  # with its reason
     notices = page.page.locator("#agf-notices .notice")
-    assert notices.last.inner_text().startswith("slow: ✗ failed")
+    assert notices.last.inner_text().startswith("slow · ✗ failed · ")
     page.picture("notices-own")
     notices.last.locator("button[aria-label=Close]").click()
     page.wait("![...document.getElementById('agf-notices').shadowRoot.querySelectorAll('.notice.error')].length")
@@ -357,6 +361,6 @@ NOTICES = """() => {
 SHOW = """() => {
   const own = [...document.getElementById("agf-notices")?.shadowRoot.querySelectorAll(".notice") ?? []];
   const all = [...own, ...document.querySelectorAll(".Toastify__toast")];
-  const found = all.find(node => node.innerText.includes("asks asks"));
+  const found = all.find(node => node.innerText.includes("asks · ?"));
   [...found.querySelectorAll("button")].find(node => node.innerText.includes("Show")).click();
 }"""

@@ -23,7 +23,7 @@ from agf_magics.settings import settings
 
 HEAD = "num, run, name, language, started, work_crc"
 """The columns of a run in ``head_crc``."""
-STATE = "num, owner, taken, status, ended, tokens, cost, lost, end_crc"
+STATE = "num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc"
 """Those in ``state_crc``."""
 
 
@@ -87,7 +87,7 @@ def seal(connection: sqlite3.Connection) -> None:
     """Give every row of both tables the checksums of what it has now, as whoever forges a journal would."""
     connection.text_factory = journal_file._text
     for row in connection.execute(f"SELECT {HEAD}, work, work_sign, {STATE}, {END} FROM runs").fetchall():
-        (num, *head), (work, sign), (_, *state), end = row[:6], row[6:8], row[8:17], row[17:]
+        (num, *head), (work, sign), (_, *state), end = row[:6], row[6:8], row[8:18], row[18:]
         work_crc, end_crc = checksum(num, work, sign), checksum(*end)
         connection.execute(
             "UPDATE runs SET head_crc=?, work_crc=?, state_crc=?, end_crc=? WHERE num=?",

@@ -134,7 +134,7 @@ def _changed(**keys: Any) -> Callable[[str], str]:
         (lambda text: "[" * 100_000, "it is nested too deeply"),
         (_changed(columns=[1]), "has no attribute"),
         (_changed(columns={"a": {"x": 1}}), "invalid literal"),
-        (_changed(format=99), "it has the format 99, and this version reads 1"),
+        (_changed(format=99), "it has the format 99, and this version reads 2"),
         (_changed(work="{}"), "its manifest is damaged"),
         (_changed(records=[["finished"]]), "a row of its records has 13 cells, not 1"),
         (_changed(records=[[None] * 13]), "NOT NULL"),

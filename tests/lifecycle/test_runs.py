@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import agf_magics as agf
+from agf_magics.journal.runs import RunHead
 from agf_magics.lifecycle.past.since import seconds_of
 from tests.engine.kept import journal_in
 
@@ -87,3 +88,69 @@ def test_a_graph_has_a_state_after_each_round_live_and_later() -> None:
         assert [row["after"] for row in found] == ["start", "add", "add", "add"]
         assert found.note == ""
     assert "after" in repr(run.states)
+
+
+def test_the_clock_of_a_run_stands_still_between_its_sessions() -> None:
+    """It began at 100, failed at 110, and was resumed at 500 and at 1,000."""
+    head = RunHead(0, "r", "r", "pipeline", "ok", 100.0, 1003.0, "", ((110.0, 500.0), (520.0, 1000.0)))
+    assert head.seconds == 10 + 20 + 3
+    clock = {105.0: 5.0, 110.0: 10.0, 300.0: 10.0, 505.0: 15.0, 1001.0: 31.0, 90.0: 0.0}
+    assert {at: head.clock(at) for at in clock} == clock
+
+
+RESUMED = """\
+pipeline: resumed
+steps:
+- for_each:
+    items: [a, b, c]
+    on_error: continue
+    do: {tool: {name: spell, args: {word: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: words
+- tool: {name: publish, args: {words: !expr ctx.words}, output: address}
+"""
+
+
+def test_a_resumed_run_and_its_steps_took_the_same_in_all_views() -> None:
+    registry, is_down = agf.Registry(), True
+
+    @agf.tool(registry=registry)
+    def spell(word: str) -> str:
+        if word == "b":
+            raise ValueError(word)
+        return word.upper()
+
+    @agf.tool(registry=registry)
+    def publish(words: list[str]) -> str:
+        if is_down:
+            raise ConnectionError("503")
+        return "here"
+
+    agf.define(RESUMED, registry=registry)
+    with pytest.raises(agf.StepError):
+        agf.run("resumed", registry=registry)
+    (failed,) = agf.runs()
+    first = agf.runs(failed.run_id).progress
+    is_down = False
+    run = agf.resume(registry=registry)
+    (one,) = agf.runs()
+    past = agf.runs(one.run_id)
+    assert one.seconds == past.seconds == past.progress.seconds
+    assert past.seconds < (past.ended - past.started).total_seconds()  # the pause is not in it
+    assert past.seconds >= failed.seconds
+    for row in (row for row in first.rows.values() if row.finished and row.word != "transform"):
+        live, kept = (progress.rows[row.key] for progress in (run.progress, past.progress))
+        assert live.seconds == pytest.approx(kept.seconds)
+        assert kept.seconds == row.seconds or row.word == "for_each"  # not made again
+        assert live.when - run.progress.when == pytest.approx(kept.when - past.progress.when)
+    assert (one.look, one.dropped, run.progress.failed) == ("dropped", 1, 1)
+    assert "! ok, 1 dropped" in repr(agf.runs())
+    same = {row["step"]: row["seconds"] for row in past.compare(past)}
+    assert same["steps[1]"] == pytest.approx(past.progress.rows["steps[1]",].seconds)
+
+
+def test_the_list_of_runs_has_the_errors() -> None:
+    with pytest.raises(agf.StepError):
+        agf.run("{pipeline: bad, steps: [{transform: {value: '1 / 0'}}]}", registry=agf.Registry())
+    assert "divi" in repr(agf.runs()).lower()
+    assert "error" in agf.runs()._repr_html_()

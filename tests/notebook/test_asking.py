@@ -158,7 +158,7 @@ def test_a_terminal_without_input_denies_an_approval(guarded: Shell, monkeypatch
 
 
 def test_unloading_leaves_nobody_to_ask(shell: Shell) -> None:
-    assert current.ask is ask_at_prompt
+    assert current.ask is not None
     shell.good("%unload_ext agf_magics")
     assert current.ask is None
 
@@ -191,7 +191,7 @@ def answered(question: Question, choose: Callable[[pending_questions.PendingQues
     """What comes of answering ``question`` from another thread."""
 
     async def wait() -> Any:
-        pending = pending_questions.PendingQuestion(question, asyncio.get_running_loop().create_future())
+        pending = pending_questions.PendingQuestion(question)
         try:
             assert pending_questions.PendingQuestion.of(question) is pending
             await asyncio.to_thread(choose, pending)
@@ -270,8 +270,8 @@ _ = agf.define("{confirm: true, calls: " + calls + "}", "plan", name="letters")
 def open_questions(run: str, number: int) -> str:
     """A cell that ends when so many questions are open, and prints where; it waits for nothing else."""
     return (
-        f"import time\nwhile len({run}.progress.asked) < {number} and not {run}.done: time.sleep(0.01)\n"
-        f"print(sorted(q.where for q in {run}.progress.asked.values()))"
+        f"import time\nwhile len({run}.progress.open_questions) < {number} and not {run}.done: time.sleep(0.01)\n"
+        f"print(sorted(q.where for q in {run}.progress.open_questions.values()))"
     )
 
 
@@ -325,7 +325,7 @@ def test_an_answer_to_no_question_or_a_wrong_one_is_refused_and_the_question_sta
     later = seen.run("two.answer('yes', step='calls[1]')")  # they are asked one after the other
     assert "waits for an answer at 'calls[0]', not at 'calls[1]'" in str(later.of("error"))
     seen.good("two.answer('yes', step='calls[0]')")
-    seen.good("while 'calls[0]' in str(two.progress.asked): time.sleep(0.01)")
+    seen.good("while 'calls[0]' in str(two.progress.open_questions): time.sleep(0.01)")
     seen.good("two.answer('yes')")
     assert "ok" in str(seen.good("two.wait().status").of("execute_result"))
     seen.drain()

@@ -147,7 +147,7 @@ def test_failed_elements_are_listed_and_the_rest_is_a_number() -> None:
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
     progress = told(load(DIGEST), [*halfway()[:5], *dropped])
     text = progress_text(progress, now=2.0)
-    groups = "✗ 29 elements failed and dropped\n  20 × no such page: steps[1].do#0, steps[1].do#1, steps[1].do#2\n"
+    groups = "✗ 29 elements failed and dropped\n  20 × no such page: rows #0, rows #1, rows #2\n"
     assert groups in text
     assert "… and 2 more" in text
     assert "… and 2 more" in progress_html(progress, now=2.0)
@@ -160,7 +160,7 @@ def test_messages_that_differ_in_numbers_are_one() -> None:
     errors = [failure(f"page {i} is away") for i in range(9)] + [failure("page 7: no")]
     dropped = [ev.ElementDropped(("steps[1].do", i), 1.0, error) for i, error in enumerate(errors)]
     text = progress_text(told(load(DIGEST), [*halfway()[:5], *dropped]), now=2.0)
-    assert "  9 × page … is away: steps[1].do#0, steps[1].do#1, steps[1].do#2\n  1 × page 7: no: steps[1].do#9" in text
+    assert "  9 × page … is away: rows #0, rows #1, rows #2\n  1 × page 7: no: rows #9" in text
 
 
 def test_a_failed_run_ends_with_its_error_its_place_and_its_hint() -> None:

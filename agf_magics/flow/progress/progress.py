@@ -11,7 +11,9 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..flow import Flow
 from ..step_path import StepPath, seconds_between
+from ..steps import Invoke
 from . import events as ev
+from .pauses import Pauses
 from .question import Question, Unanswered
 from .rows import Arriving, Key, Row, Tree, Usage, key_of, one_reply
 
@@ -72,7 +74,15 @@ class Progress:
         self.stores: Mapping[str, Value] = {}
         """The named results, known at the end of the run."""
         self.when: float | None = None
+        """When it would have started, if it had run without a pause until now."""
         self.ended: float | None = None
+        self.pauses: Pauses = ()
+        """The times between its sessions."""
+        self.ran = 0.0
+        """The seconds that its earlier sessions took."""
+        self.earlier: Mapping[Key, tuple[float, float]] = {}
+        """When the calls of earlier sessions began and ended, for each row and all rows around it, in
+        seconds of the run's clock."""
         self.changes = 0
         """Grows with every event, so that a view knows whether it is up to date."""
 
@@ -122,16 +132,18 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             row = p.row(at)
             row.started += 1
             if row.when is None:
-                row.when = when
+                row.when = _begin_of(p, row, when)
         case ev.StepFinished(at, when, value):
             row = p.row(at)
+            row.ended = _end_of(p, row, when)
             row.finished += 1
-            row.ended = when
             row.reports.pop(at, None)
             if not row.many:
                 row.held = value
         case ev.StepReplayed(at):
-            p.row(at).earlier += 1
+            row = p.row(at)
+            row.earlier += 1
+            row.is_own = row.key in p.earlier
         case ev.StepFailed(at, when, error):
             row = _end_call(p, at, when)
             row.failed += 1
@@ -179,6 +191,35 @@ def _fold_step(p: Progress, event: ev.Event) -> None:
             _fold_run(p, event)
 
 
+def _begin_of(p: Progress, row: Row, when: float) -> float:
+    """When a row began: in an earlier session, or now."""
+    if row.key not in p.earlier or p.when is None:
+        return when
+    return p.when + p.earlier[row.key][0]
+
+
+def _end_of(p: Progress, row: Row, when: float) -> float:
+    """When a row ended: now, or if this session made no call in it, when the last call of an earlier
+    one ended."""
+    if not p.earlier or p.when is None:
+        return when
+    is_call = isinstance(row.step, Invoke) and len(_within(p, row)) == 1
+    if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
+        for outer in filter(None, map(p.rows.get, _around(row.key))):
+            outer.is_made = True
+    return when if row.is_made or row.key not in p.earlier else p.when + p.earlier[row.key][1]
+
+
+def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
+    """First begins and last ends of rows, also for the rows around them."""
+    found: dict[Key, tuple[float, float]] = {}
+    for key, (begin, end) in times.items():
+        for outer in _around(key):
+            first, last = found.get(outer, (begin, end))
+            found[outer] = min(first, begin), max(last, end)
+    return found
+
+
 def _fold_run(p: Progress, event: ev.Event) -> None:
     match event:
         case ev.CallStarted(at, _, kind, name):
@@ -213,7 +254,7 @@ def _fold_run(p: Progress, event: ev.Event) -> None:
         case ev.Warned(_, diagnostic):
             p.warnings.append(diagnostic)
         case ev.RunStarted(_, when):
-            p.status, p.when = "running", when
+            p.status, p.when = "running", when - p.ran
         case ev.RunEnded():
             _end(p, event)
 
@@ -247,7 +288,7 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
 
 def _end_call(p: Progress, at: StepPath, when: float) -> Row:
     row = p.row(at)
-    row.ended = when
+    row.ended = _end_of(p, row, when)
     row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True

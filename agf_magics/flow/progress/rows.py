@@ -144,6 +144,10 @@ class Row:
     failed = cancelled = left = skipped = dropped = retried = 0
     earlier = 0
     """The number of calls that an outcome of an earlier session replaced."""
+    is_own = False
+    """Whether these were made by earlier sessions of its run, and not by another run."""
+    is_made = False
+    """Whether this session of a resumed run made a call in it."""
     excused = False
     """Whether all its failures and cancellations so far are in elements that were dropped or
     retried, or in a step whose failure did not end the run."""
@@ -433,7 +437,7 @@ class Tree:
     def _close_session(self, session: Row, is_of_agent: bool, first: int) -> None:
         """Of a model's session views list the requests and the calls of tools. ``is_of_agent``: the
         row of the agent is that of the session, too. ``first``: the number of its first row."""
-        session.turns = turns = Turns()
+        session.turns = turns = Turns(is_one=not session.many)
         session.is_inner = is_of_agent
         self._has_inner = True
         for inner in islice(self.rows.values(), first, None):

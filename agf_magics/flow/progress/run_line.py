@@ -26,7 +26,13 @@ class RunLine(NamedTuple):
     cost: Decimal | None = None
     """US dollars; None: it is not known."""
     open: Callable[[], Any] | None = None
-    """Returns the run itself, for what a list shows of it. Only `%runs` opens the runs that it
-    shows; None elsewhere."""
+    """Returns the run itself, for what a list shows of it."""
     shown_in: str = ""
     """The cell that shows it."""
+    dropped: int = 0
+    """The number of its elements that failed and were dropped."""
+
+    @property
+    def look(self) -> str:
+        """The status as views show it: a run that dropped elements is not just ok."""
+        return "dropped" if self.status == "ok" and self.dropped else self.status

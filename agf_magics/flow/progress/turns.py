@@ -26,7 +26,9 @@ class Turn(NamedTuple):
 class Turns:
     """The turns of all sessions of a step. Those of several sessions are counted by the tool."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_one: bool = True) -> None:
+        """``is_one``: whether the step has one session, and not one for each element."""
+        self.is_one = is_one
         self.changes = 0
         """Grows with every turn, so that a view knows whether it is up to date."""
         self.requests = 0

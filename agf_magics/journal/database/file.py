@@ -26,11 +26,12 @@ from .errors import JournalError
 
 R = TypeVar("R")
 
-FORMAT = 8
+FORMAT = 9
 """Grows with each incompatible change. 3: every stored value has a checksum. 4: the checksum of a
 record includes the types of its cells; a run has its cost. 5: the messages of a context are
 parts; an index finds the last runs of a name. 6: large arguments are stored once for each run. 7:
-all checksums are of one kind. 8: large values are files beside the journal."""
+all checksums are of one kind. 8: large values are files beside the journal. 9: a run has
+its pauses and the number of its dropped elements."""
 
 RESERVE = 1 << 19
 """Bytes of the disk that are reserved: on a full disk, deleting runs needs room in the log before
@@ -51,9 +52,9 @@ STEP = 0.1
 TABLES = """
 CREATE TABLE runs (
     num INTEGER PRIMARY KEY, run TEXT NOT NULL UNIQUE, name TEXT NOT NULL, language TEXT NOT NULL,
-    started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, taken INTEGER NOT NULL,
+    started REAL NOT NULL, status TEXT NOT NULL, owner TEXT NOT NULL, pauses TEXT NOT NULL,
     ended REAL,
-    tokens INTEGER, cost TEXT, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB,
+    tokens INTEGER, cost TEXT, dropped INTEGER NOT NULL, lost INTEGER NOT NULL, work TEXT NOT NULL, work_sign BLOB,
     form TEXT, output BLOB,
     shown TEXT, stores TEXT, error TEXT, sign BLOB, tree TEXT, head_crc INTEGER NOT NULL,
     state_crc INTEGER NOT NULL,

@@ -45,18 +45,18 @@ that are added in order fill their pages."""
 ADD = f"INSERT INTO records VALUES ({', '.join('?' * 17)})"
 """Adds a record."""
 
-START_RUN = """INSERT INTO runs (num, run, name, language, started, status, owner, taken, lost, work,
-    work_sign, head_crc, state_crc, work_crc, end_crc, part)
-VALUES (?, ?, ?, ?, ?, 'running', ?, 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
+START_RUN = """INSERT INTO runs (num, run, name, language, started, status, owner, pauses, dropped, lost,
+    work, work_sign, head_crc, state_crc, work_crc, end_crc, part)
+VALUES (?, ?, ?, ?, ?, 'running', ?, '[]', 0, 0, ?, ?, ?, ?, ?, ?, ?)"""
 """Adds a run."""
 
 END_RUN = """UPDATE runs SET form=?, output=?, shown=?, stores=?, error=?, sign=?, tree=?, end_crc=?,
-status=?, ended=?, tokens=?, cost=?, lost=?,
-state_crc=agf_checksum(num, owner, taken, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
+status=?, ended=?, tokens=?, cost=?, dropped=?, lost=?,
+state_crc=agf_checksum(num, owner, pauses, ?, ?, ?, ?, ?, ?, ?) WHERE num=? AND owner=?"""
 """Ends it."""
 
 REOPEN_RUN = """UPDATE runs SET status='running', ended=NULL,
-state_crc=agf_checksum(num, owner, taken, 'running', NULL, tokens, cost, lost, end_crc)
+state_crc=agf_checksum(num, owner, pauses, 'running', NULL, tokens, cost, dropped, lost, end_crc)
 WHERE num=? AND owner=? AND status='cancelled'"""
 """Takes its end back."""
 

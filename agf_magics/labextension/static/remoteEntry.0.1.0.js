@@ -411,7 +411,8 @@
     document.addEventListener('agf-continued', (event) => {
       const panel = tracker.find((one) => one.node.contains(event.target));
       const outputs = panel?.content.widgets.find((cell) => cell.node.contains(event.target))?.model.outputs;
-      const text = event.detail?.how === 'resume' ? 'It failed, and was resumed above.' : 'It failed; the run above began from a step of it.';
+      const { how, was } = event.detail ?? {}, ended = was === 'cancelled' ? 'It was cancelled' : 'It failed';
+      const text = how === 'resume' ? `${ended}, and was resumed above.` : `${ended}; the run above began from a step of it.`;
       for (let i = 0; i < (outputs?.length ?? 0); i++) {
         const { type, metadata } = outputs.get(i);
         if (type !== 'error' && !metadata?.[FOLDED]) continue; // the line of an attempt before is about the last one now

@@ -7,6 +7,7 @@ the context of a plan after each call.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -96,9 +97,11 @@ class Moments:
 class _MomentMaker:
     """Makes a moment of each frame of the outermost flow."""
 
-    def __init__(self, flow: Flow, journal: RecordedJournal, started: float) -> None:
+    def __init__(
+        self, flow: Flow, journal: RecordedJournal, clock: Callable[[float], float]
+    ) -> None:
         self.moments: list[Moment] = []
-        self._journal, self._started = journal, started
+        self._journal, self._clock = journal, clock
         steps = list(every(flow.body))
         names_of_parts = {id: name for step in steps for id, name in part_names(step).items()}
         self._labels = {
@@ -117,7 +120,7 @@ class _MomentMaker:
             return
         if len(moments) >= MOST_MOMENTS:
             raise SeenEnough(f"the first {MOST_MOMENTS:,} moments")
-        seconds = None if ended is None else max(0.0, ended - self._started)
+        seconds = None if ended is None else self._clock(ended)
         moments.append(self._moment(seconds, frame) if moments else Moment("start", 0.0, frame))
         self._ended.clear()
 
@@ -139,6 +142,6 @@ def find_moments(run: Run | PastRun) -> Moments:
     """The moments of a run, running or ended. Raises DefinitionError if the run is not journaled or
     cannot be read."""
     again = RecordedEvaluation(run)
-    maker = _MomentMaker(again.linked.flow, again.journal, again.past.started.timestamp())
+    maker = _MomentMaker(again.linked.flow, again.journal, again.past.clock)
     note = again.evaluate(emit=maker.on_event, on_frame=maker.on_frame)
     return Moments(again.linked.flow, maker.moments, note, run.secrets)

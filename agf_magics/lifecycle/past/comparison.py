@@ -59,6 +59,8 @@ class ComparedRun(NamedTuple):
     """The names of the stores of which there is a preview only."""
     names: Mapping[str, str] = {}
     """The names of its steps, by their ids."""
+    clock: Callable[[float], float] = float
+    """The seconds that it had run at a time."""
 
 
 class Differences(Trace):
@@ -147,7 +149,7 @@ class _Call(NamedTuple):
     """The hash of its result or error as they are stored, and of its input."""
     input: int
     time: tuple[float, float]
-    """When it began and ended, in seconds since 1970."""
+    """When it began and ended, in seconds of the run's clock."""
     label: str
     """What it calls."""
     is_whole: tuple[bool, bool]
@@ -233,9 +235,12 @@ def _by_step(run: ComparedRun) -> dict[str, Calls]:
         output = record.error or (result.form, result.data, result.shown)
         whole = record.error is not None or result.form != "again", arguments.whole > 0
         time = record.started or 0.0, record.ended or record.started or 0.0
+        time = run.clock(time[0]), run.clock(time[1])
         hashes = hash(output), hash(arguments.text)
-        call = _Call(record.what, *hashes, time, record.name, whole, record.digest)
-        calls["/".join(key_of(record.at))][format_path(record.at)] = call
+        step, path = calls["/".join(key_of(record.at))], format_path(record.at)
+        if path in step:  # an attempt before it
+            time = step[path].time[0], time[1]
+        step[path] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
     return calls
 
 

@@ -89,7 +89,12 @@ class PastRun(BaseRun):
 
     @property
     def seconds(self) -> float | None:
+        """How long it ran, without the pauses between its sessions; None: it has not ended."""
         return self._row.head.seconds
+
+    def clock(self, at: float) -> float:
+        """The seconds that it had run at a time, in seconds since 1970."""
+        return self._row.head.clock(at)
 
     @property
     def note(self) -> str:
@@ -166,17 +171,18 @@ class PastRun(BaseRun):
         try:
             if (rows := self._decode(self._row.tree)) is not None:
                 restore_rows(progress, rows)
-            restore_calls(progress, everything, has_rows=rows is not None)
+            restore_calls(progress, everything, head.clock, has_rows=rows is not None)
             for reply in uses(everything):
                 count_use(progress, reply)
         except UNREADABLE:
             self._refuse_end()
         # Of a run that was left open: its rows have the ends of steps that no record has.
         ends = (
-            *(record.ended or 0.0 for record in everything),
+            *(head.clock(record.ended) for record in everything if record.ended is not None),
             *(row.ended or 0.0 for row in progress.rows.values()),
         )
-        progress.when, progress.ended = head.started, head.ended or max(head.started, *ends)
+        progress.pauses, progress.when = head.pauses, 0.0
+        progress.ended = max(0.0, *ends) if head.seconds is None else head.seconds
         return progress
 
     @cached_property
@@ -253,6 +259,7 @@ class PastRun(BaseRun):
                 StoredValue(run._row.form or "again", run._row.output, run._row.shown),
                 run._row.previews,
                 {row.id: row.name for row in run.progress.rows.values()},
+                run.clock,
             )
             for run in (self, other)
         )

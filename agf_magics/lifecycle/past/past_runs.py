@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import cache, partial
 from typing import Any
 
 from ...flow.progress.run_line import STATUSES, RunLine
@@ -44,6 +45,8 @@ class Runs(tuple[RunLine, ...]):
                 "seconds": run.seconds,
                 "tokens": run.tokens,
                 "cost": run.cost,
+                "dropped": run.dropped,
+                "error": error_of(run),
                 "note": run.note,
             }
             for run in self
@@ -217,20 +220,21 @@ def _line(head: RunHead) -> RunLine:
     if head.status == "damaged":
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
-    return RunLine(
-        head.run_id, head.name, head.status, head.started, head.seconds, note, head.tokens, cost
-    )
+    facts = (head.run_id, head.name, head.status, head.started, head.seconds, note)
+    opened = cache(partial(find_past_run, head.run_id))
+    return RunLine(*facts, head.tokens, cost, open=opened, dropped=head.dropped)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
-    return RunLine(
-        run.run_id,
-        run.name,
-        run.status,
-        started_at(run),
-        seconds,
-        "not in the journal",
-        tokens,
-        run.cost,
-    )
+    facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
+    return RunLine(*facts, tokens, run.cost, open=lambda: run, dropped=run.progress.failed)
+
+
+def error_of(listed: RunLine) -> str:
+    """The message of the error that ended a run; empty if none did, or it cannot be read."""
+    try:
+        run = listed.open() if listed.open is not None else None
+        return "" if run is None or run.error is None else run.secrets.text(str(run.error))
+    except DefinitionError:  # a damaged run is in the list, too
+        return ""

@@ -21,6 +21,7 @@ from ...engine.run_options import DEFAULTS, RunOptions
 from ...engine.runner import clock
 from ...engine.threads.rights import refuse_inside, rights
 from ...flow.progress.events import Event, Warned
+from ...flow.progress.progress import Progress, with_outer
 from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
@@ -33,7 +34,7 @@ from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE
 from ...journal.run_journal import Journal
-from ...journal.runs import RunHead, RunRow, claim, leave, records
+from ...journal.runs import RunHead, RunRow, claim, leave, pause, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current
@@ -49,6 +50,7 @@ from ..storage.given_again import check_given
 from ..storage.lookup import find_resumable, find_run, journal, still_running
 from ..storage.manifest import Manifest, read_manifest
 from ..storage.relink import link_as_it_was
+from ..storage.saved_progress import Times, noting_times
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle, without_foreign_outcomes
 from .past_run import PastRun
@@ -195,7 +197,8 @@ def _resume_row(
         workers=workers,
     )
     with _unreadable(run_id):
-        earlier = _earlier(store, head, options.trust, flow_input.input)
+        earlier, times = _earlier(store, head, options.trust, flow_input.input)
+    _go_on(state.progress, store, head, times)
     most = current.settings.journal_value
     connect_journal(state, Journal(store, head.num, head.run_id, most, earlier))
     for warned in (*(Warned(clock(), warning) for warning in moved), *about_workers):
@@ -213,18 +216,29 @@ def _order(row: RunRow, run_id: str, trust: bool) -> Manifest:
     return _manifest(row, trust)
 
 
-def _earlier(store: Store, head: RunHead, trust: bool, input: Value) -> EarlierOutcomes:
+def _earlier(
+    store: Store, head: RunHead, trust: bool, input: Value
+) -> tuple[EarlierOutcomes, Times]:
     """The records of the calls of a run with this input, whose objects are those of the results that
-    have them. Raises DecodeError."""
+    have them; and when the calls were made. Raises DecodeError."""
+    times: Times = {}
     identities = Identities()
     identities.know(input)
-    written = records(store, head.num, is_shown=False)
+    written = noting_times(records(store, head.num, is_shown=False), times)
     believed = written if trust else without_foreign_outcomes(written, head.run_id)
     calls = (
         unpickle(call, head.run_id, trust, store.files, identities, is_late=True)
         for call in believed
     )
-    return EarlierOutcomes(calls, head.status != "interrupted", identities)
+    return EarlierOutcomes(calls, head.status != "interrupted", identities), times
+
+
+def _go_on(progress: Progress, store: Store, head: RunHead, times: Times) -> None:
+    """The clock of the run goes on from where its last session stopped."""
+    last = pause(store, head)
+    progress.ran, progress.pauses = head.clock(last[0]), (*head.pauses, last)
+    clocked = {key: (head.clock(begin), head.clock(end)) for key, (begin, end) in times.items()}
+    progress.earlier = with_outer(clocked)
 
 
 @contextlib.contextmanager

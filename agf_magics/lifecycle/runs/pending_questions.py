@@ -1,8 +1,11 @@
-"""The open questions of background runs, which a page or `Run.answer` answers."""
+"""The open questions of runs that a page or `Run.answer` answers."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
 from typing import ClassVar
 
 from ...engine.calls.answers import parse_answer
@@ -12,15 +15,18 @@ from ...values.value import Value
 
 
 class PendingQuestion:
-    """A question of a background run that waits for an answer of a page or of a call. Its methods may be called
-    by any thread."""
+    """A question that waits for an answer of a page or of a call: on a loop, or on a thread. What
+    answers may be any thread."""
+
+    POLL = 0.05
+    """Seconds between two looks of a thread that waits."""
 
     _open: ClassVar[list[PendingQuestion]] = []
 
-    def __init__(self, question: Question, answer: asyncio.Future[Value]) -> None:
+    def __init__(self, question: Question) -> None:
         self.question = question
-        self._answer = answer
-        self._loop = answer.get_loop()
+        self._answer = Future[Value]()
+        self._on_loop: asyncio.Future[Value] | None = None
         PendingQuestion._open.append(self)
 
     @classmethod
@@ -30,12 +36,25 @@ class PendingQuestion:
 
     async def wait(self) -> Value:
         """The answer. Raises NoUser after `give_up`."""
-        return await self._answer
+        return await asyncio.shield(self._awaited())
+
+    def wait_here(self, meanwhile: Callable[[], object]) -> Value:
+        """The answer, for a thread that does nothing else but ``meanwhile()``. Raises NoUser after
+        `give_up`."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                return self._answer.result(self.POLL)
+            meanwhile()
 
     async def is_answered_within(self, seconds: float) -> bool:
         """Whether it is answered within ``seconds``; it goes on to wait otherwise."""
-        done, _ = await asyncio.wait({self._answer}, timeout=seconds)
+        done, _ = await asyncio.wait({self._awaited()}, timeout=seconds)
         return bool(done)
+
+    def _awaited(self) -> asyncio.Future[Value]:
+        """The answer for the loop that waits for it."""
+        self._on_loop = self._on_loop or asyncio.wrap_future(self._answer)
+        return self._on_loop
 
     def take(self, answer: Value) -> None:
         """Answer with a value that fits the question: see `given_answer`."""
@@ -62,16 +81,11 @@ class PendingQuestion:
 
     def _settle(self, answer: Value | NoUser) -> None:
         """The first answer counts."""
-
-        def set_once() -> None:
-            if self._answer.done():
-                return
+        with contextlib.suppress(InvalidStateError):
             if isinstance(answer, NoUser):
                 self._answer.set_exception(answer)
             else:
                 self._answer.set_result(answer)
-
-        self._loop.call_soon_threadsafe(set_once)
 
     def close(self) -> None:
         PendingQuestion._open.remove(self)

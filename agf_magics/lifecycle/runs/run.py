@@ -391,7 +391,7 @@ class Run(BaseRun):
         place of a call. Required. ``step``: the step that asks. Default None: the one whose question
         is open.
         Raises DefinitionError if it asks nothing, another step asks, or the answer does not fit.
-        The questions are in ``run.progress.asked``."""
+        The questions are in ``run.progress.open_questions``."""
         answer_question(self.run_id, self.name, self.progress, value, step)
 
     def cancel(self, reason: str = "cancelled") -> None:

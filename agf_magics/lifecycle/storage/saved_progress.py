@@ -7,13 +7,11 @@ are not journaled.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from operator import attrgetter
 from typing import Annotated, Any
 
-from ...engine.runner import clock
 from ...flow.progress.progress import FAILURES_KEPT, Failure, Progress, restore_end
 from ...flow.progress.rows import Key, Row, key_of
 from ...journal.codec.encoding import preview
@@ -40,8 +38,11 @@ OTHERS = ("excused", "fatal", "asks", "width", "why")
 """The attributes of a row that are stored beside its counts and times."""
 
 TIMES = ("when", "ended")
-"""In seconds since 1970, as those of the calls: the clock of a run has its zero in its process."""
+"""In seconds of the run's clock, which stands still between its sessions."""
 
+
+Times = dict[Key, tuple[float, float]]
+"""The first begin and the last end of the calls of each row, in seconds since 1970."""
 
 _counts_of, _others_of = attrgetter(*COUNTS), attrgetter(*OTHERS)
 
@@ -64,7 +65,7 @@ its error."""
 
 def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
     """The state of each row, as JSON."""
-    zero = time.time() - clock()
+    zero = progress.when or 0.0
     return [
         [list(key), *_row(row, secrets, zero)]
         for key, row in progress.rows.items()
@@ -73,7 +74,8 @@ def snapshot_rows(progress: Progress, secrets: Secrets) -> list[Any]:
 
 
 def restore_rows(progress: Progress, rows: list[Any]) -> None:
-    """Restore ``progress`` from `snapshot_rows`. Raises ValueError for damaged rows."""
+    """Restore ``progress`` from `snapshot_rows`, with a clock that begins at 0. Raises ValueError for
+    damaged rows."""
     for stored in rows:
         if not _is_row(stored):
             raise ValueError("a row of the tree is damaged")
@@ -91,7 +93,7 @@ def restore_rows(progress: Progress, rows: list[Any]) -> None:
 
 
 def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
-    times = [None if when is None else when + zero for when in (row.when, row.ended)]
+    times = [None if when is None else when - zero for when in (row.when, row.ended)]
     described = None
     if isinstance(row.error, AgfError):
         described = [row.error.code, secrets.text(row.error.diagnostic.message)]
@@ -105,13 +107,13 @@ def _row(row: Row, secrets: Secrets, zero: float) -> list[Any]:
     ]
 
 
-def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool) -> None:
-    """Restore the times of calls, which a resumed run did not repeat, and the dropped elements, with
-    their errors. ``has_rows``: without them, the run has not ended, and its tree is filled from its
-    calls."""
-    rows = progress.rows
-    containers = set[Key]()
-    last = Key()
+def restore_calls(
+    progress: Progress, records: Iterable[Record], clock: Callable[[float], float], has_rows: bool
+) -> None:
+    """Restore the times of calls, and the dropped elements, with their errors. ``clock``: of a time,
+    what the run's clock said. ``has_rows``: without them, the run has not ended, and its tree is filled
+    from its calls."""
+    rows, containers, last = progress.rows, set[Key](), Key()
     times: dict[tuple[str, ...], tuple[float, float]] = {}
     for record in records:
         if record.what not in ("finished", "failed", "dropped"):
@@ -144,7 +146,17 @@ def restore_calls(progress: Progress, records: Iterable[Record], has_rows: bool)
         row.finished = int(not is_open)
         row.cancelled = int(is_open)
     for key, (first, end) in times.items():
-        rows[key].when, rows[key].ended = first, end
+        rows[key].when, rows[key].ended = clock(first), clock(end)
+
+
+def noting_times(records: Iterable[Record], times: Times) -> Iterator[Record]:
+    """The records, and into ``times`` when the calls of each row were made."""
+    for record in records:
+        if record.kind and record.started is not None and record.ended is not None:
+            key = key_of(record.at)
+            first, last = times.get(key, (record.started, record.ended))
+            times[key] = min(first, record.started), max(last, record.ended)
+        yield record
 
 
 def _count(row: Row, record: Record, error: StepError | None) -> None:

@@ -38,7 +38,7 @@ def connect_journal(state: RunState, journal: Journal) -> None:
     """Give a run its journal, which reads the state and the secrets of the run."""
     state.journal = journal
     journal.summary = lambda: snapshot_rows(state.progress, state.secrets)
-    journal.used = lambda: _tokens_and_cost(state.progress.usage)
+    journal.used = lambda: (*_tokens_and_cost(state.progress.usage), state.progress.failed)
     journal.rows.secret = state.secrets
     journal.rows.identities.know(state.flow_input.input)
     state.find_secrets()

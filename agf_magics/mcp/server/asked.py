@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from ...engine.host.host import NoUser
@@ -64,7 +63,7 @@ class Asked:
 
     async def ask(self, question: Question) -> Value:
         """The answer. Raises NoUser if nobody gives one."""
-        pending = PendingQuestion(question, asyncio.get_running_loop().create_future())
+        pending = PendingQuestion(question)
         self._pending, self.complaint, self._tries = pending, "", 0
         try:
             self._tell()

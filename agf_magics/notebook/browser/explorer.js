@@ -193,9 +193,10 @@ class Explorer {
     // The question stands in the cell too, for a document without a kernel.
     setText(this.hiding, `.agf-asked[data-run="${CSS.escape(this.state.runId)}"] { display: none; }`);
     if (questions.length && !this.hiding.isConnected) this.host.append(this.hiding);
-    this.questions.replaceChildren(...questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
-      element("code", {}, question.where), " ", this.callOf(question),
-      canAnswer ? this.fields(question) : element("span", { class: "hint" }, "answer it in the cell"))));
+    // Where the kernel hears no click, the cell asks, and it is not asked twice.
+    this.questions.replaceChildren(...(canAnswer ? questions.map(question => element("div", {}, element("b", {}, "? "), question.text, " ",
+      element("small", { class: "hint" }, question.step), " ", this.callOf(question), this.fields(question)))
+      : questions.length ? [element("span", { class: "hint" }, "The cell asks a question below.")] : []));
     if (questions.length) this.say(`question: ${questions[0].text}`);
   }
 
@@ -225,12 +226,13 @@ class Explorer {
   async act(name, given) {
     // The second of two quick clicks means nothing.
     if (name === "resume" && performance.now() - this.cancelled < 1000) return;
-    if (name === "cancel") this.cancelled = this.state.isCancelledHere = performance.now();
+    if (name === "cancel") this.cancelled = performance.now();
     this.message.hidden = true;
+    const was = this.state.last.status;
     try {
       await this.state.request(name, given);
       // Another run is shown here: the error of the one before is no longer the end of the cell.
-      if (name === "resume" || name === "rerun") this.host.dispatchEvent(new CustomEvent("agf-continued", { bubbles: true, composed: true, detail: { how: name } }));
+      if (name === "resume" || name === "rerun") this.host.dispatchEvent(new CustomEvent("agf-continued", { bubbles: true, composed: true, detail: { how: name, was } }));
     } catch (error) { this.inform(error.message); }
   }
 

@@ -65,7 +65,7 @@ class Extras {
       if (runId !== this.state.runId) return; // another run is shown by now
       if (found.skipped) extras.summary = extras.marks.size || extras.summary ? `The marks may be out of date: ${found.skipped}. Check edits compares again.` : "";
       else {
-        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : "No edits found: ";
+        const isNews = found.edited || !auto || extras.summary, begin = found.edited ? "After your edits " : found.marks.length ? "Without an edit " : "No edits found: ";
         extras.marks = new Map(isNews ? named("StaleRow", found.marks).map(({ number, ...mark }) => [number, mark]) : []);
         extras.summary = isNews ? `${begin}${found.summary}${found.new.length ? `: new ${found.new.join(", ")}` : ""}` : "";
       }

@@ -171,11 +171,6 @@ function failureElement(why, count, places) {
   return details(element("span", { class: "bad" }, `${number(count)} × ${why}`), [element("code", {}, places.join(", ") + more)], false);
 }
 
-// The path of a call in the step that is shown.
-function pathIn(path, step) {
-  return path.startsWith(step) && path !== step ? path.slice(step.length) : path;
-}
-
 // Messages break between words; the lines of an excerpt keep their columns.
 function errorElement(text) {
   const isExcerpt = line => /^\s*\d* \| /.test(line);
@@ -298,17 +293,14 @@ class CallPages {
   }
 
   showCalls(page) {
-    // What all paths begin with is not repeated: the number of the element comes first.
-    const paths = page.rows.map(call => pathIn(call.at, this.step)), first = paths[0]?.split("#")[0] ?? "";
-    const begin = paths.every(path => path.startsWith(`${first}#`)) ? first.length : 0;
     const filter = this.failed ? "All" : `Only the ${number(page.failed)} failed`;
-    const rows = page.rows.map((call, k) => ({ number: call.number, bad: call.failed, cells: [
-      paths[k].slice(begin) + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
+    const rows = page.rows.map(call => ({ number: call.number, bad: call.failed, cells: [
+      call.at + (call.attempt > 1 ? ` (attempt ${call.attempt})` : ""),
       call.failed ? "✗ failed" : call.what === "finished" ? "✓ ok" : call.what, call.took, call.output, call.input] }));
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
-    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(paths.some(path => path.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
     this.shown = shown;
     const tools = element("div", { class: "actions" }, this.pages(page),
       this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
@@ -322,7 +314,7 @@ class CallPages {
     let call;
     try { call = await this.state.request("call", { step: this.step, number: number_ }); }
     catch (error) { return this.inner.replaceChildren(back, errorElement(error.message)); }
-    const children = [back, element("h3", {}, `${call.name} ${call.at}`)];
+    const children = [back, element("h3", {}, call.at.startsWith("#") ? `${call.name} ${call.at}` : call.at)];
     if (call.error) children.push(errorElement(call.error));
     if (call.given) children.push(element("h4", {}, "Input"), valueElement(call.given));
     if (call.result) children.push(element("h4", {}, "Output"), valueElement(call.result));

@@ -8,6 +8,9 @@ const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
 const BEYOND = 4; // rows above and below those in sight
 
+// The turns of a model where there is little room: its tools and the last request.
+function brief(name) { return name.replace(/^request 1 · (?!request)|(?<= · )request \d+ · (?!request)/g, ""); }
+
 class StepList {
   constructor(view, isTimeline) {
     this.view = view;
@@ -129,16 +132,18 @@ class StepList {
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists}`;
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
-    if (node.label.textContent !== name) {
-      node.label.textContent = name;
-      if (!this.isTimeline) node.name.style.minWidth = `min(62%, ${this.state.tree[i][Step.depth] * 14 + 44 + name.length * BOLD}px)`;
+    const words = isShort ? brief(name) : name;
+    if (node.label.textContent !== words) {
+      node.label.textContent = words;
+      // The name first: what is beside it has its least width, and no more.
+      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - 220px, ${this.state.tree[i][Step.depth] * 14 + 44 + words.length * BOLD}px)`;
     }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
-    const words = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
+    const state = (row[Now.words] || `${look.mark} ${look.word}`).replace("ok, ↺", "↺");
     node.style.top = `${place * ROW}px`;
-    setText(node.state, isShort ? look.mark : words, words);
-    if (node.said !== words) node.state.setAttribute("aria-label", node.said = words); // a mark alone says nothing
+    setText(node.state, isShort ? look.mark : state, state);
+    if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
     // What arrives is more interesting than the counters, until the step ends.

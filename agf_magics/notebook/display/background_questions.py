@@ -1,25 +1,28 @@
-"""Questions of background runs: the explorer of the run has the field for the answer.
+"""Questions of runs in a notebook: the explorer of the run has the buttons and the field.
 
-A run that is shown as an explorer has it already. For any other run (``--quiet``, or started by
-Python code) one is opened in the cell that started the run, as long as questions are open. Either
-way the document has only text.
+A run that is shown as an explorer has it already. For any other background run (``--quiet``, or
+started by Python code) one is opened in the cell that started the run, as long as questions are
+open. Where no explorer hears a click while the cell runs, the cell asks at its prompt. The document
+has only text.
 """
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import ClassVar
 
+from ...compat.browser import IN_BROWSER
 from ...engine.host.host import NoUser
 from ...flow.progress.question import Question
 from ...lifecycle.input.prompt import ask_at_prompt, format_question
 from ...lifecycle.runs.live import live
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
+from ...pictures.call_words import call_words
 from ...pictures.plain import html, line
+from ...settings.settings import current
 from ...text.giving_up import giving_up, note_given_up
 from ...values.value import Value
 from ..output.front_end import in_frames, page
@@ -33,6 +36,8 @@ UNSEEN = (
 )
 PATIENCE = 5.0
 """Seconds in which a view reports, where it can be opened."""
+SOON = 2.0
+"""Seconds in which the first view of a kernel reports, if it can while a cell runs."""
 NOT_ANSWERED = "not answered: the run has ended"
 
 
@@ -54,25 +59,59 @@ def asker(has_views: Callable[[], bool]) -> Callable[[Question], Awaitable[Value
             return ask_at_prompt(question)
         if run is None:
             raise NoUser
-        slot, pending = (
-            OutputSlot(),
-            PendingQuestion(question, asyncio.get_running_loop().create_future()),
-        )
-        shown = NOT_ANSWERED
-        try:
-            with nullcontext() if has_views() and Explorer.shows(run) else _explored(run):
-                slot.reserve(unanswered(question, WAITING, run.run_id))
-                if not (await pending.is_answered_within(PATIENCE) or page.has_reported):
-                    told = UNSEEN.format(line(run.run_id, 90))
-                    slot.put(unanswered(question, told, run.run_id))
-                answer = await pending.wait()
-            shown = describe_answer(question, answer)
-            return answer
-        finally:
-            slot.end(frozen(question, shown))
-            pending.close()
+        around = nullcontext() if has_views() and Explorer.shows(run) else _explored(run)
+        with _asked(question, run) as asked, around:
+            asked.slot.reserve(unanswered(asked.question, WAITING, run.run_id))
+            if not (await asked.pending.is_answered_within(PATIENCE) or page.has_reported):
+                told = UNSEEN.format(line(run.run_id, 90))
+                asked.slot.put(unanswered(asked.question, told, run.run_id))
+            return asked.take(await asked.pending.wait())
 
     return ask_in_explorer
+
+
+def cell_asker(has_views: Callable[[], bool]) -> Callable[[Question], Value]:
+    """What asks the questions of a run that a cell waits for. ``has_views()``: see `asker`."""
+
+    def ask_in_cell(question: Question) -> Value:
+        """Ask in the explorer of the run if it hears a click now, else at the prompt: once, in one
+        place."""
+        run = _run_of(question)
+        is_shown = run is not None and has_views() and Explorer.shows(run) and not IN_BROWSER
+        if run is None or not is_shown or not page.hears_soon(SOON, current.meanwhile):
+            return ask_at_prompt(question)
+        with _asked(question, run) as asked:
+            asked.slot.reserve(unanswered(asked.question, WAITING, run.run_id))
+            return asked.take(asked.pending.wait_here(current.meanwhile))
+
+    return ask_in_cell
+
+
+class _Asked:
+    """A question that an explorer asks, and its place in the document."""
+
+    def __init__(self, question: Question, run: Run) -> None:
+        self.slot, self.pending, self.shown = OutputSlot(), PendingQuestion(question), NOT_ANSWERED
+        progress = run.progress
+        at = next((at for at, one in list(progress.open_questions.items()) if one is question), ())
+        self.question = question._replace(where=call_words(progress.rows, at) or question.where)
+        """The question with the words of its author for the step that asks."""
+
+    def take(self, answer: Value) -> Value:
+        """The answer, which the document tells."""
+        self.shown = describe_answer(self.pending.question, answer)
+        return answer
+
+
+@contextmanager
+def _asked(question: Question, run: Run) -> Iterator[_Asked]:
+    """While a question waits; then the document has it with its answer."""
+    asked = _Asked(question, run)
+    try:
+        yield asked
+    finally:
+        asked.slot.end(frozen(asked.question, asked.shown))
+        asked.pending.close()
 
 
 def _run_of(question: Question) -> Run | None:

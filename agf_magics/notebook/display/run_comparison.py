@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any
 
 from ...lifecycle.past import past_run
@@ -19,6 +21,10 @@ MOST_COMPARED = 500
 """Steps of a comparison in the page."""
 MOST_COMPARED_TEXT = 2_000
 """Characters of a value in it."""
+FEW_ELEMENTS, SHOWN_ELEMENTS = 3, 5
+"""Parts of a list up to which each is a row, and those that one row for all of them shows."""
+
+_ELEMENT = re.compile(r"\[\d+\]")
 
 
 def compare_runs(given: Json) -> Json:
@@ -33,7 +39,7 @@ def compare_runs(given: Json) -> Json:
             ComparedRunRow(line(run.run_id, 90), duration(run.seconds)) for run in (first, other)
         ],
         "steps": [_compared_step(row) for row in found[:MOST_COMPARED]],
-        "values": [ComparedValueRow(_value_name(row), *_both_values(row)) for row in found.values],
+        "values": list(_values(found.values)),
         "title": found._titles[1],
         "isCut": found.is_cut or len(found) > MOST_COMPARED,
         "definitions": diff_text(found.definitions) if found.definitions else "",
@@ -55,6 +61,22 @@ def _compared_step(row: Mapping[str, Any]) -> ComparedStepRow:
         calls=row["calls"],
         other_calls=row["calls of the other"],
     )
+
+
+def _values(parts: Iterable[Mapping[str, Any]]) -> Iterator[ComparedValueRow]:
+    """The parts that differ; of a list in which several elements differ, one row for all of them."""
+    for name, parts_of in groupby(parts, lambda part: _ELEMENT.split(part["value"], 1)[0]):
+        group = list(parts_of)
+        if len(group) <= FEW_ELEMENTS:
+            yield from (ComparedValueRow(_value_name(row), *_both_values(row)) for row in group)
+            continue
+        shown = [
+            [f"{line(row['value'], 120).removeprefix(name)}: {text}" for text in _both_values(row)]
+            for row in group[:SHOWN_ELEMENTS]
+        ]
+        more = [[f"… and {len(group) - SHOWN_ELEMENTS:,} more"] * 2] * (len(group) > SHOWN_ELEMENTS)
+        first, other = ("\n".join(side) for side in zip(*shown, *more, strict=True))
+        yield ComparedValueRow(f"{line(name, 90)}: {len(group):,} parts", first, other)
 
 
 def _value_name(row: Mapping[str, Any]) -> str:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from functools import cache, partial
 from typing import Any
 
 from ...commands.line import ParsedLine, check_known
 from ...commands.values import count
 from ...commands.words import Token, line_error
 from ...flow.progress.run_line import STATUSES, RunLine
-from ...lifecycle.past import past_runs
 from ...lifecycle.past import past_runs as kept_runs
 from ...lifecycle.past.since import HINT, seconds_of
 from ...lifecycle.runs import live
@@ -125,9 +123,8 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
 
 
 def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
-    """A run of the list, which can be opened; one that is live with its status of now, and its
-    cell."""
-    listed = listed._replace(open=cache(partial(past_runs.runs, listed.run_id)))
+    """A run of the list; one that is live with its status of now, and its cell."""
     if live is None:
         return listed
-    return listed._replace(status=status(live.progress), shown_in=live.origin)
+    now = listed._replace(status=status(live.progress), shown_in=live.origin, open=lambda: live)
+    return now._replace(dropped=live.progress.failed)

@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, TypeVar
 
-from ...flow.progress.rows import Row
-from ...flow.step_path import format_path
+from ...flow.progress.pauses import paused
+from ...flow.progress.rows import Key, Row, key_of
 from ...journal.records.failures import error_from
 from ...journal.records.records import Record
-from ...journal.run_calls import MOST_GROUPED, ORDERS, CallSpan, RunCalls
+from ...journal.run_calls import MOST_GROUPED, ORDERS, CallsOfElement, CallSpan, RunCalls
 from ...lifecycle.past.calls_of_run import elements_of
 from ...lifecycle.runs.run import Run
 from ...pictures.amounts import duration
+from ...pictures.call_words import REQUEST, call_words
 from ...pictures.pages.wire import BarRow, DensityRow, ElementRow, SessionRow
 from ...pictures.plain import line, plain
 from ...pictures.problems import format_exception
@@ -34,8 +35,8 @@ MOST_SESSIONS = 500
 """Sessions of a step that can be chosen."""
 MOST_ERROR = 4_000
 """Characters of an error."""
-SHORT = 150
-"""Characters of a value in a table."""
+SHORT, LONG = 150, 400
+"""Characters of a value, and of an error, in a table."""
 
 
 def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -57,7 +58,7 @@ def _calls(run: AnyRun, given: Mapping[str, Any]) -> Json:
         "failed": lost,
         "offset": offset,
         "page": PAGE,
-        "rows": call_rows(calls, page),
+        "rows": call_rows(run, calls, page, row),
     }
 
 
@@ -67,7 +68,8 @@ def _call(run: AnyRun, given: Mapping[str, Any]) -> Json:
     found = calls.call(natural(given.get("number")))
     if found is None:
         raise Refused("this call is no longer in the journal")
-    (row,) = call_rows(calls, [found])
+    shown = given.get("step") and row_of(run, given)
+    (row,) = call_rows(run, calls, [found], shown or None)
     return _whole_call(found, row)
 
 
@@ -90,28 +92,53 @@ def _whole_call(found: Record, row: Json) -> Json:
     return answer
 
 
-def call_rows(calls: RunCalls, found: Sequence[Record]) -> list[Json]:
-    """Calls as rows of a table."""
+def call_rows(
+    run: AnyRun, calls: RunCalls, found: Sequence[Record], shown: Row | None = None
+) -> list[Json]:
+    """Calls as rows of a table. ``shown``: the step that has them: its name is not repeated."""
+    keys = {key_of(one.at) for one in found}
+    # Neither is that of a step that made all of them.
+    within = keys.pop() if len(keys) == 1 else shown.key if shown is not None else ()
     numbered = zip(found, calls.number_attempts(found), strict=True)
-    return [_call_row(calls, one, attempt) for one, attempt in numbered]
+    return [_call_row(run, calls, one, attempt, within) for one, attempt in numbered]
 
 
-def _call_row(calls: RunCalls, found: Record, attempt: int) -> Json:
+def _call_row(run: AnyRun, calls: RunCalls, found: Record, attempt: int, within: Key) -> Json:
+    rows, call = run.progress.rows, (found.kind, found.name)
     if found.error is not None:
-        result = format_exception(error_from(found.error, ()))
+        result = _failure(found)
     else:
         result = value_text(found.value_shown) if found.result.form is not None else found.what
     return {
         "number": calls.number(found),
-        "at": line(format_path(found.at), 120),
+        "at": call_words(rows, found.at, within=within, call=call) or line(found.name, 60),
         "name": line(found.name, 60),
         "failed": found.what == "failed",
         "what": found.what,
         "attempt": attempt,
         "took": duration(found.seconds),
-        "input": line(value_text(found.given_shown), SHORT) if found.given is not None else "",
-        "output": line(result, SHORT),
+        "input": line(_given(found), SHORT) if found.given is not None else "",
+        "output": line(result, LONG if found.error is not None else SHORT),
     }
+
+
+def _failure(found: Record) -> str:
+    """What a failed call raised: the column of the table says that it failed, and its step which
+    tool."""
+    text = format_exception(error_from(found.error or "{}", ()))
+    begin = f"{found.kind} {found.name!r} failed: "
+    return text.removeprefix(begin)
+
+
+def _given(found: Record) -> str:
+    """What a call got; of a request to a model the last message."""
+    given = found.given_shown
+    messages = given.get("messages") if isinstance(given, Mapping) else None
+    if found.kind == REQUEST and isinstance(messages, list) and messages:
+        last = messages[-1]
+        text = last.get("text") if isinstance(last, Mapping) else None
+        return text if isinstance(text, str) and text else value_text(last)
+    return value_text(given)
 
 
 def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
@@ -119,7 +146,8 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
     `BUCKETS` equal times."""
     row, calls = row_of(run, given), journal_of(run)
     total = calls.count(row).total
-    found = calls.spans(row, MOST_GROUPED if total > MOST_SPANS else MOST_SPANS)
+    most = MOST_GROUPED if total > MOST_SPANS else MOST_SPANS
+    found = [_clocked(run, one) for one in calls.spans(row, most)]
     zero = found[0].started if found else 0.0
     if total > MOST_SPANS:
         end = max(one.ended for one in found) - zero
@@ -140,6 +168,18 @@ def _spans(run: AnyRun, given: Mapping[str, Any]) -> Json:
         for one in found
     ]
     return {"total": total, "bars": bars}
+
+
+Timed = TypeVar("Timed", CallSpan, CallsOfElement)
+
+
+def _clocked(run: AnyRun, one: Timed) -> Timed:
+    """Its times without the pauses of the run before them."""
+    pauses = run.progress.pauses
+    return one._replace(
+        started=one.started - paused(pauses, one.started),
+        ended=one.ended - paused(pauses, one.ended),
+    )
 
 
 def _density(spans: Sequence[CallSpan], zero: float, width: float) -> list[DensityRow]:
@@ -178,7 +218,7 @@ def _elements(run: AnyRun, given: Mapping[str, Any]) -> Json:
             is_failed=one.last_failed,
             took=duration(one.ended - one.started),
         )
-        for one in page
+        for one in (_clocked(run, each) for each in page)
     ]
     return {"total": len(found), "offset": offset, "page": PAGE, "rows": rows}
 

@@ -23,6 +23,7 @@ from ...lifecycle.forecasts.evaluations import evaluates
 from ...lifecycle.past.calls_of_run import calls_of
 from ...lifecycle.run_internals import linked_flow
 from ...pictures.amounts import duration
+from ...pictures.call_words import call_words
 from ...pictures.layout.arrange import ROOM, arrange
 from ...pictures.layout.svg import dark_style, edge_places, paint
 from ...pictures.pages.parts import failure_groups, shown_status
@@ -43,7 +44,7 @@ from ...pictures.scene.builder import scene
 from ...pictures.scene.groups import steps_of_groups, with_groups
 from ...pictures.scene.scene import Frame, Scene, within
 from ...pictures.values import value_brief, value_json, value_text
-from ...text.diagnostics import AgfError
+from ...text.diagnostics import AgfError, StepError
 from ...text.source import Span
 from ...values.value import Value
 from .arguments import linked_within, natural, row_of, texts_of
@@ -301,7 +302,7 @@ def _values(run: AnyRun, row: Row) -> Json:
     if last is not None and last.given is not None:
         found["input"] = value_json(last.given_shown)
     if len(attempts) > 1 and calls is not None:
-        found["attempts"] = call_rows(calls, attempts)
+        found["attempts"] = call_rows(run, calls, attempts, row)
     if row.held is not None:
         found["output"] = value_json(mask(row.held), mask)
     elif last is not None and last.what == "finished":
@@ -314,6 +315,9 @@ def _values(run: AnyRun, row: Row) -> Json:
 def _error(run: AnyRun, error: BaseException) -> str:
     """The error with its place and its hint, and the line that raised it, without secrets."""
     text = str(error) if isinstance(error, AgfError) else format_exception(error)
+    if isinstance(error, StepError) and error.path is not None and error.path_text:
+        where = call_words(run.progress.rows, error.path)
+        text = text.replace(error.path_text, f"in {where}" if where else "")
     if place := raised_in(error):
         text = f"{text}\n  raised in {place}"
     return plain(run.secrets.text(text), MOST_ERROR)

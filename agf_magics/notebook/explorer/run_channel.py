@@ -30,6 +30,7 @@ from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run
 from ...pictures.pages.updates import Update, Updates, describe_tree
 from ...pictures.plain import line
+from ...pictures.problems import format_exception
 from ...text.diagnostics import DefinitionError
 from ..config import has_notices
 from ..output.front_end import page
@@ -151,7 +152,9 @@ class Channel(Answers):
         self.send({"type": "update", "n": self._sent, **changed})
 
     def _described(self, update: Update) -> Update:
-        return {**update, "can": self._actions(), "hears": self.hears}
+        error = self.run.error if self.has_ended else None
+        why = line(self.run.secrets.text(format_exception(error)), 200) if error is not None else ""
+        return {**update, "can": self._actions(), "hears": self.hears, "why": why}
 
     def _answer_question(self, given: dict[str, Any]) -> None:
         """Answer an open question by a ``text`` or by the number of a ``choice``. Raises
@@ -174,12 +177,8 @@ class Channel(Answers):
         """The buttons that do something now."""
         run = self.run
         if isinstance(run, Run) and not self.has_ended:
-            answers = ["answer"] if run.background else []
-            return (
-                ["cancel", *answers, *(["moments"] if run.journal is not None else [])]
-                if self.hears
-                else []
-            )
+            moments = ["moments"] if run.journal is not None else []
+            return ["cancel", "answer", *moments] if self.hears else []
         return [
             *(["resume"] if run.how_to_continue else []),
             *(["rerun", "moments"] if place_in_journal(run) is not None else []),

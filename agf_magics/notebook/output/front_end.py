@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from collections.abc import Callable
 
 from IPython import get_ipython
 
 VSCODE = "__vsc_ipynb_file__"
 """The name that VS Code sets in the namespace of each kernel that it uses, also of a remote one."""
+
+
+BEAT = 0.02
+"""Seconds between two looks."""
 
 
 class Page:
@@ -24,6 +30,18 @@ class Page:
     """Whether the kernel has received one in a way that works while a cell runs: on a subshell, or
     from the queue (see `receiving`, `message_queue`). Each view sends a message when it opens.
     Before, there is no button for a run that a cell waits for."""
+
+    _is_awaited = True
+
+    def hears_soon(self, seconds: float, meanwhile: Callable[[], object]) -> bool:
+        """`hears_while_busy`, for which the first caller waits: the view that was opened just now
+        sends its message at once, where there is a page."""
+        end = time.monotonic() + seconds
+        while self._is_awaited and not self.hears_while_busy and time.monotonic() < end:
+            time.sleep(BEAT)
+            meanwhile()
+        self._is_awaited = False
+        return self.hears_while_busy
 
     def report(self) -> None:
         """Note a message of a view, on the thread that received it."""

@@ -21,10 +21,10 @@ from ...flow.progress.progress import Failure, Progress
 from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row, Usage, key_of
 from ...flow.question_text import long_arguments
-from ...flow.step_path import format_path
 from ...text.columns import cells
 from .. import theme as look
 from ..amounts import counted, duration, money
+from ..call_words import call_words
 from ..plain import details, html, line, padded
 from ..problems import WIDE, error_text, format_exception, warnings_text
 from ..row_words import (
@@ -442,13 +442,14 @@ def _failures(progress: Progress) -> tuple[list[tuple[str, str]], int]:
         groups = failure_groups(progress, MOST_GROUPED)[:MOST_FAILURES]
         shown = [(f"{len(at):,} × {why}", ", ".join(at[:3])) for why, at in groups]
         return shown, progress.failed - sum(len(at) for _, at in groups)
-    return list(map(_failure, progress.failures)), progress.failed - len(progress.failures)
+    failures = [_failure(progress, one) for one in progress.failures]
+    return failures, progress.failed - len(progress.failures)
 
 
-def _failure(failure: Failure) -> tuple[str, str]:
+def _failure(progress: Progress, failure: Failure) -> tuple[str, str]:
     at, error, element = failure
     value = f" ({line(dumps(element, ensure_ascii=False), 80)})" if element is not None else ""
-    return line(format_path(at), 100) + value, line(format_exception(error), 200)
+    return call_words(progress.rows, at) + value, line(format_exception(error), 200)
 
 
 def failure_groups(progress: Progress, most: int) -> list[tuple[str, list[str]]]:
@@ -459,7 +460,7 @@ def failure_groups(progress: Progress, most: int) -> list[tuple[str, list[str]]]
         why = line(format_exception(error), 200)
         messages, places = groups.setdefault(_NUMBER.sub("…", why), (set(), []))
         messages.add(why)
-        places.append(line(format_path(at), 100))
+        places.append(call_words(progress.rows, at))
     found = [(one.pop() if len(one) == 1 else same, at) for same, (one, at) in groups.items()]
     return sorted(found, key=lambda group: -len(group[1]))
 

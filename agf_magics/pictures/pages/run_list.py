@@ -65,8 +65,11 @@ def _cell(column: str, run: RunLine) -> str:
         return ""
 
 
-def _status(shown: look.State) -> str:
-    return f"{shown.mark} {line(shown.word, 20)}"
+def _status(run: RunLine) -> str:
+    """``! ok, 4 dropped``, as the row of a step says it."""
+    shown = look.state(run.look)
+    dropped = f", {run.dropped:,} dropped" if run.dropped else ""
+    return f"{shown.mark} {line(shown.word, 20)}{dropped}"
 
 
 def _input(listed: RunLine) -> str:
@@ -82,7 +85,7 @@ def _error_of(listed: RunLine) -> str:
 RUN_COLUMNS: Mapping[str, Callable[[RunLine], str]] = {
     "run": lambda run: line(run.run_id, 90),
     "name": lambda run: "" if run.run_id.startswith(f"{run.name}-") else line(run.name, 60),
-    "status": lambda run: _status(look.state(run.status)),
+    "status": lambda run: _status(run),
     "started": lambda run: moment(datetime.fromtimestamp(run.started)) if run.started else "",
     "took": lambda run: duration(run.seconds),
     "error": _error_of,

@@ -14,6 +14,7 @@ from ...flow.progress.question import Question
 from ...flow.progress.rows import Key, Row
 from ...flow.question_text import long_arguments, question_mark
 from .. import row_words, theme
+from ..call_words import call_words
 from ..plain import line
 from ..row_words import (
     Tally,
@@ -121,7 +122,8 @@ class Updates:
             "counts": [steps, *count_elements(progress, now, tallied), *others],
             "dropped": progress.failed,
             "questions": [
-                _question(one) for one in list(progress.open_questions.values())[:MOST_QUESTIONS]
+                _question(one, call_words(progress.rows, at))
+                for at, one in list(progress.open_questions.items())[:MOST_QUESTIONS]
             ],
             "rows": rows,
             **({} if edges is None else {"edges": edges}),
@@ -199,8 +201,9 @@ class Updates:
     _last: object = None
 
 
-def _question(question: Question) -> dict[str, Any]:
-    """An open question: its choices, and examples of a changed call if the answer may be one."""
+def _question(question: Question, step: str) -> dict[str, Any]:
+    """An open question: its choices, and examples of a changed call if the answer may be one. ``step``:
+    the words for the step that asks."""
     changed = [next(iter(question.arguments or ()), ""), question.result] if question.result else []
     choices = (
         ["yes", "no"]
@@ -212,6 +215,7 @@ def _question(question: Question) -> dict[str, Any]:
         "call": long_arguments(question, LONGEST_ARGUMENT),
         "mark": question_mark(question),
         "where": line(question.where, 100),
+        "step": step,
         "choices": choices,
         "approval": question.approval,
         "more": len(question.choices) > MOST_CHOICES,
