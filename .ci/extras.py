@@ -73,9 +73,28 @@ assert agf.draw(flow).save("flow.png").read_bytes().startswith(b"\\x89PNG")
 assert agf.draw(flow).save("flow.pdf").read_bytes().startswith(b"%PDF")
 """,
     "lsp": """
-from agf_magics.editor.server import make_server
+import json
+import subprocess
+from importlib.metadata import entry_points
 
-assert make_server().name == "agf-magics"
+[found] = entry_points(group="jupyter_lsp_spec_v1", name="agf-magics")  # as jupyter-lsp looks for it
+spec = found.load()
+assert spec.is_installed(None)
+text = "pipeline: p\\nsteps:\\n- tool: {name: shel}\\n"
+file = {"uri": "file:///p/p.yaml", "languageId": "yaml", "version": 1, "text": text}
+told = [
+    {"id": 1, "method": "initialize", "params": {"processId": None, "rootUri": None, "capabilities": {}}},
+    {"method": "initialized", "params": {}},
+    {"method": "textDocument/didOpen", "params": {"textDocument": file}},
+    {"id": 2, "method": "textDocument/documentSymbol", "params": {"textDocument": {"uri": "file:///p/p.yaml"}}},
+    {"id": 3, "method": "shutdown"},
+    {"method": "exit"},
+]
+bodies = [json.dumps({"jsonrpc": "2.0", **one}).encode() for one in told]
+sent = b"".join(b"Content-Length: %d\\r\\n\\r\\n%b" % (len(body), body) for body in bodies)
+argv = spec(None)["agf-magics"]["argv"]
+done = subprocess.run(argv, input=sent, capture_output=True, timeout=120, check=True)
+assert b"flow.unknown-tool" in done.stdout and b"did you mean shell?" in done.stdout, done
 """,
     "mcp": """
 from agf_magics.mcp.sdk import require_sdk

@@ -46,17 +46,36 @@ def folder_texts(folder: Path) -> Iterator[FolderText]:
     """The Python files that name us, and the definitions, in the order of their names."""
     count = 0
     for path in _files(folder):
-        with suppress(*UNUSABLE):
-            if path.stat().st_size > LARGEST:
-                continue
-            with open_file(path) as opened:
-                text = opened.read(LARGEST).decode("utf-8")
-            is_ours = "agf_magics" in text if path.suffix == ".py" else recognized_language(text)
-            if is_ours:
-                count += 1
-                yield FolderText(path.as_uri(), text)
+        text = text_of(path)
+        if text is not None:
+            count += 1
+            yield FolderText(path.as_uri(), text)
         if count >= MOST_FILES:
             return
+
+
+def text_of(path: Path) -> str | None:
+    """The text of a file that may name or register something; None for every other one."""
+    with suppress(*UNUSABLE):
+        if path.stat().st_size > LARGEST:
+            return None
+        with open_file(path) as opened:
+            text = opened.read(LARGEST).decode("utf-8-sig")
+        is_ours = "agf_magics" in text if path.suffix == ".py" else recognized_language(text)
+        return text if is_ours else None
+    return None
+
+
+def is_below(path: Path, key: str) -> bool:
+    """Whether a file is in the folder of an address, or in the folder of a notebook."""
+    home = path_of(key)
+    if home is None or not home.is_absolute():
+        return False
+    folder = home.parent if home.suffix == ".ipynb" else home
+    if not path.is_relative_to(folder):
+        return False
+    inner = path.relative_to(folder).parts[:-1]
+    return not any(name[0] in "._" or name in FOREIGN_FOLDERS for name in inner)
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from typing import Literal, NamedTuple
 
@@ -9,6 +10,9 @@ Encoding = Literal["utf-8", "utf-16", "utf-32"]
 
 _CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 """How a character is counted: the codec, and the bytes of a unit."""
+
+
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 class Position(NamedTuple):
@@ -23,11 +27,7 @@ class Positions:
         self.text = text
         self._codec, self._width = _CODECS[encoding]
         self._is_ascii = text.isascii()
-        self._starts = [0]
-        at = text.find("\n")
-        while at >= 0:
-            self._starts.append(at + 1)
-            at = text.find("\n", at + 1)
+        self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
 
     def position(self, offset: int) -> Position:
         """
@@ -46,7 +46,9 @@ class Positions:
         if line >= len(self._starts):
             return len(self.text)
         start = self._starts[line]
-        end = self._starts[line + 1] - 1 if line + 1 < len(self._starts) else len(self.text)
+        end = self._starts[line + 1] if line + 1 < len(self._starts) else len(self.text)
+        while end > start and self.text[end - 1] in "\r\n":
+            end -= 1
         if self._is_ascii:
             return min(start + unit, end)
         units = self.text[start:end].encode(self._codec, "surrogatepass")[: unit * self._width]

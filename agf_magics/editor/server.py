@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 
 from ..text.giving_up import giving_up
 from ..version import __version__
-from .folder_texts import folder_texts, path_of
+from .folder_texts import folder_texts, is_below, path_of, text_of
 from .folding import folds_of
 from .positions import Positions
 from .protocol_values import (
@@ -39,6 +39,13 @@ PAUSE = 0.15
 
 SUFFIXES = (".py", ".yaml", ".yml", ".json")
 """Files of which the server takes the text."""
+
+LANGUAGES = ("python", "yaml", "json")
+"""What the editor says of a text whose name does not say it."""
+
+WATCHED = lsp.DidChangeWatchedFilesRegistrationOptions(
+    [lsp.FileSystemWatcher("**/*.{py,yaml,yml,json}")]
+)
 
 CELLS = lsp.NotebookDocumentFilterWithNotebook(
     notebook="*",
@@ -86,15 +93,28 @@ class Server(LanguageServer):
         encoding = lsp.PositionEncodingKind(self.workspace.position_encoding or "utf-16")
         return Positions(text, encoding.value)
 
-    def open_file(self, uri: str, text: str) -> None:
+    def open_file(self, uri: str, text: str, language: str) -> None:
+        """A file, or a text that is in no file yet, which is a group of its own."""
         path = path_of(uri)
-        if path is None or not path.name.endswith(SUFFIXES) or uri in self.group_of:
+        is_known = path is not None and path.name.lower().endswith(SUFFIXES)
+        if uri in self.group_of or not (is_known or language in LANGUAGES):
             return
-        key = path.parent.as_uri() if path.is_absolute() else uri
+        key = path.parent.as_uri() if path is not None and path.is_absolute() else uri
         group = self._group(key, uri)
         self.group_of[uri] = key
-        group.put(uri, text)
+        group.put(uri, text, language=language)
         self.check_later(key)
+
+    def take_from_disk(self, uri: str, is_there: bool) -> None:
+        """Another program has written or deleted a file."""
+        path = path_of(uri)
+        if path is None or not path.is_absolute() or not path.name.lower().endswith(SUFFIXES):
+            return
+        text = text_of(path) if is_there else None
+        for key, group in self.groups.items():
+            if is_below(path, key):
+                group.take_from_disk(uri, text)
+                self.check_later(key)
 
     def open_notebook(self, key: str) -> None:
         self._group(key, key)
@@ -185,7 +205,8 @@ def _take_texts(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
     def opened(ls: Server, given: lsp.DidOpenTextDocumentParams) -> None:
-        ls.open_file(given.text_document.uri, given.text_document.text)
+        text = given.text_document
+        ls.open_file(text.uri, text.text, text.language_id)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
     def changed(ls: Server, given: lsp.DidChangeTextDocumentParams) -> None:
@@ -199,6 +220,20 @@ def _take_texts(server: Server) -> None:
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
     def closed(ls: Server, given: lsp.DidCloseTextDocumentParams) -> None:
         ls.close(given.text_document.uri)
+
+    @server.feature(lsp.INITIALIZED)
+    def begun(ls: Server, given: lsp.InitializedParams) -> None:
+        workspace = ls.client_capabilities.workspace
+        watching = workspace.did_change_watched_files if workspace else None
+        if watching is not None and watching.dynamic_registration:
+            method = lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            wanted = lsp.Registration("files", method, WATCHED)
+            ls.client_register_capability(lsp.RegistrationParams([wanted]), lambda _: None)
+
+    @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    def changed_on_disk(ls: Server, given: lsp.DidChangeWatchedFilesParams) -> None:
+        for change in given.changes:
+            ls.take_from_disk(change.uri, change.type != lsp.FileChangeType.Deleted)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
     def opened_notebook(ls: Server, given: lsp.DidOpenNotebookDocumentParams) -> None:

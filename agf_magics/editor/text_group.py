@@ -60,6 +60,8 @@ class WrittenFile:
     uri: str
     text: str
     is_cell: bool = False
+    language: str = ""
+    """As the editor calls it; empty: its name says it."""
     is_open: bool = False
     """Whether a person sees it: only then are its problems told."""
     read: ReadText | None = None
@@ -73,7 +75,9 @@ class WrittenFile:
 
     @property
     def is_python(self) -> bool:
-        return is_python(self.text) if self.is_cell else self.uri.endswith(".py")
+        if self.is_cell:
+            return is_python(self.text)
+        return self.language == "python" or self.uri.endswith(".py")
 
     @property
     def name(self) -> str:
@@ -95,15 +99,34 @@ class TextGroup:
         self._offers: dict[str, object] = {}
         self._python: list[ast.Module] | None = None
 
-    def put(self, uri: str, text: str, *, is_cell: bool = False, is_open: bool = True) -> None:
+    def put(
+        self,
+        uri: str,
+        text: str,
+        *,
+        is_cell: bool = False,
+        is_open: bool = True,
+        language: str = "",
+    ) -> None:
         """Take the text of a cell or a file, in place of an older one."""
         file = self.files.get(uri)
         if file is None:
-            self.files[uri] = WrittenFile(uri, text, is_cell, is_open)
+            self.files[uri] = WrittenFile(uri, text, is_cell, language, is_open)
         elif file.text != text:
             file.text, file.is_read, file.is_open = text, False, is_open
         else:
             file.is_open = is_open
+
+    def take_from_disk(self, uri: str, text: str | None) -> None:
+        """Take what another program wrote into a file that is not open; None: it is gone, or names
+        nothing of us."""
+        file = self.files.get(uri)
+        if file is not None and file.is_open:
+            return
+        if text is not None:
+            self.put(uri, text, is_open=False)
+        elif file is not None:
+            del self.files[uri]
 
     def arrange(self, uris: Iterable[str]) -> None:
         """Put the cells into the order of the notebook, after all files; forget other cells."""
@@ -138,7 +161,7 @@ class TextGroup:
         if file.is_cell:
             file.read = read_cell(file.text)
         elif len(file.text) <= LONGEST_FILE:
-            language = recognized_language(file.text)
+            language = recognized_language(file.text.removeprefix("\ufeff"))
             file.read = read_file_text(file.text, language, file.name) if language else None
 
     def _register(self) -> set[str] | None:

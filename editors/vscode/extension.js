@@ -24,6 +24,8 @@ async function activate(context) {
   const documentSelector = [
     { scheme: "file", language: "yaml" },
     { scheme: "file", language: "python" },
+    { scheme: "untitled", language: "yaml" },
+    { scheme: "untitled", language: "python" },
     { notebook: "jupyter-notebook", language: "python" },
     { notebook: "jupyter-notebook", language: "yaml" },
   ];

@@ -18,7 +18,8 @@ PATIENCE = 60.0
 class Editor:
     """A client of a server that runs in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, watches: bool = False) -> None:
+        """``watches``: whether the editor can tell what other programs do with files."""
         program = [sys.executable, "-m", "agf_magics", "lsp"]
         self.folder = folder
         self.process = subprocess.Popen(
@@ -28,6 +29,8 @@ class Editor:
         """What was published last, by the address of the text."""
         self.checks: list[str] = []
         """The texts whose problems were published, in order."""
+        self.watched: list[str] = []
+        """The files about which the server wants to be told."""
         self._arrived: queue.Queue[dict[str, Any] | None] = queue.Queue()
         self._last = 0
         threading.Thread(target=self._read, daemon=True).start()
@@ -36,7 +39,10 @@ class Editor:
             {
                 "processId": None,
                 "rootUri": folder.as_uri(),
-                "capabilities": {"general": {"positionEncodings": ["utf-16"]}},
+                "capabilities": {
+                    "general": {"positionEncodings": ["utf-16"]},
+                    "workspace": {"didChangeWatchedFiles": {"dynamicRegistration": watches}},
+                },
             },
         )["capabilities"]
         self.tell("initialized", {})
@@ -81,6 +87,10 @@ class Editor:
             uri = message["params"]["uri"]
             self.checks.append(uri)
             self.problems[uri] = message["params"]["diagnostics"]
+        if message.get("method") == "client/registerCapability":
+            [wanted] = message["params"]["registrations"]
+            self.watched += [one["globPattern"] for one in wanted["registerOptions"]["watchers"]]
+            self.send({"id": message["id"], "result": None})
         assert message.get("method") not in ("window/showMessage", "window/logMessage"), message
         return message
 
@@ -115,6 +125,12 @@ class Editor:
         }  # fmt: skip
         self.tell("notebookDocument/didOpen", {"notebookDocument": book, "cellTextDocuments": items})
         return uris
+
+    def changed_on_disk(self, name: str, kind: int) -> None:
+        """``kind``: 1 for a new file, 2 for a changed one, 3 for a deleted one."""
+        self.problems.clear()
+        change = {"uri": (self.folder / name).as_uri(), "type": kind}
+        self.tell("workspace/didChangeWatchedFiles", {"changes": [change]})
 
     def at(self, uri: str, line: int, character: int) -> dict[str, Any]:
         return {"textDocument": {"uri": uri}, "position": {"line": line, "character": character}}
