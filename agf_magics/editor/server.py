@@ -16,7 +16,7 @@ from pygls.lsp.server import LanguageServer
 
 from ..text.giving_up import giving_up
 from ..version import __version__
-from .folder_texts import folder_texts, is_below, path_of, text_of
+from .folder_texts import MOST_FILES, folder_texts, is_below, path_of, text_of
 from .folding import folds_of
 from .positions import Positions
 from .protocol_values import (
@@ -110,11 +110,15 @@ class Server(LanguageServer):
         path = path_of(uri)
         if path is None or not path.is_absolute() or not path.name.lower().endswith(SUFFIXES):
             return
-        text = text_of(path) if is_there else None
-        for key, group in self.groups.items():
-            if is_below(path, key):
-                group.take_from_disk(uri, text)
-                self.check_later(key)
+        keys = [
+            key
+            for key, group in self.groups.items()
+            if is_below(path, key) and (uri in group.files or len(group.files) < MOST_FILES)
+        ]
+        text = text_of(path) if keys and is_there else None
+        for key in keys:
+            self.groups[key].take_from_disk(uri, text)
+            self.check_later(key)
 
     def open_notebook(self, key: str) -> None:
         self._group(key, key)

@@ -90,6 +90,23 @@ def test_a_deleted_file_registers_nothing(editor: Editor) -> None:
     assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
 
 
+def test_a_flood_of_changed_files_is_read_up_to_a_bound(editor: Editor) -> None:
+    folder = editor.folder / "flood"
+    folder.mkdir()
+    uri = editor.open("flood/p.yaml", RIGHT.replace("fetch", "tool_0009"))
+    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+    changes = []
+    for number in range(1_000):
+        file = folder / f"m{number:04}.py"
+        file.write_text(TOOLS.replace("fetch", f"tool_{number:04}"))
+        changes.append({"uri": file.as_uri(), "type": 1})
+    editor.problems.clear()
+    editor.tell("workspace/didChangeWatchedFiles", {"changes": changes})
+    assert editor.wait_for(uri) == []
+    editor.change(uri, RIGHT.replace("fetch", "tool_0999"))
+    assert [one["code"] for one in editor.wait_for(uri)] == ["flow.unknown-tool"]
+
+
 def test_a_renamed_file_is_another_text(editor: Editor) -> None:
     old = editor.open("old.yaml", WRONG)
     assert len(editor.wait_for(old)) == 1

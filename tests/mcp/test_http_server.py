@@ -112,6 +112,52 @@ def test_a_client_that_goes_ends_the_run_that_it_waits_for(registry: Registry) -
         assert cancelled.wait(60)
 
 
+def lost(served: FlowsServed, body: Any, **headers: str) -> socket.socket:
+    """The connection of a request of which nobody has read the answer."""
+    host, port = served.url.split("/")[2].split(":")
+    data = json.dumps({"jsonrpc": "2.0", **body}).encode()
+    head = {
+        "Host": f"{host}:{port}", "Content-Type": "application/json", "Content-Length": str(len(data)),
+        "Accept": "application/json, text/event-stream", **served.headers, **headers,
+    }  # fmt: skip
+    lines = "".join(f"{name}: {value}\r\n" for name, value in head.items())
+    connection = socket.create_connection((host, int(port)))
+    connection.sendall(f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode() + data)
+    return connection
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_a_connection_that_is_lost_ends_the_run_that_waits_on_it(registry: Registry, version: str) -> None:
+    running, cancelled = threading.Event(), threading.Event()
+
+    @agf.tool(registry=registry)
+    async def hold() -> None:
+        running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    agf.define("pipeline: held\nsteps:\n- tool: {name: hold}\n", registry=registry)
+    info, about = {"name": "lost", "version": "1"}, "io.modelcontextprotocol"
+    headers = {"MCP-Protocol-Version": version}
+    params: dict[str, Any] = {"name": "held", "arguments": {}}
+    with serve(registry=registry) as served:
+        if version < "2026":
+            hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": info}
+            answer = post(served, {**PING, "method": "initialize", "params": hello}, **served.headers)
+            headers["Mcp-Session-Id"] = answer.headers["mcp-session-id"]
+            post(served, {"jsonrpc": "2.0", "method": "notifications/initialized"}, **served.headers, **headers)
+        else:
+            headers |= {"Mcp-Method": "tools/call", "Mcp-Name": "held"}
+            said = {"protocolVersion": version, "clientInfo": info, "clientCapabilities": {}}
+            params["_meta"] = {f"{about}/{name}": value for name, value in said.items()}
+        connection = lost(served, {"id": 2, "method": "tools/call", "params": params}, **headers)
+        assert running.wait(60)
+        connection.close()
+        assert cancelled.wait(60)
+
+
 def test_closing_the_server_ends_its_thread_and_frees_the_port(registry: Registry) -> None:
     for _ in range(3):
         with serve("double", registry=registry) as served:

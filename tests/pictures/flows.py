@@ -49,6 +49,41 @@ steps:
 """
 
 
+ETL = """\
+pipeline: nightly_etl
+steps:
+- tool: {name: connect_warehouse, args: {dsn: !expr ctx.dsn}, output: warehouse}
+- tool: {name: read_watermark, args: {table: orders}, output: since}
+- tool: {name: extract_all, args: {since: !expr ctx.since}, output: raw}
+- tool: {name: deduplicate, args: {rows: !expr raw.orders}, output: orders}
+- tool: {name: fetch_rates, args: {day: !expr ctx.day}, output: rates}
+- for_each:
+    over: ctx.orders
+    on_error: continue
+    do: {tool: {name: normalise_currency, args: {row: !expr item, rates: !expr ctx.rates}}}
+    collect: {transform: {value: pipe}}
+    output: normal
+- tool: {name: join_customers, args: {orders: !expr ctx.normal, customers: !expr raw.customers}, output: joined}
+- tool: {name: join_products, args: {orders: !expr ctx.joined, products: !expr raw.products}, output: joined2}
+- tool: {name: subtract_refunds, args: {orders: !expr ctx.joined2, refunds: !expr raw.refunds}, output: net}
+- tool: {name: validate_rows, args: {rows: !expr ctx.net}, output: valid}
+- transform: {value: "filter(valid, r -> r.v >= 0)", output: good}
+- transform: {value: "filter(valid, r -> r.v < 0)", output: bad}
+- tool: {name: quarantine, args: {rows: !expr ctx.bad}}
+- tool: {name: aggregate_daily, args: {rows: !expr ctx.good}, output: daily}
+- tool: {name: aggregate_weekly, args: {rows: !expr ctx.daily}, output: weekly}
+- tool: {name: detect_anomalies, args: {rows: !expr ctx.weekly}, output: odd}
+- tool: {name: write_parquet, args: {rows: !expr ctx.daily, path: daily.parquet}, output: file}
+- tool: {name: load_table, args: {rows: !expr ctx.daily, table: orders_daily}}
+- tool: {name: refresh_views, args: {table: orders_daily}}
+- tool: {name: run_tests, args: {table: orders_daily}, on_error: continue}
+- tool: {name: update_watermark, args: {table: orders}}
+- transform: {value: "'Loaded ' + text(count(daily)) + ' days'", output: message}
+- tool: {name: notify_slack, args: {text: !expr ctx.message}}
+- tool: {name: archive, args: {path: daily.parquet}}
+"""
+
+
 def load(text: str) -> agf.Flow:
     return agf.load(text)
 

@@ -10,6 +10,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from html import unescape
+from itertools import product
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -23,7 +24,7 @@ from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import MOST_SAVED_BOXES, Diagram
 from agf_magics.pictures.layout import export as export_module
 from agf_magics.pictures.layout import graphviz_module
-from agf_magics.pictures.layout.arrange import MOST_BOXES, arrange, fit
+from agf_magics.pictures.layout.arrange import MOST_BOXES, READABLE, arrange, fit
 from agf_magics.pictures.layout.graphviz import (
     HOW_TO,
     TOO_LARGE,
@@ -37,7 +38,7 @@ from agf_magics.pictures.scene.boxes import INPUT, LONGEST, SMALL, folded, measu
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame, Scene
 from agf_magics.pictures.scene.value_lines import wired
-from tests.pictures.flows import DIGEST, REVIEW, failed, halfway, load, long, told
+from tests.pictures.flows import DIGEST, ETL, REVIEW, failed, halfway, load, long, told
 
 SVG = "{http://www.w3.org/2000/svg}"
 SHAPES = ("svg", "title", "desc", "style", "g", "rect", "path", "polygon", "text")
@@ -665,3 +666,12 @@ def test_letters_that_no_font_has_are_told(tmp_path: Path, monkeypatch: pytest.M
     with pytest.warns(UserWarning, match="no font here has 𒀀, which are empty squares in the picture") as told:
         drawn.save(tmp_path / "x.png")
     assert told[0].filename == __file__
+
+
+def test_a_chain_can_be_read_in_a_page_of_any_width() -> None:
+    """A layout that was chosen by an estimate may be larger than that; then another one is."""
+    drawn = scene(load(ETL))
+    for width, height in product(range(500, 1_700, 40), (720, 800)):
+        layout = arrange(drawn, "auto", (float(width), float(height))).layout
+        assert fit(layout, (float(width), 0.0)) >= READABLE, (width, height)
+        assert layout.height < 2 * height, (width, height)

@@ -480,22 +480,7 @@ class CallRows:
     def changes(self) -> Insert | None:
         """At the end of the run: the objects that its calls changed and no row tells; None: none."""
         entries = self.digests.objects.at_end()
-        cells = (
-            "changed",
-            encode(["changed"]),
-            "",
-            "",
-            "",
-            None,
-            None,
-            None,
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
+        cells = ("changed", encode(["changed"]), "", "", "", *[None] * 3, 0, *[None] * 5)
         return self.row(*cells, bytes(CALL) + entries) if entries else None
 
     def sign(self, *parts: str | bytes) -> bytes | None:

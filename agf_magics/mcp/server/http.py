@@ -15,7 +15,7 @@ import uvicorn
 
 from ...text.diagnostics import DefinitionError, Diagnostic
 from ...text.source import path_error_reason
-from .protocol import FlowServer
+from .protocol import GONE, FlowServer
 
 HOST = "127.0.0.1"
 PATH = "/mcp"
@@ -122,9 +122,25 @@ def _guarded(app: App, token: str) -> App:
             if not hmac.compare_digest(given, wanted):
                 await _refuse(send)
                 return
-        await app(scope, receive, send)
+            scope[GONE] = gone = asyncio.Event()
+            await app(scope, _watched(receive, gone), send)
+        else:
+            await app(scope, receive, send)
 
     return guarded
+
+
+def _watched(receive: Receive, gone: asyncio.Event) -> Receive:
+    """``receive``, which says when the client has gone: the SDK notes it only since 2026-07-28, and
+    without a store of events nothing reaches a client of an older protocol any more."""
+
+    async def watched() -> Any:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            gone.set()
+        return message
+
+    return watched
 
 
 async def _refuse(send: Send) -> None:

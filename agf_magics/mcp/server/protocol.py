@@ -43,6 +43,10 @@ ASKED = "question"
 """The key of the question in a result that requires input."""
 
 CANCELLED = "the client of the MCP server cancelled it"
+LEFT = "the client of the MCP server has gone"
+
+GONE = "agf-magics.gone"
+"""The key of the event, in what a request over HTTP knows of its connection, that its client has gone."""
 
 INSTRUCTIONS = (
     "Each flow is a tool that waits for its end. For one that takes long, call run_pipeline_async, and "
@@ -120,11 +124,14 @@ class FlowServer:
             arguments = params.arguments or {}
             served = await self.served.start(tool.name, tool.input_of(arguments))
         assert served.run is not None, "it was started"
+        leaving = asyncio.ensure_future(_cancel_when_gone(context, served.run))
         try:
             return await self._follow(context, tool, served)
         except asyncio.CancelledError:
             served.run.cancel(CANCELLED)
             raise
+        finally:
+            leaving.cancel()
 
     async def _follow(
         self, context: Context, tool: FlowTool, served: ServedRun
@@ -176,6 +183,14 @@ class _Server(Server[Any]):
 
     def get_capabilities(self, *args: Any, **options: Any) -> types.ServerCapabilities:
         return super().get_capabilities(*args, **options).model_copy(update={"tasks": CAPABILITY})
+
+
+async def _cancel_when_gone(context: Context, run: Run) -> None:
+    """Cancel a run whose client closes the connection on which it waits."""
+    gone = context.request.scope.get(GONE) if context.request is not None else None
+    if gone is not None:
+        await gone.wait()
+        run.cancel(LEFT)
 
 
 # --- what the SDK's types say ---

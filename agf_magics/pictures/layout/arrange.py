@@ -8,7 +8,7 @@ room as the lines of a text fill a page.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from ..scene.scene import Box, Scene, Tags
@@ -59,7 +59,7 @@ def arrange(
     }
     choices = [(1, one) for one in plain.values()]
     if is_chain(scene) and not any(_fits(_size(one.layout), room) for one in plain.values()):
-        choices.append(_best_lines(scene, plain, room))
+        choices += _best_lines(scene, plain, room)
     best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
     return best._replace(layout=with_clear_labels(scene, best.layout))
 
@@ -109,15 +109,20 @@ def _cut(scene: Scene, breaks: Collection[str]) -> list[list[Box]]:
 
 def _best_lines(
     scene: Scene, plain: dict[bool, Arranged], room: tuple[float, float]
-) -> tuple[int, Arranged]:
+) -> Iterator[tuple[int, Arranged]]:
     """The number of lines for which a chain fits best, estimated from the sizes of its parts, and its
-    layout."""
-    numbers = range(2, min(20, len(scene.parts)))
-    estimates = [
-        (*_misfit(estimated_size(scene, one.layout, number), room), number, is_down)
+    layout. If that does not fit after all, the best one of the other direction, too."""
+    estimates = {
+        is_down: min(
+            (*_misfit(estimated_size(scene, one.layout, number), room), number)
+            for number in range(2, min(20, len(scene.parts)))
+        )
         for is_down, one in plain.items()
-        for number in numbers
-    ]
-    *_, number, is_down = min(estimates)
-    chunks = split_chain(scene, plain[is_down].layout, number)
-    return len(chunks), _arranged(scene, chunks, is_down)
+    }
+    for is_down in sorted(estimates, key=lambda is_down: (estimates[is_down], is_down)):
+        *_, number = estimates[is_down]
+        chunks = split_chain(scene, plain[is_down].layout, number)
+        found = _arranged(scene, chunks, is_down)
+        yield len(chunks), found
+        if _fits(_size(found.layout), room):
+            return
