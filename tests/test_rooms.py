@@ -119,6 +119,7 @@ ONLY_WHERE_USED = {
 }
 
 LONG_FILES: dict[str, str] = {
+    "journal/calls/call_rows.py": "what is kept of a call from its start to its row: each step needs the one before it",
     "engine/linking/link.py": "the lookup of each kind of callee, which are called by one recursion",
     "commands/magics.py": "the words of every magic, one table",
     "engine/calls/call.py": "the one way of a call on a page, with its three orders",

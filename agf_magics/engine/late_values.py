@@ -15,7 +15,7 @@ from typing import TypeVar
 from ..catalog import Tool, Transform
 from ..flow.progress import events as ev
 from ..flow.steps import Invoke
-from ..values.unread import Lost, Unread
+from ..values.unread import LostError, Unread
 from ..values.value import Value
 from .host.placement import has_effect
 from .runner import CallSite, clock
@@ -71,7 +71,7 @@ def _may_call(site: CallSite[Invoke], callee: Tool | Transform) -> bool:
     return not has_effect(callee) or ("begun", site.key) in site.run.log.marks
 
 
-async def make_again(lost: Lost) -> None:
+async def make_again(lost: LostError) -> None:
     """Make the call again whose value is lost. Raises the failure of the call, and ``lost`` if there
     is no such call."""
     unread = lost.unread
@@ -83,7 +83,7 @@ async def make_again(lost: Lost) -> None:
         while unread.make_again is again:
             try:
                 unread.put(await again.call())
-            except Lost as its:  # an argument of that call is lost too
+            except LostError as its:  # an argument of that call is lost too
                 await make_again(its)
 
 
@@ -92,5 +92,5 @@ async def when_read(read: Callable[[], T]) -> T:
     while True:
         try:
             return read()
-        except Lost as lost:
+        except LostError as lost:
             await make_again(lost)

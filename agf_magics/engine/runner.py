@@ -18,7 +18,7 @@ from ..flow.progress.question import Unanswered, WrongAnswer
 from ..flow.protocols import FlowInput, FlowResult, Frame, Outcome, finished
 from ..flow.step import Step
 from ..flow.step_path import StepPath, format_path
-from ..journal.records.failures import Unstored
+from ..journal.records.failures import UnstoredError
 from ..journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ..journal.records.records import CallKey
 from ..journal.run_journal import Journal
@@ -29,7 +29,7 @@ from ..limits.limits import Limits
 from ..text.diagnostics import Diagnostic, StepError
 from ..values.extent import CONTAINERS, Extents, TooDeep
 from ..values.large import LargeValues
-from ..values.unread import Lost
+from ..values.unread import LostError
 from ..values.value import Value
 from .host.host import TURN, Host
 from .linking.linked import Linked
@@ -317,5 +317,5 @@ def is_rescuable(error: BaseException) -> TypeGuard[StepError]:
     return (
         isinstance(error, StepError)
         and not error.is_unknown_name
-        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer, Unstored, Lost))
+        and not isinstance(error, (LimitReached, Unanswered, WrongAnswer, UnstoredError, LostError))
     )

@@ -98,8 +98,8 @@ class Journal:
         self._began = time.monotonic()
         # After all rows of earlier sessions: the order of the lines is the order of what happened.
         self._lines = itertools.count(max(num, self.log.line) + 1)
-        self._before: dict[CallKey, StoredValue] = {}
-        """What calls have returned whose values are lost."""
+        self._before = dict(self.log.unstored)
+        """What calls have returned whose values are lost or were not stored."""
         self._output: EncodedValue | None = None
         """The output of the run, if it was stored before the end."""
         self.unread = UnreadValues(self.log, self.rows, self._lose_value)
@@ -469,9 +469,10 @@ class Journal:
             self.emit(ev.Warned(time.monotonic(), not_journaled(self.broken)))
 
     def _compare(self, outcome: Outcome) -> None:
-        """Warn of a call that is made again, because its value is lost, and returns another one."""
+        """Warn of a call that is made again, because its value is lost or was not stored, and returns
+        another one."""
         key, packed = outcome.call.key, outcome.packed
-        if outcome.error is None and packed.form == "again":
+        if outcome.error is None and packed.form == "again" and packed.data is None:
             return  # it is not known yet, or not stored
         before = self._before.pop(key, None)
         if outcome.error is None and before is not None and is_same(before, packed) is False:

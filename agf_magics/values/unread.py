@@ -16,7 +16,7 @@ from .extent import CONTAINERS
 V = TypeVar("V")
 
 
-class Lost(StepError):
+class LostError(StepError):
     """A value cannot be read any more."""
 
     unread: Unread | None = None
@@ -54,7 +54,7 @@ class Unread:
 
     @property
     def value(self) -> Any:
-        """The value. Raises Lost."""
+        """The value. Raises LostError."""
         if self._value is _NOTHING and not self._why:
             try:
                 self.put(self._read())
@@ -64,10 +64,10 @@ class Unread:
             raise self._lost()
         return self._value
 
-    def _lost(self) -> Lost:
+    def _lost(self) -> LostError:
         message = f"a stored {self.kind} cannot be read: {self._why}"
         hint = "a run that reuses this one (--reuse) makes the call again"
-        lost = Lost(Diagnostic("journal.lost-value", message, None, hint))
+        lost = LostError(Diagnostic("journal.lost-value", message, None, hint))
         lost.unread = self
         return lost
 
@@ -100,7 +100,7 @@ def _same(value: V) -> V:
 
 def read_all(value: Any) -> Any:
     """``value`` with all values in it that were not read; the same object if it has none. Raises
-    Lost."""
+    LostError."""
     if type(value) is Unread:
         return value.value
     return _with_values(value, {}) if type(value) in CONTAINERS else value

@@ -25,7 +25,7 @@ def isolate(value: Value) -> Value:
     """A copy of the JSON containers in ``value``, with opaque values by reference (decision P6).
 
     What was not read is read. Only for calls of user code: frames share values. Raises TooDeep, and
-    Lost for a value that cannot be read any more.
+    LostError for a value that cannot be read any more.
     """
     return copy_parts(value, DEEPEST, Room(value))
 

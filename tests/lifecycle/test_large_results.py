@@ -222,6 +222,20 @@ def test_a_run_that_changed_an_object_makes_the_call_again(path: Path) -> None:
     assert list(SEEN[0].columns) == ["a", "b", "new"]
 
 
+def test_a_step_that_writes_into_a_column_in_place_is_made_again(path: Path) -> None:
+    def grow(frame: Any) -> Any:
+        frame["a"].array[7] += 1.0  # pandas copies nothing
+        return frame
+
+    session = Session(KINDS["pandas"], grow)
+    failed = session.run()
+    assert "journal.unkept" in codes(failed)
+    assert session.resume(failed).output == "done"
+    # What was made before may have been changed while it was stored: then it is made again too.
+    assert "grow" in session.made
+    assert SEEN[0]["a"].tolist()[6:9] == [9.0, 11.5, 12.0]
+
+
 DAMAGES: dict[str, Callable[[Path], Any]] = {
     "gone": lambda file: file.unlink(),
     "another byte": lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),
@@ -322,13 +336,22 @@ def test_a_class_that_is_gone_makes_the_call_again(path: Path, monkeypatch: pyte
     assert codes(ended) == ["journal.lost-value", "journal.not-the-same"]
 
 
-def test_what_is_quicker_to_make_is_made_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("other", [None, 2.5, 1.5 + 1e-9])
+@pytest.mark.parametrize("kind", ["numpy", "pandas"])
+def test_what_is_quicker_to_make_is_made_again(
+    kind: str, other: float | None, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(value_files, "RATE", 1e-3)
-    session = Session(KINDS["pandas"])
+    session = Session(KINDS[kind])
     failed = session.run()
     assert (codes(failed), values_in(path)) == ([], [])
-    assert session.resume(failed).output == "done"
+    if other is not None:
+        array = np.arange(N) * other
+        session.edit(lambda: array if kind == "numpy" else pd.DataFrame({"a": array, "b": np.arange(N)}))
+    ended = session.resume(failed)
+    assert ended.output == "done"
     assert session.made == ["load", "grow", "same", "last"]
+    assert codes(ended) == ["journal.not-the-same"] * (0 if other is None else 3)
 
 
 def test_the_result_of_an_effect_is_stored_however_quick_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...flow.progress.question import Unanswered
 from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
-from ...journal.records.failures import Unstored, error_from
+from ...journal.records.failures import UnstoredError, error_from
 from ...journal.records.records import CallKey
 from ...journal.run_journal import Journal
 from ...journal.secrets.masking import HIDDEN, Secrets
@@ -93,7 +93,7 @@ def _cure(what: str, raised: BaseException, moves: bool) -> str:
 
 
 def check_stored(step: Invoke, key: CallKey, name: str, journal: Journal) -> None:
-    """Raise Unstored if the result of a call that must not be repeated could not be stored."""
+    """Raise UnstoredError if the result of a call that must not be repeated could not be stored."""
     why = journal.rows.unstored.pop(key, None)
     if why is None:
         return
@@ -102,7 +102,7 @@ def check_stored(step: Invoke, key: CallKey, name: str, journal: Journal) -> Non
         "let it return what can be stored: an address or a path, not a connection; a full disk needs "
         "room"
     )
-    raise Unstored(Diagnostic("journal.unstored", message, step.place, hint))
+    raise UnstoredError(Diagnostic("journal.unstored", message, step.place, hint))
 
 
 def unknown_outcome(step: Invoke, message: str) -> Unanswered:

@@ -23,7 +23,7 @@ from ...limits.grants import Grant, granting
 from ...schemas.schema import json_schema
 from ...text.diagnostics import Diagnostic, StepError
 from ...text.suggestions import suggest
-from ...values.unread import Lost
+from ...values.unread import LostError
 from ...values.value import Value, isolate
 from ..host.placement import choose_place
 from ..late_values import late_value, make_again
@@ -55,7 +55,7 @@ async def invoke(site: CallSite[Invoke]) -> Value:
     # By the exact class: the linker makes these, and no user makes a subclass.
     try:
         return await CALL[type(callee)](site, callee)
-    except Lost as lost:
+    except LostError as lost:
         if type(callee) is Linked:  # its steps have been made
             raise
         await make_again(lost)

@@ -219,7 +219,7 @@ class Row:
 
     @property
     def value(self) -> Value:
-        """Its value. Raises Lost for one of an earlier session that cannot be read any more."""
+        """Its value. Raises LostError for one of an earlier session that cannot be read any more."""
         return read_all(self.held)
 
     @property

@@ -17,7 +17,7 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import Fingerprint, Print, fingerprint, print_of
+from ..codec.fingerprints import Checksums, Fingerprint, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
 from ..codec.secret_search import HoldsSecret, Search
@@ -31,7 +31,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
+from .large_results import KnownObjects, LargeResults, NotStored, contents_of, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -190,7 +190,9 @@ class CallRows:
         # Without `tools` the call is a question or a mark, which no later run reuses.
         if tools is not None:
             if not whole:
-                objects = fingerprint(given)
+                # Whether a call can be reused is decided by what it gets now.
+                is_fresh = self.digests.is_eager
+                objects = fingerprint(given) if is_fresh else fingerprint(given, self.objects.last)
             digested = self.digests.of(step, callee, given, complete, tools, grant, received.any)
         name = getattr(callee, "name", step.name.text)
         whole = 0 if received.any else int(whole)
@@ -301,17 +303,24 @@ class CallRows:
         # The steps after it share the object, and a stored result would not have changed it again.
         why = call.why_again
         given = call.given_objects
+        for each in given:
+            assert call.objects is not None
+            self.objects.saw(each, call.objects.after(each))
         if why == CHANGED:
             for each in given:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
+            contents = None if self.secret.active else contents_of(value, call.objects)
+            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE, data=contents)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
             why = SHARED.format(kind) if kind else ""
-        return Outcome(call, value, packed, None, why, must_be_stored)
+        outcome = Outcome(call, value, packed, None, why, must_be_stored)
+        if call.objects is not None and not outcome.is_for_parts:
+            call.objects.checksums.clear()
+        return outcome
 
     def _pays(self, call: StartedCall, value: Value, size: int) -> bool:
         """Whether it is worth to store what a call returned: else it is quicker to make it again."""
@@ -336,45 +345,53 @@ class CallRows:
     def with_digest(self, call: StartedCall) -> StartedCall:
         """A call that has ended, with its digest. On any thread."""
         assert call.late is not None, "`has_late_digest` has said so"
-        return call._replace(digest=self.digests.digest_late(call.late), late=None)
+        if call.objects is None:  # bytes, which nobody changes
+            digest = self.digests.digest_late(call.late)
+        else:
+            digest = self.digests.digest_late(call.late, call.objects.after)
+        return call._replace(digest=digest, late=None)
 
     def held(self, outcome: Outcome) -> Held | None:
         """What is stored while the next steps go on; None: they have to wait. On any thread."""
         copy = None if outcome.must_be_stored else snapshot(outcome.value, outcome.packed.is_json)
-        return Held(copy[0], self._print(outcome)) if copy is not None else None
+        return self._hold(outcome, copy[0]) if copy is not None else None
 
     def store(self, outcome: Outcome, held: Held | None = None) -> Outcome:
         """The outcome with its large value stored. ``held``: default None: nobody changes it
         meanwhile. On any thread."""
-        copy, now = held or Held(outcome.value, self._print(outcome))
-        stored = self.stored(outcome.value, outcome.packed, now, outcome.must_be_stored, copy)
+        held = held or self._hold(outcome, outcome.value)
+        stored = self.stored(outcome.value, outcome.packed, outcome.must_be_stored, held)
+        held.checksums.clear()
         return outcome._replace(packed=stored)
 
-    def _print(self, outcome: Outcome) -> Print | None:
-        """The fingerprint of what a call returned; None: it has none, or nobody needs it."""
+    def _hold(self, outcome: Outcome, copy: Value) -> Held:
+        """What is stored of a result, with what is known of it now."""
         value, given = outcome.value, outcome.call.objects
+        checksums = given.checksums if given is not None else Checksums()
         now = given.after(value) if given is not None else None
-        return now or (print_of(value) if is_knowable(value) else None)
+        if now is None and (is_knowable(value) or not outcome.packed.is_json):
+            now = print_of(value, checksums)
+        return Held(copy, now, checksums)
 
     def stored(
         self,
         value: Value,
         packed: EncodedValue,
-        now: Print | None = None,
         fills: bool = False,
-        copy: Value = None,
+        held: Held | None = None,
     ) -> EncodedValue:
-        """A large value with its parts stored; another one as it is. By default ``now``, its
-        fingerprint, is taken, it must not fill the disk, and ``copy`` is the value itself."""
+        """A large value with its parts stored; another one as it is. By default it must not fill the
+        disk, and what is stored (``held``) is the value as it is now."""
         if not packed.is_large or self.results is None:
             return packed
+        copy, now, checksums = held or Held(value, None, Checksums())
         # A secret that the run has received is searched each time.
         data = None if self.secret.active else self.objects.stored(value, now)
         try:
             if data is None:
                 forms = self.secret.searched
                 search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(value if copy is None else copy, search, fills)
+                data = self.results.store(copy, search, fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
@@ -388,7 +405,8 @@ class CallRows:
         call, value, packed, error, why, _, line, ended = outcome
         if error is not None:
             return self.outcome("failed", call, NO_VALUE, error)
-        if not why and isinstance(packed.data, bytes) and not packed.is_json:
+        is_object = packed.form in PICKLED and not packed.is_json
+        if not why and is_object and isinstance(packed.data, bytes):
             data = self.identities.named(value, packed.data, call.given_objects)
             why, packed = "" if data is not None else CHANGED_RESULT, packed._replace(data=data)
         if why:
@@ -480,22 +498,7 @@ class CallRows:
     def changes(self) -> Insert | None:
         """At the end of the run: the objects that its calls changed and no row tells; None: none."""
         entries = self.digests.objects.at_end()
-        cells = (
-            "changed",
-            encode(["changed"]),
-            "",
-            "",
-            "",
-            None,
-            None,
-            None,
-            0,
-            None,
-            None,
-            None,
-            None,
-            None,
-        )
+        cells = ("changed", encode(["changed"]), "", "", "", *[None] * 3, 0, *[None] * 5)
         return self.row(*cells, bytes(CALL) + entries) if entries else None
 
     def sign(self, *parts: str | bytes) -> bytes | None:

@@ -23,6 +23,7 @@ from ...catalog.digests.digesting import (
 from ...flow.steps import Invoke
 from ...limits.grants import Grant
 from ...values.value import Value
+from ..codec.fingerprints import Print
 from ..codec.parted import content_digest
 from ..codec.pickles import bytes_of_data, is_data
 from ..codec.signatures import sign, user_key
@@ -61,9 +62,12 @@ class CallDigest:
     def __init__(
         self,
         most: int | None = None,
-        digest_data: Callable[[Value], str | None] = content_digest,
+        digest_data: Callable[[Value, Print | None], str | None] = lambda value, now: (
+            content_digest(value)
+        ),
     ) -> None:
-        """``digest_data``: the digest of large data, which is made once for an object."""
+        """``digest_data``: the digest of large data, which is made once for an object. It gets the
+        fingerprint of the data, if that is known."""
         self.most = most
         """Bytes of the arguments; of larger ones only data has a digest."""
         self._digest_data = digest_data
@@ -143,11 +147,14 @@ class CallDigest:
         is_large = package in ("polars", "pyarrow") or bytes_of_data(value) > (self.most or 0)
         return is_large and is_data(value)
 
-    def digest_late(self, late: LateDigest) -> bytes | None:
-        """The digest of a call with large data, which it has not changed. On any thread."""
+    def digest_late(
+        self, late: LateDigest, now: Callable[[Value], Print | None] = lambda value: None
+    ) -> bytes | None:
+        """The digest of a call with large data, which it has not changed. ``now``: the fingerprint
+        of an argument after the call; default: it is not known. On any thread."""
         digests = dict(late.digests)
         for name, value in late.data.items():
-            content = self._digest_data(value)
+            content = self._digest_data(value, now(value))
             if content is None:
                 return None
             digests[name] = f"data {content}"
@@ -165,8 +172,9 @@ class CallDigest:
                 who = "its function" if each is callee else f"its tool {each.name!r}"
                 return f"{who} cannot be compared{why and f': {why}'}"
         for name, value in given.items():
-            digest = self._digest_data if self._is_large(value) else self._digest_small
-            if digest(value) is None:
+            is_large = self._is_large(value)
+            digest = self._digest_data(value, None) if is_large else self._digest_small(value)
+            if digest is None:
                 why = why_no_value_digest(value, self.most)
                 return f"its argument {name!r} cannot be compared{why and f': {why}'}"
         return NO_DIGEST

@@ -16,13 +16,17 @@ from itertools import starmap
 from typing import Any, NamedTuple
 
 from ...values.value import Value
-from ..codec.fingerprints import Print, is_same_print, print_of
+from ..codec.fingerprints import Checksums, Fingerprint, Print, is_same_print, print_of
+from ..codec.part_digests import Made, PartDigests
 from ..codec.parted import Parted, content_digest, is_plain, parts_in, take_apart
-from ..codec.pickles import NotPicklable
+from ..codec.pickles import NotPicklable, is_data
 from ..codec.secret_search import Search
 from ..database.errors import JournalError
 from ..database.store import Store
 from ..database.value_files import Part
+
+COSTLY = 1_000_000
+"""Bytes of the arrays of an object from which on it is not looked at without need."""
 
 _NOTE = "INSERT OR IGNORE INTO files VALUES (?, ?, ?)"
 
@@ -49,6 +53,22 @@ class KnownObjects:
 
     def __init__(self) -> None:
         self._known: dict[int, _Known] = {}
+        self._last: dict[int, Print] = {}
+        """The last fingerprints of these objects."""
+        self.parts = PartDigests()
+
+    def last(self, value: Value) -> Print | None:
+        """The fingerprint of a large object when it was last looked at; None: it was not, or a look
+        costs nothing."""
+        if not self.has(value):
+            return None
+        last = self._last.get(id(value), self._known[id(value)].was)
+        return last if last.size >= COSTLY else None
+
+    def saw(self, value: Value, now: Print | None) -> None:
+        """An object was looked at."""
+        if now is not None and self.has(value):
+            self._last[id(value)] = now
 
     def stored(self, value: Value, now: Print | None = None) -> bytes | None:
         """The data of the row of an object that is stored and has not changed; None: it is not.
@@ -61,13 +81,19 @@ class KnownObjects:
         entry = self._known.get(id(value))
         return entry is not None and entry.look() is value
 
-    def digest(self, value: Value) -> str | None:
-        """The digest of the content of an object, made once; None: it has none."""
-        entry = self._find(value)
+    def digest(self, value: Value, now: Print | None = None) -> str | None:
+        """The digest of the content of an object, made once; None: it has none, or was changed
+        meanwhile. ``now``: its fingerprint; default None: it is taken."""
+        checksums = Checksums()
+        now = now or print_of(value, checksums)
+        entry = self._find(value, now)
         if entry is not None:
             return entry.digest
-        digest = content_digest(value)
-        self._know(value, digest, None)
+        made = list[Made]()
+        digest = content_digest(value, partial(self.parts.of, checksums=checksums, made=made))
+        if not self.parts.learn(made):
+            return None
+        self._know(value, digest, None, now)
         return digest
 
     def know(self, value: Value, data: bytes, now: Print | None = None) -> None:
@@ -91,14 +117,26 @@ class KnownObjects:
         if now is not None:
             look = weakref.ref(value, partial(self._forget, id(value)))
             self._known[id(value)] = _Known(look, now, digest, data)
+            self._last[id(value)] = now
 
     def _forget(self, number: int, _: object) -> None:
         self._known.pop(number, None)
+        self._last.pop(number, None)
 
 
 def is_knowable(value: Value) -> bool:
     """Whether something tells when nobody has the object any more."""
     return bool(type(value).__weakrefoffset__)
+
+
+def contents_of(value: Value, given: Fingerprint | None) -> bytes | None:
+    """What tells whether data that is not stored is another one when it is made again. ``given``:
+    the arguments of its call."""
+    if not is_data(value):  # pickling other objects may take longer than making them
+        return None
+    now = given.after(value) if given is not None else None
+    now = now or print_of(value, given.checksums if given is not None else None)
+    return now.contents if now is not None else None
 
 
 class LargeResults:
@@ -123,9 +161,12 @@ class LargeResults:
         if files is not None and all(map(files.has, parts)):
             self._objects.know(value, data)
 
-    def store(self, value: Value, search: Search, fills: bool = False) -> bytes:
+    def store(
+        self, value: Value, search: Search, fills: bool = False, checksums: Checksums | None = None
+    ) -> bytes:
         """Write the parts of a value; returns the data of its row. ``search``: for what it must not
-        contain; ``fills``: default False; True: it may fill the disk. Raises NotStored, HoldsSecret.
+        contain; ``fills``: default False; True: it may fill the disk; ``checksums``: those of the
+        moment in which the value was as it is stored; default None: now. Raises NotStored, HoldsSecret.
         On any thread."""
         files = self._store.files
         if files is None:
@@ -133,8 +174,12 @@ class LargeResults:
         parted: Parted | None = None
         try:
             begun = time.monotonic()
-            parted = take_apart(value, partial(files.create, fills), search)
+            known, made = self._objects.parts, list[Made]()
+            digest = partial(known.of, checksums=checksums or Checksums(), made=made)
+            parted = take_apart(value, partial(files.create, fills), search, digest)
             data = self._written(parted, fills)
+            if not known.learn(made):
+                raise NotStored("it was changed while it was stored")
             files.measure(sum(size for _, size in parts_in(data)), time.monotonic() - begun)
             return data
         except NotPicklable as error:

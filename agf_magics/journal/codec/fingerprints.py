@@ -14,6 +14,7 @@ file, a connection.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import hashlib
@@ -22,7 +23,7 @@ import sys
 import threading
 import types
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -33,6 +34,15 @@ from ...values.value import Value
 
 MOST = 100_000_000
 """Bytes of a pickle, without its arrays; a larger one has no fingerprint."""
+
+LEAST = 64_000
+"""Bytes of a buffer, or of the rest of a pickle, from which on it is a part."""
+
+MOST_CUT = 10_000
+"""Columns of a block that are parts of their own."""
+
+CONTENTS = 16
+"""Bytes of each half of `Print.contents`."""
 
 WHOLE = 1_000_000
 """Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts."""
@@ -48,6 +58,45 @@ _CONSTANTS = frozenset({*ATOMS, bytes, complex, datetime.date, datetime.timedelt
 """The types of elements that nobody can change."""
 
 
+class Checksums:
+    """The checksums of memory at one moment, each made once. The memory is held: no other value has
+    its place."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[memoryview, int]] = {}
+
+    def of(self, raw: memoryview) -> int:
+        place = address(raw), raw.nbytes
+        if not place[0] or raw.nbytes < LEAST:
+            return zlib.crc32(raw)
+        if place not in self._known:
+            self._known[place] = raw, zlib.crc32(raw)
+        return self._known[place][1]
+
+    def clear(self) -> None:
+        """Hold nothing any more."""
+        self._known.clear()
+
+
+def address(raw: memoryview) -> int:
+    """Where memory is; 0: nobody knows."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None or not raw.nbytes:
+        return 0
+    return int(numpy.frombuffer(raw, "u1").__array_interface__["data"][0])
+
+
+def cut(view: memoryview, raw: memoryview) -> Iterator[memoryview]:
+    """A buffer as its columns, if each is large enough to be a part; else as a whole."""
+    count = view.shape[0] if view.shape is not None and view.ndim == 2 and view.c_contiguous else 1
+    size = raw.nbytes // max(count, 1)
+    if not 1 < count <= MOST_CUT or size < LEAST:
+        yield raw
+        return
+    for start in range(0, raw.nbytes, size):
+        yield raw[start : start + size]
+
+
 class Print(NamedTuple):
     """The fingerprint of one object."""
 
@@ -59,13 +108,31 @@ class Print(NamedTuple):
     columns: list[Any]
     """Copies of arrays of constants, which hold the very same objects."""
 
+    @property
+    def size(self) -> int:
+        """The bytes of the arrays."""
+        return sum(size for size, _ in self.buffers)
+
+    @property
+    def contents(self) -> bytes | None:
+        """Digests of the sizes and of the checksums of the arrays, which are the same in each
+        process; None: there are none."""
+        halves = (repr(list(half)).encode() for half in zip(*self.buffers, strict=True))
+        return b"".join(hashlib.sha256(half).digest()[:CONTENTS] for half in halves) or None
+
 
 class Fingerprint:
     """The objects that a call gets, as they were before it."""
 
-    def __init__(self, given: Value) -> None:
-        self._objects = [(each, print_of(each)) for each in _objects(given)]
-        self._after: list[Print | None] = []
+    def __init__(
+        self, given: Value, last: Callable[[Any], Print | None] = lambda thing: None
+    ) -> None:
+        """``last``: the fingerprint of an object that was looked at before, which is then not looked
+        at again: a change since then counts as one of this call. Default: there is none."""
+        self._objects = [(each, last(each) or print_of(each)) for each in _objects(given)]
+        self._after: list[Print | None] | None = None
+        self.checksums = Checksums()
+        """Those of the moment in which the call had ended."""
 
     @property
     def unknown(self) -> str:
@@ -78,24 +145,34 @@ class Fingerprint:
     def objects(self) -> list[Any]:
         return [each for each, _ in self._objects]
 
+    def look(self) -> list[Print | None]:
+        """The objects as they are now that the call has ended. Looked at once."""
+        if self._after is None:
+            self._after = [
+                print_of(each, self.checksums) if before is not None else None
+                for each, before in self._objects
+            ]
+        return self._after
+
     def differs(self) -> bool:
-        """Whether one of the objects has changed since then."""
-        self._after = []
-        for each, before in self._objects:
-            self._after.append(print_of(each) if before is not None else None)
-            if before is not None and not is_same_print(before, self._after[-1]):
-                return True
-        return False
+        """Whether one of the objects has changed."""
+        pairs = zip(self._objects, self.look(), strict=True)
+        return any(
+            before is not None and not is_same_print(before, now) for (_, before), now in pairs
+        )
 
     def after(self, thing: Any) -> Print | None:
-        """The fingerprint of an object when `differs` looked at it; None: it was not one of them."""
-        looked_at = zip(self._objects, self._after, strict=False)
+        """The fingerprint of an object after the call; None: it was not one of them."""
+        looked_at = zip(self._objects, self.look(), strict=True)
         return next((now for (each, _), now in looked_at if each is thing), None)
 
 
-def fingerprint(given: Value) -> Fingerprint | None:
-    """The fingerprint of the objects in ``given`` that a call may change; None if there are none."""
-    arguments = Fingerprint(given)
+def fingerprint(
+    given: Value, last: Callable[[Any], Print | None] = lambda thing: None
+) -> Fingerprint | None:
+    """The fingerprint of the objects in ``given`` that a call may change; None if there are none.
+    ``last``: as for `Fingerprint`."""
+    arguments = Fingerprint(given, last)
     return arguments if arguments._objects else None
 
 
@@ -136,10 +213,11 @@ class _Hash:
 
 
 class _Printer(pickle.Pickler):
-    def __init__(self, file: _Hash, prints: Print) -> None:
+    def __init__(self, file: _Hash, prints: Print, checksums: Checksums) -> None:
         def keep(buffer: pickle.PickleBuffer) -> None:
-            raw = buffer.raw()
-            prints.buffers.append((raw.nbytes, zlib.crc32(raw)))
+            with memoryview(buffer) as view:
+                for part in cut(view, buffer.raw()):
+                    prints.buffers.append((part.nbytes, checksums.of(part)))
 
         # No method of its own: such a circle would keep all that it has seen.
         super().__init__(file, protocol=5, buffer_callback=keep)
@@ -164,6 +242,9 @@ class _Printer(pickle.Pickler):
                 return str, (f"table of {kind.__name__}",)
             case "numpy" if kind.__name__ in ("ndarray", "memmap"):
                 return _of_array(thing, self._print)
+            case "pandas" if "_pa_array" in getattr(thing, "__dict__", ()):
+                # Its own pickle has a copy of the column.
+                return str, ((kind.__qualname__, _without(vars(thing))),)
             case "pandas" if "_cache" in getattr(thing, "__dict__", ()):
                 return _without_cache(thing.__reduce_ex__(5))
         return NotImplemented
@@ -205,10 +286,17 @@ def _of_array(array: Any, prints: Print) -> Any:
             return NotImplemented
         prints.columns.append(array.copy())
         return str, (what,)
-    if array.ndim:
-        for piece in _pieces(array):
-            prints.buffers.append((piece.nbytes, zlib.crc32(piece)))
-    return (str, (what,)) if array.ndim else NotImplemented
+    if not array.ndim:
+        return NotImplemented
+    if array.flags.c_contiguous or array.flags.f_contiguous:
+        if array.dtype.kind in "mM":
+            return str, (what, array.view("i8"))
+        with contextlib.suppress(ValueError):  # a date in a structure
+            memoryview(array)
+            return NotImplemented
+    for piece in _pieces(array):
+        prints.buffers.append((piece.nbytes, zlib.crc32(piece)))
+    return str, (what,)
 
 
 def _has_constants(array: Any) -> bool:
@@ -227,14 +315,12 @@ def _pieces(array: Any) -> Iterator[Any]:
         yield numpy.ascontiguousarray(array[start : start + step]).reshape(-1).view("u1")
 
 
-def _nothing() -> Print:
-    return Print(b"", [], [], [])
-
-
-def print_of(value: Any) -> Print | None:
-    file, prints = _Hash(), _nothing()
+def print_of(value: Any, checksums: Checksums | None = None) -> Print | None:
+    """The fingerprint of an object; None: it has none. ``checksums``: those of this moment; default
+    None: none are known."""
+    file, prints = _Hash(), Print(b"", [], [], [])
     try:
-        _Printer(file, prints).dump(value)
+        _Printer(file, prints, Checksums() if checksums is None else checksums).dump(value)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException:  # of a user's __reduce__
@@ -273,6 +359,10 @@ def _is_same_table(before: Any, now: Any) -> bool:
     return all(map(_is_same_column, _columns(before), _columns(now)))
 
 
+def _addresses(chunk: Any) -> list[Any]:
+    return [part and (part.address, part.size) for part in chunk.buffers()]
+
+
 def _columns(table: Any) -> list[Any]:
     return [table] if type(table).__name__ == "Series" else table.get_columns()
 
@@ -290,7 +380,4 @@ def _places(column: Any) -> list[Any] | None:
         return None
     column = column.to_arrow(compat_level=polars.CompatLevel.newest())
     chunks = getattr(column, "chunks", [column])
-    return [
-        (chunk.offset, len(chunk), [part and (part.address, part.size) for part in chunk.buffers()])
-        for chunk in chunks
-    ]
+    return [(chunk.offset, len(chunk), _addresses(chunk)) for chunk in chunks]

@@ -23,16 +23,11 @@ from ...text.length import ATOMS
 from ...text.raised import describe_exception
 from ...values.value import Value
 from .encoding import DecodeError
-from .fingerprints import CODE
+from .fingerprints import CODE, LEAST, cut
 from .json_texts import checker, encode
+from .part_digests import digest_of
 from .pickles import NotPicklable
 from .secret_search import HoldsSecret, Search
-
-LEAST = 64_000
-"""Bytes of a buffer, or of the rest of a pickle, from which on it is a part."""
-
-MOST_CUT = 10_000
-"""Columns of a block that are parts of their own."""
 
 OPEN = frozenset({*ATOMS, dict, list})
 """The types of values into which expressions look."""
@@ -97,15 +92,18 @@ NOTHING_TO_FIND = Search(())
 
 
 def take_apart(
-    value: Value, create: Callable[[], File], search: Search = NOTHING_TO_FIND
+    value: Value,
+    create: Callable[[], File],
+    search: Search = NOTHING_TO_FIND,
+    digest: Callable[[memoryview], str] = digest_of,
 ) -> Parted:
-    """``value`` as parts, which keep its memory alive. ``create``: makes the file for a large rest.
-    Raises NotPicklable, HoldsSecret, and what the file raises."""
+    """``value`` as parts, which keep its memory alive. ``create``: makes the file for a large rest;
+    ``digest``: makes that of a part. Raises NotPicklable, HoldsSecret, and what the file raises."""
     why = ""
     for pickler in _picklers():
         rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
         try:
-            pickler(rest, _taker(buffers, search), foreign).dump(value)
+            pickler(rest, _taker(buffers, search, digest), foreign).dump(value)
             kind = "" if type(value) in OPEN else type(value).__name__
             return Parted(buffers, rest.kept, rest.file, not foreign, kind)
         except (HoldsSecret, OSError, KeyboardInterrupt) as error:
@@ -161,12 +159,13 @@ def content_of(data: bytes) -> tuple[bytes, str, bytes]:
     return encode(stored).encode(), encode(sizes), rest
 
 
-def content_digest(value: Value) -> str | None:
+def content_digest(value: Value, digest: Callable[[memoryview], str] = digest_of) -> str | None:
     """The digest of data: that of the row's data if ``value`` was stored. None: the code of a class
-    of the user counts too, or it cannot be pickled. Equal digests mean equal values."""
+    of the user counts too, or it cannot be pickled. Equal digests mean equal values. ``digest``:
+    makes that of a part."""
     file = _Hashed()
     try:
-        parted = take_apart(value, lambda: file)
+        parted = take_apart(value, lambda: file, NOTHING_TO_FIND, digest)
     except NotPicklable:
         return None
     rest = None if parted.file is None else (file.hash.hexdigest(), file.size)
@@ -273,7 +272,9 @@ class _Rest:
             self.file.drop()
 
 
-def _taker(buffers: list[Taken], search: Search) -> Callable[[pickle.PickleBuffer], bool]:
+def _taker(
+    buffers: list[Taken], search: Search, digest: Callable[[memoryview], str]
+) -> Callable[[pickle.PickleBuffer], bool]:
     """What takes the large buffers of a pickle."""
 
     def take(buffer: pickle.PickleBuffer) -> bool:
@@ -282,24 +283,11 @@ def _taker(buffers: list[Taken], search: Search) -> Callable[[pickle.PickleBuffe
             search.look_at(view, raw)
             if raw.nbytes < LEAST:
                 return True
-            stretches = [
-                Stretch(each, hashlib.sha256(each).hexdigest()) for each in _cut(view, raw)
-            ]
+            stretches = [Stretch(each, digest(each)) for each in cut(view, raw)]
         buffers.append(Taken(stretches, raw.readonly))
         return False
 
     return take
-
-
-def _cut(view: memoryview, raw: memoryview) -> Iterator[memoryview]:
-    """A buffer as its columns, if each is large enough to be a part; else as a whole."""
-    count = view.shape[0] if view.shape is not None and view.ndim == 2 and view.c_contiguous else 1
-    size = raw.nbytes // max(count, 1)
-    if not 1 < count <= MOST_CUT or size < LEAST:
-        yield raw
-        return
-    for start in range(0, raw.nbytes, size):
-        yield raw[start : start + size]
 
 
 @cache

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ...catalog.tools.tool import MASK
 from .encoding import DecodeError, preview
+from .fingerprints import CONTENTS
 from .identities import bare
 from .json_texts import encode
 from .parted import content_of
@@ -74,12 +75,18 @@ def essence(stored: Stored) -> Essence:
         return _essence_of_parts(data, shown or "")
     else:
         digest, is_certain = b"", encode(MASK)[1:-1] not in (shown or "")
+        if isinstance(data, bytes):  # `Print.contents` of what is not stored
+            shown_digest = _hash("shown", (shown or "").encode())
+            layout = data[:CONTENTS].hex()
+            return Essence("again", data[CONTENTS:], shown_digest, is_certain, layout)
     return Essence(stored.form, digest, _hash("shown", (shown or "").encode()), is_certain)
 
 
 def have_same(first: Essence, other: Essence) -> bool | None:
     """As `is_same`."""
     are_certain = first.is_certain and other.is_certain and first.layout == other.layout
+    if first.form == other.form == "again" and first.digest and other.digest:
+        return False if first.digest != other.digest and are_certain else None
     if "again" in (first.form, other.form):
         return False if first.shown != other.shown and are_certain else None
     if first.form != other.form:

@@ -1,9 +1,9 @@
-"""A copy of a value that shares its memory and never changes: it can be written while the next step
-runs.
+"""A copy of a value that shares its memory: it can be written while the next step runs.
 
-Columns of polars, Arrow and pandas 3 are never written in place while somebody else has them, so
-such a copy costs nothing. An array of numpy, a column of Python objects and a table of an older
-pandas have none.
+polars, Arrow and pandas 3 do not write into columns while somebody else has them, so such a copy
+costs nothing. A step that writes into a column of pandas all the same (`frame["a"].array[0] = 1`)
+changes the copy too: what was changed while it was stored is not stored. An array of numpy, a
+column of Python objects and a table of an older pandas have none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ...compat.imports import module_if_loaded
 from ...text.length import ATOMS
 from ...values.value import Value
-from .fingerprints import Print
+from .fingerprints import Checksums, Print
 
 MOST_COPIED = 1_000
 """Parts of lists and dicts; a value with more of them has no snapshot."""
@@ -26,6 +26,8 @@ class Held(NamedTuple):
     copy: Value
     now: Print | None
     """The fingerprint of the value itself, of which ``copy`` is a snapshot."""
+    checksums: Checksums
+    """Those of its memory: what was changed since then is not stored."""
 
 
 class _None(Exception):

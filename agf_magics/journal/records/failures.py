@@ -19,7 +19,7 @@ from ..secrets.masking import Secrets
 from .fields import LONGEST_ARGUMENTS, LONGEST_NAME, Text, is_at
 
 
-class Unstored(StepError):
+class UnstoredError(StepError):
     """The result of a call that must not be repeated cannot be stored: the run ends before a step uses
     it."""
 

@@ -15,7 +15,7 @@ FORMS: dict[Any, tuple[type, ...]] = {
     "json": (str, type(None)),
     "pickle": (bytes,),
     "parts": (bytes,),
-    "again": (type(None),),
+    "again": (bytes, type(None)),
     None: (type(None),),
 }
 """The types in which a value of each form is stored."""

@@ -23,7 +23,17 @@ from ...flow.step_path import StepPath, is_within
 from ...values.value import Value
 from ..codec.encoding import DecodeError
 from ..codec.identities import Identities
-from .records import SPLIT, CallKey, Record, SequenceRow, around, decoded, sequence_row, value_of
+from .records import (
+    SPLIT,
+    CallKey,
+    Record,
+    SequenceRow,
+    StoredValue,
+    around,
+    decoded,
+    sequence_row,
+    value_of,
+)
 
 
 class RecordedOutcome(NamedTuple):
@@ -71,6 +81,8 @@ class EarlierOutcomes:
         self.line = 0
         self.values: dict[tuple[StepPath, str], Value] = {}
         """The values of the calls that returned, by their `CallKey`."""
+        self.unstored: dict[CallKey, StoredValue] = {}
+        """What is known of the values that are not stored."""
         self.failed: dict[CallKey, Record] = {}
         self.answers: dict[CallKey, Record] = {}
         self.marks: dict[tuple[str, CallKey], int] = {}
@@ -114,6 +126,7 @@ class EarlierOutcomes:
             # An outcome before it is that of an earlier attempt.
             self.failed.pop(key, None)
             self.values.pop(key, None)
+            self.unstored.pop(key, None)
             self.unknown.discard(key)
             if what == "failed":
                 self.failed[key] = record
@@ -125,6 +138,8 @@ class EarlierOutcomes:
             # It had an effect, and its result is not stored: only a person can decide.
             elif ("begun", key) in self.marks:
                 self.unknown.add(key)
+            elif record.result.data is not None:
+                self.unstored[key] = record.result
 
     def take(self, key: CallKey, reads: bool = True) -> RecordedOutcome | None:
         """The outcome of a call, once. ``reads``: False: nobody needs a value of parts. Raises

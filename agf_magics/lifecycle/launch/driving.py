@@ -28,7 +28,7 @@ from ...settings.folders import keep_journal
 from ...settings.settings import current
 from ...text.diagnostics import AgfError, Diagnostic, StepError
 from ...text.raised import describe_exception
-from ...values.unread import Lost, ReadWhenUsed, read_all
+from ...values.unread import LostError, ReadWhenUsed, read_all
 from ..runs.live import live
 from ..runs.run import Run, RunCancelled, RunInterrupted, state_of
 from ..runs.state import RunState
@@ -79,7 +79,7 @@ def _with_values(event: Event) -> Event:
         case StepFinished(_, _, value):
             try:
                 return event._replace(value=read_all(value))
-            except Lost:  # the step that needs it makes its call again
+            except LostError:  # the step that needs it makes its call again
                 return event._replace(value=preview(value))
         case RunEnded():
             return event._replace(stores=ReadWhenUsed(event.stores))

@@ -46,7 +46,7 @@ class Runs(tuple[RunLine, ...]):
                 "tokens": run.tokens,
                 "cost": run.cost,
                 "dropped": run.dropped,
-                "error": error_of(run),
+                "error": error_of(openable(run)),
                 "note": run.note,
             }
             for run in self
@@ -65,12 +65,12 @@ class Runs(tuple[RunLine, ...]):
     def _repr_html_(self) -> str:
         from ...pictures.pages.run_list import runs_page
 
-        return untypeset(runs_page(self)["text/html"])
+        return untypeset(runs_page([*map(openable, self)])["text/html"])
 
     def __repr__(self) -> str:
         from ...pictures.pages.run_list import runs_page
 
-        return runs_page(self)["text/plain"]
+        return runs_page([*map(openable, self)])["text/plain"]
 
 
 def runs(
@@ -221,14 +221,18 @@ def _line(head: RunHead) -> RunLine:
         note = "journal.damaged: %runs --delete RUN"
     cost = Decimal(head.cost) if head.cost is not None else None
     facts = (head.run_id, head.name, head.status, head.started, head.seconds, note)
-    opened = cache(partial(find_past_run, head.run_id))
-    return RunLine(*facts, head.tokens, cost, open=opened, dropped=head.dropped)
+    return RunLine(*facts, head.tokens, cost, dropped=head.dropped)
 
 
 def _live_line(run: Run) -> RunLine:
     seconds, tokens = run.progress.seconds, run.usage.tokens if run.usage.requests else None
     facts = (run.run_id, run.name, run.status, started_at(run), seconds, "not in the journal")
-    return RunLine(*facts, tokens, run.cost, open=lambda: run, dropped=run.progress.failed)
+    return RunLine(*facts, tokens, run.cost, dropped=run.progress.failed)
+
+
+def openable(listed: RunLine) -> RunLine:
+    """A run of a list, which opens itself once if something asks for its error or its input."""
+    return listed._replace(open=cache(partial(runs, listed.run_id)))
 
 
 def error_of(listed: RunLine) -> str:

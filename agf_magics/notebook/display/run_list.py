@@ -125,6 +125,6 @@ def _page(parsed: ParsedLine, found: int) -> PageOfRuns:
 def placed(listed: RunLine, live: launch.Run | None) -> RunLine:
     """A run of the list; one that is live with its status of now, and its cell."""
     if live is None:
-        return listed
+        return kept_runs.openable(listed)
     now = listed._replace(status=status(live.progress), shown_in=live.origin, open=lambda: live)
     return now._replace(dropped=live.progress.failed)

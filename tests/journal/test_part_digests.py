@@ -1,0 +1,77 @@
+"""Memory of a run is digested once, and again when it has changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from agf_magics.journal.codec.fingerprints import Checksums
+from agf_magics.journal.codec.part_digests import PartDigests
+from agf_magics.journal.codec.parted import take_apart
+
+N = 20_000
+
+
+class Run:
+    """A run that takes values apart."""
+
+    def __init__(self) -> None:
+        self.digests = PartDigests()
+
+    def take(self, value: Any, meanwhile: Callable[[], Any] = lambda: None) -> tuple[int, bool]:
+        """How many parts were digested, and whether nobody changed them ``meanwhile``."""
+        made: list[Any] = []
+        checksums = Checksums()
+        parted = take_apart(
+            value, lambda: pytest.fail("no large rest"), digest=lambda raw: self.digests.of(raw, checksums, made)
+        )
+        meanwhile()
+        is_sound = self.digests.learn(made)
+        if is_sound:
+            assert all(each.digest == hashlib.sha256(each.view).hexdigest() for each in parted.stretches)
+        return len(made), is_sound
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({name: np.arange(N) * 1.5 for name in "abc"})
+
+
+def test_what_two_values_share_is_digested_once() -> None:
+    run, table = Run(), frame()
+    assert run.take(table) == (3, True)
+    assert run.take(table) == (0, True)
+    assert run.take(table.assign(d=np.arange(N) * 2.5)) == (1, True)
+    assert run.take([table, table.copy(deep=False)]) == (0, True)
+    assert run.take(table.copy()) == (3, True), "other memory"
+
+
+@pytest.mark.parametrize("place", [0, 7, N - 1])
+def test_what_has_changed_in_place_is_digested_again(place: int) -> None:
+    run, table = Run(), frame()
+    run.take(table)
+    table["b"].array[place] += 1e-9
+    assert run.take(table) == (1, True)
+    table["b"].array[place] -= 1e-9
+    assert run.take(table)[1]
+
+
+def test_what_is_changed_while_it_is_digested_is_not_known() -> None:
+    run, array = Run(), np.arange(N) * 1.5
+
+    def change() -> None:
+        array[7] += 1e-9
+
+    assert run.take(array, change) == (1, False)
+    assert run.take(array) == (1, True)
+    assert run.take(array) == (0, True)
+
+
+def test_memory_that_another_value_has_now_is_digested() -> None:
+    run = Run()
+    for number in range(50):  # at the places of those before
+        assert run.take(np.full(N, number, float)) == (1, True)
