@@ -39,11 +39,11 @@ class Agents(Functions[Agent | ModelAgent]):
     @property
     def default(self) -> Agent | ModelAgent | None:
         """The last one registered with ``default=True``, else the first one registered."""
-        self._renew(list(self._held))
-        chosen = self._held.get(self._chosen)
+        self._renew(list(self._things))
+        chosen = self._things.get(self._chosen)
         if chosen is not None and chosen.default:
             return chosen
-        return next(iter(list(self._held.values())), None)
+        return next(iter(list(self._things.values())), None)
 
 
 class Policies(Shelf[Policy]):
@@ -62,14 +62,14 @@ class Contexts(Shelf[Context]):
         super().__init__("context", "run a plan")
 
     def named(self, name: str) -> Context:
-        return self._held.setdefault(same_name(name), Context(name))
+        return self._things.setdefault(same_name(name), Context(name))
 
     def renew(self, name: str, log: Any = None) -> Context:
         """Replace a context by a new one; the old log is not changed."""
-        before = self._held.get(same_name(name))
+        before = self._things.get(same_name(name))
         if before is not None and before.holder:
             before.hold("")  # raises: a run uses it
-        new = self._held[same_name(name)] = Context(name, log)
+        new = self._things[same_name(name)] = Context(name, log)
         return new
 
 

@@ -38,7 +38,7 @@ class Shelf(Mapping[str, T]):
         """``word``: the word for one thing; ``how``: the hint for an empty shelf."""
         self._word = word
         self._how = how
-        self._held: dict[str, T] = {}
+        self._things: dict[str, T] = {}
         self.left: dict[str, Gone] = {}
         """Things that were here together and have left, by the beginning of their names."""
         self._version = object()
@@ -51,33 +51,33 @@ class Shelf(Mapping[str, T]):
     def add(self, thing: T) -> None:
         """Register a thing, in place of the one that has its name. Names that look the same are
         one (decision D150)."""
-        self._held[same_name(thing.name)] = thing
+        self._things[same_name(thing.name)] = thing
         self._version = object()
 
     def remove(self, name: str) -> None:
         """Remove a thing, if it is here."""
-        self._held.pop(same_name(name), None)
+        self._things.pop(same_name(name), None)
         self._version = object()
 
     def copy(self) -> Self:
         """Another shelf with the same things: what is added to it is not here."""
         other = copy.copy(self)
-        other._held, other.left = dict(self._held), dict(self.left)
+        other._things, other.left = dict(self._things), dict(self.left)
         return other
 
     def __getitem__(self, name: str) -> T:
-        held = self._held
+        held = self._things
         return held[name if name in held or not isinstance(name, str) else same_name(name)]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(list(self._held)))  # noqa: C414 - the list is the snapshot
+        return iter(sorted(list(self._things)))  # noqa: C414 - the list is the snapshot
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._things)
 
     def items(self) -> ItemsView[str, T]:
         """A snapshot, like `values`."""
-        return dict(sorted(self._held.copy().items(), key=lambda pair: pair[0])).items()
+        return dict(sorted(self._things.copy().items(), key=lambda pair: pair[0])).items()
 
     def values(self) -> ValuesView[T]:
         return dict(self.items()).values()
@@ -107,7 +107,7 @@ class Functions(Shelf[T]):
 
     def _renew(self, names: Iterable[str]) -> None:
         for name in names:
-            thing = self._held.get(name)
+            thing = self._things.get(name)
             renew = getattr(thing, "renewed", None)  # a model has no function
             renewed = renew() if renew is not None else thing
             if renewed is not None and renewed is not thing:
@@ -115,7 +115,7 @@ class Functions(Shelf[T]):
 
     @property
     def version(self) -> object:
-        self._renew(list(self._held))
+        self._renew(list(self._things))
         return self._version
 
     def __getitem__(self, name: str) -> T:
@@ -123,7 +123,7 @@ class Functions(Shelf[T]):
         return super().__getitem__(name)
 
     def items(self) -> ItemsView[str, T]:
-        self._renew(list(self._held))
+        self._renew(list(self._things))
         return super().items()
 
 
@@ -138,7 +138,7 @@ class Definitions(Shelf[T]):
         """Register a thing. Return a note if another origin (a cell's id, a file) or another
         language has defined that name."""
         name = same_name(thing.name)
-        before, origin_before = self._held.get(name), self._origins.get(name)
+        before, origin_before = self._things.get(name), self._origins.get(name)
         self.add(thing)
         self._origins[name] = origin
         if before is None:

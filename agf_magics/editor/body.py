@@ -91,7 +91,7 @@ def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
 
 def matching(fragment: str, choices: Iterable[Choice]) -> Offer:
     """The choices that begin with ``fragment``, each once."""
-    known = {choice.text: choice for choice in reversed(list(choices))}
+    by_text = {choice.text: choice for choice in reversed(list(choices))}
     return Offer(
-        fragment, tuple(c for c in reversed(known.values()) if c.text.startswith(fragment))
+        fragment, tuple(c for c in reversed(by_text.values()) if c.text.startswith(fragment))
     )

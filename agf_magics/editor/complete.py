@@ -58,56 +58,58 @@ class Surroundings(NamedTuple):
     """The names of the connected MCP servers."""
 
 
-def complete(text: str, line: int, column: int, known: Surroundings) -> Offer | None:
+def complete(text: str, line: int, column: int, surroundings: Surroundings) -> Offer | None:
     """The completions at the cursor of a cell; None if the cell or the line is not ours."""
     lines = text.split("\n")
     before = lines[line][:column]
-    first = next((number for number, found in enumerate(lines) if found.strip()), 0)
+    first = next((number for number, match in enumerate(lines) if match.strip()), 0)
     in_body = line > first and lines[first].startswith("%%")
-    found = MAGIC.match(lines[first] + " " if in_body else before)
-    command = COMMANDS.get(found[2]) if found else None
-    if found is None or command is None or (in_body and not command.name.startswith("%%")):
+    match = MAGIC.match(lines[first] + " " if in_body else before)
+    command = COMMANDS.get(match[2]) if match else None
+    if match is None or command is None or (in_body and not command.name.startswith("%%")):
         return None
     body = "\n".join(lines[first + 1 :])
     if not in_body:
-        return _in_line(command, found[3], body, known)
+        return _in_line(command, match[3], body, surroundings)
     above = "\n".join([*lines[first + 1 : line], before])
-    inputs = re.findall(r"--set[ =]['\"]?(\w+)=", found[3])
-    language = LANGUAGES[found[2] if found[2] in OURS else "pipeline"]  # %%run_pipeline_inline
+    inputs = re.findall(r"--set[ =]['\"]?(\w+)=", match[3])
+    language = LANGUAGES[match[2] if match[2] in OURS else "pipeline"]  # %%run_pipeline_inline
     below = body[len(above) :]
-    is_planner = command.name == "%%plan" and "--planner" in found[3].split()
+    is_planner = command.name == "%%plan" and "--planner" in match[3].split()
 
     def offered(above: str) -> Offer:
         schema: Mapping[str, Any] = language.schema or {}
         if is_planner:  # the cell has the text of a planner
             from ..languages.plan.header import HEADER_SCHEMA as schema
         names = NAMES[language.name]
-        return complete_body(above, below, inputs, schema, names, known.registry)
+        return complete_body(above, below, inputs, schema, names, surroundings.registry)
 
     offer = offered(above) if before.strip() else complete_blank_line(above, offered)
     return offer if before.endswith(offer.fragment) else Offer("")  # no name has several lines
 
 
-def _in_line(command: Command, rest: str, body: str, known: Surroundings) -> Offer:
+def _in_line(command: Command, rest: str, body: str, surroundings: Surroundings) -> Offer:
     if command.operands and command.operands[0].is_rest:
-        path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, known.frame))
+        path = next_parts(EXPRESSION, rest, lambda lead: _data(lead, surroundings.frame))
         return path_offer(*path) if path is not None and not is_in_text(rest) else Offer("")
     *before, word = re.split(r"\s+", rest)
     options = {option.flag: option for option in command.options}
     flag, equals, value = word.partition("=")
     if equals and flag in options:
-        return _values(options[flag].kind, Wanted(value, flag, before, body, known))
+        return _values(options[flag].kind, Wanted(value, flag, before, body, surroundings))
     if word.startswith("-"):
         left = [
             option.flag for option in command.options if option.many or option.flag not in before
         ]
         return _those(word, "option", [*left, "--help"])
     if before and before[-1] in options and options[before[-1]].kind != "switch":
-        return _values(options[before[-1]].kind, Wanted(word, before[-1], before, body, known))
+        return _values(
+            options[before[-1]].kind, Wanted(word, before[-1], before, body, surroundings)
+        )
     operand = _operand(command, before)
     if operand is None:
         return Offer(word)
-    return _values(operand.kind, Wanted(word, command.name, before, body, known))
+    return _values(operand.kind, Wanted(word, command.name, before, body, surroundings))
 
 
 def _operand(command: Command, before: list[str]) -> Operand | None:
@@ -137,7 +139,7 @@ class Wanted(NamedTuple):
 
 
 def _values(kind: Kind, wanted: Wanted) -> Offer:
-    word, known = wanted.word, wanted.known
+    word, surroundings = wanted.word, wanted.known
     if kind in _OFFERED:
         fragment = _FRAGMENT.get(kind, str)(word)
         return _those(fragment, _SHOWN_AS.get(kind, kind), _OFFERED[kind](wanted))
@@ -147,10 +149,14 @@ def _values(kind: Kind, wanted: Wanted) -> Offer:
         return Offer(word)
     key, equals, value = word.lstrip("'\"").partition("=")
     if equals:
-        names = _variables(known) if value.startswith("$") else []
+        names = _variables(surroundings) if value.startswith("$") else []
         return _those(value[1:], "variable", names) if names else Offer(value)
     flow = next(
-        (known.registry.flows[name] for name in wanted.before if name in known.registry.flows),
+        (
+            surroundings.registry.flows[name]
+            for name in wanted.before
+            if name in surroundings.registry.flows
+        ),
         None,
     )
     inputs = [ref.path[-1] for ref in flow.inputs] if flow else INPUTS.findall(wanted.body)
@@ -199,10 +205,12 @@ def _data(lead: str, frame: Mapping[str, Any]) -> Iterable[str]:
     return [*(f"{lead}{name}" for name in names), *(f"{name}(" for name in FUNCTION_HELP)]
 
 
-def _models(known: Surroundings) -> list[str]:
+def _models(surroundings: Surroundings) -> list[str]:
     """The chosen model, and the variables that are model objects, as an option names them."""
-    chosen = known.registry.model
-    models = _that(known, lambda value: isinstance(value, Model) or hasattr(value, "model_name"))
+    chosen = surroundings.registry.model
+    models = _that(
+        surroundings, lambda value: isinstance(value, Model) or hasattr(value, "model_name")
+    )
     names = [f"${name}" for name in models]
     return [*([chosen.name] if chosen is not None and chosen.address is not None else []), *names]
 
@@ -243,15 +251,15 @@ _FRAGMENT: Mapping[Kind, Callable[[str], str]] = {
 """The part of a word that is completed, where it is not the whole."""
 
 
-def _that(known: Surroundings, fits: Callable[[Any], bool]) -> list[str]:
+def _that(surroundings: Surroundings, fits: Callable[[Any], bool]) -> list[str]:
     """The variables with values that fit."""
-    return [name for name in _variables(known) if fits(known.names[name])]
+    return [name for name in _variables(surroundings) if fits(surroundings.names[name])]
 
 
-def _variables(known: Surroundings) -> list[str]:
+def _variables(surroundings: Surroundings) -> list[str]:
     """The data of the user first, then functions and modules, and IPython's own names last."""
-    names = [name for name in known.names if not name.startswith("_")]
-    return sorted(names, key=lambda name: (name in SHELL_NAMES, _is_code(known.names[name])))
+    names = [name for name in surroundings.names if not name.startswith("_")]
+    return sorted(names, key=lambda name: (name in SHELL_NAMES, _is_code(surroundings.names[name])))
 
 
 def _is_code(value: Any) -> bool:

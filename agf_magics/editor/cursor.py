@@ -136,10 +136,10 @@ class _Reader:
             inner = rest[1:].lstrip(" ")
             column += len(rest) - len(inner)
             rest = inner
-        found = KEY.match(rest)
+        match = KEY.match(rest)
         self._close(column)
         self.column = column
-        if not found:
+        if not match:
             self.is_value = rest.startswith(('"', "'"))
             self._flow(rest)
             return
@@ -147,8 +147,8 @@ class _Reader:
         if level is None or level.column != column or level.opener:
             level = _Level(column)
             self.levels.append(level)
-        level.key = _bare(found[1])
-        value = rest[found.end() :]
+        level.key = _bare(match[1])
+        value = rest[match.end() :]
         # The value at the cursor is unfinished: it selects no shape of its mapping.
         level.near[level.key] = "" if last else _bare(value.split(" #")[0])
         self.is_value = True
@@ -261,8 +261,8 @@ class _Reader:
                 else:
                     around.insert(0, {})
         text, tag = self.token.lstrip(), ""
-        if is_value and (found := TAG.match(text)):
-            tag, text = found[0].strip(), text[found.end() :]
+        if is_value and (match := TAG.match(text)):
+            tag, text = match[0].strip(), text[match.end() :]
         return Cursor(
             path,
             "value" if is_value else "key",
@@ -274,8 +274,8 @@ class _Reader:
 
 def _next(text: str, start: int) -> int:
     """The place of the next special character."""
-    found = SPECIAL.search(text, start)
-    return found.start() if found else len(text)
+    match = SPECIAL.search(text, start)
+    return match.start() if match else len(text)
 
 
 def _parts(level: _Level) -> tuple[str, ...]:

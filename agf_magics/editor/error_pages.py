@@ -27,9 +27,9 @@ def entries() -> Mapping[str, str]:
     other pages."""
     folder = next(folder for folder in FOLDERS if folder.is_dir())
     return {
-        found[
+        entry[
             "code"
-        ]: f"### {found['code']}\n{_LINK.sub(lambda link: link[1] or link[2], found['text']).rstrip()}\n"
+        ]: f"### {entry['code']}\n{_LINK.sub(lambda link: link[1] or link[2], entry['text']).rstrip()}\n"
         for path in sorted(folder.glob("*.md"))
-        for found in _ENTRY.finditer(path.read_text(encoding="utf-8"))
+        for entry in _ENTRY.finditer(path.read_text(encoding="utf-8"))
     }

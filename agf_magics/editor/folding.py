@@ -9,7 +9,9 @@ def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
     """The first and the last line of each block that is indented below a line."""
     if file.read is None:
         return []
-    found, open_blocks, last = list[tuple[int, int]](), list[tuple[int, int]](), 0
+    folds = list[tuple[int, int]]()
+    open_blocks = list[tuple[int, int]]()
+    last = 0
     for number, line in enumerate([*file.text.split("\n"), "---"]):
         bare = line.lstrip(" ")
         if not bare.strip():
@@ -18,7 +20,7 @@ def folds_of(file: WrittenFile) -> list[tuple[int, int]]:
         while open_blocks and open_blocks[-1][0] >= column:
             _, first = open_blocks.pop()
             if last > first:
-                found.append((first, last))
+                folds.append((first, last))
         open_blocks.append((column, number))
         last = number
-    return sorted(found)
+    return sorted(folds)

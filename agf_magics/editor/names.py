@@ -38,17 +38,17 @@ class Context(NamedTuple):
         """The keys of all mappings whose path ends with ``path``."""
         return [
             key
-            for found in self.everywhere
-            if found.path[-len(path) :] == path
-            for key in found.near
+            for mapping in self.everywhere
+            if mapping.path[-len(path) :] == path
+            for key in mapping.near
         ]
 
     def values_of(self, key: str, *path: str) -> list[str]:
         """The values of ``key`` in all mappings whose path ends with ``path``."""
         return [
-            found.near[key]
-            for found in self.everywhere
-            if found.path[-len(path) :] == path and found.near.get(key)
+            mapping.near[key]
+            for mapping in self.everywhere
+            if mapping.path[-len(path) :] == path and mapping.near.get(key)
         ]
 
 
@@ -83,16 +83,20 @@ def offered(names: Names, here: Context) -> dict[str, str]:
     is_key = spot.part == "key"
     key = next((part for part in reversed(spot.path) if is_key or part != ELEMENT), "")
     table = names.keys if is_key else names.values
-    found = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
+    offered_names = {name: what for what in table.get(key, ()) for name in SOURCES[what](here)}
     # An argument of a tool is below the key that says what it may be.
     owner = next((part for part in reversed(spot.path[-2:]) if part in names.alone), "")
-    return found if is_key else found | dict.fromkeys(names.alone.get(owner, ()), "keyword")
+    return (
+        offered_names
+        if is_key
+        else offered_names | dict.fromkeys(names.alone.get(owner, ()), "keyword")
+    )
 
 
 def next_parts(
-    written: re.Pattern[str], text: str, known: Callable[[str], Iterable[str]]
+    written: re.Pattern[str], text: str, paths_below: Callable[[str], Iterable[str]]
 ) -> tuple[str, list[str]] | None:
-    """The unfinished part of the path at the end of ``text`` and its completions, of the ``known``
+    """The unfinished part of the path at the end of ``text`` and its completions, of the ``paths_below``
     paths below a path; None if there is no path, or none to complete."""
     path = written.search(text)
     if path is None:
@@ -100,7 +104,7 @@ def next_parts(
     base, dot, fragment = path["path"].rpartition(".")
     lead = base + dot
     parts = dict.fromkeys(
-        path[len(lead) :].split(".")[0] for path in known(lead) if path.startswith(lead)
+        path[len(lead) :].split(".")[0] for path in paths_below(lead) if path.startswith(lead)
     )
     named = [part for part in parts if part and part.startswith(fragment)]
     return (fragment, named) if named else None

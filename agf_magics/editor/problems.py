@@ -86,7 +86,7 @@ def problems_of(cell: str, registry: Registry) -> list[Problem]:
     [('pipeline.document-kind', 13, 17)]
     """
     read = read_cell(cell)
-    return [_shown(cell, one) for one in places_of(read, registry)] if read is not None else []
+    return [_shown(cell, place) for place in places_of(read, registry)] if read is not None else []
 
 
 def read_cell(cell: str) -> ReadText | None:
@@ -96,28 +96,40 @@ def read_cell(cell: str) -> ReadText | None:
         return None
     start, newline = magic.start("name") - 2, cell.find("\n", magic.end())
     end = newline if newline >= 0 else len(cell)
-    body = cell[end + 1 :]
-    source = Source("this cell", body, first_line=cell.count("\n", 0, end) + 2)
-    places, sources, is_run = {id(source): end + 1}, [source], magic["name"] not in OURS
+    source = Source("this cell", cell[end + 1 :], first_line=cell.count("\n", 0, end) + 2)
+    places, sources = {id(source): end + 1}, [source]
+    is_run = magic["name"] not in OURS
     language = "pipeline" if is_run else magic["name"]
-    name, given, written = None, None, WrittenText()
+    name, input_names = None, None
+    written = WrittenText()
     try:
         parsed = read(COMMANDS[magic["name"]], cell[magic.end() + 1 : end])
-        if parsed is not None and body.strip():  # else `--help`, or a cell that a person begins
+        # Else `--help`, or a cell that a person begins.
+        if parsed is not None and source.text.strip():
             places[id(parsed.source)] = start
             sources.append(parsed.source)
             written = _written(parsed, source, language, is_run)
             on_line = None if is_run or "--planner" in parsed else parsed.word("NAME")
             name = on_line.text if on_line is not None else None
-            given = _given(parsed)
+            input_names = _given(parsed)
     except AgfError as error:
-        for one in error.diagnostics:
-            if one.span and one.span.source is not source:
-                places[id(one.span.source)] = start
-                sources.append(one.span.source)
+        for problem in error.diagnostics:
+            if problem.span and problem.span.source is not source:
+                places[id(problem.span.source)] = start
+                sources.append(problem.span.source)
         written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
     return ReadText(
-        cell, language, start, end, end + 1, written, places, tuple(sources), name, is_run, given
+        cell,
+        language,
+        start,
+        end,
+        end + 1,
+        written,
+        places,
+        tuple(sources),
+        name,
+        is_run,
+        input_names,
     )
 
 
@@ -130,8 +142,8 @@ def read_file_text(text: str, language: str, name: str) -> ReadText:
 
 def places_of(read: ReadText, registry: Registry) -> list[Place]:
     """The errors and warnings of a text that was read, at their places."""
-    found = problems_in(read.written, registry, name=read.name, given=read.given)
-    shown = (_place(one, read) for one in found if one.severity != "note")
+    problems = problems_in(read.written, registry, name=read.name, given=read.given)
+    shown = (_place(problem, read) for problem in problems if problem.severity != "note")
     return list(islice(filter(None, shown), MOST_PROBLEMS))
 
 
@@ -139,9 +151,10 @@ def problems_at(cell: str, position: int, registry: Registry) -> list[str]:
     """The problems at a place of a cell, in characters, as texts."""
     read = read_cell(cell)
     return [
-        f"{one.found.severity}: {one.message} [{one.code}]" + f"\n  = {one.hint}" * bool(one.hint)
-        for one in (places_of(read, registry) if read is not None else ())
-        if one.start <= position <= one.end
+        f"{problem.found.severity}: {problem.message} [{problem.code}]"
+        + f"\n  = {problem.hint}" * bool(problem.hint)
+        for problem in (places_of(read, registry) if read is not None else ())
+        if problem.start <= position <= problem.end
     ]
 
 
@@ -149,9 +162,9 @@ def _written(parsed: ParsedLine, source: Source, language: str, is_run: bool) ->
     if "--planner" in parsed:
         from ..languages.plan.header import load_header
 
-        found = Diagnostics()
-        load_header(source, found, current.settings.bounds)
-        return WrittenText(problems=tuple(found), is_refused=True)
+        problems = Diagnostics()
+        load_header(source, problems, current.settings.bounds)
+        return WrittenText(problems=tuple(problems), is_refused=True)
     name = None if is_run else parsed.word("NAME")
     latent = [word.text for word in parsed.words("--latent")]
     return read_written(source, language, name=name, latent=latent)
@@ -164,31 +177,33 @@ def _given(parsed: ParsedLine) -> list[str] | None:
     return [word.text.partition("=")[0] for word in parsed.words("--set")]
 
 
-def _place(found: Diagnostic, read: ReadText) -> Place | None:
+def _place(problem: Diagnostic, read: ReadText) -> Place | None:
     """A problem at its place: to the end of the line, at least a character. None for the place of
     another text; the line of the magic for a problem without a place."""
     text = read.text
-    if found.span is None:
+    if problem.span is None:
         start, end = read.magic_start, read.magic_end
-    elif id(found.span.source) not in read.places:
+    elif id(problem.span.source) not in read.places:
         return None
     else:
-        begin = read.places[id(found.span.source)]
-        start, end = (min(begin + place, len(text)) for place in (found.span.start, found.span.end))
+        begin = read.places[id(problem.span.source)]
+        start, end = (
+            min(begin + place, len(text)) for place in (problem.span.start, problem.span.end)
+        )
         newline = text.find("\n", start, end)
         end = max(newline if newline >= 0 else end, min(start + 1, len(text)))
         start = min(start, max(0, end - 1))
-    return Place(start, end, found)
+    return Place(start, end, problem)
 
 
-def _shown(cell: str, one: Place) -> Problem:
+def _shown(cell: str, place: Place) -> Problem:
     return {
-        "start": _units(cell, one.start),
-        "end": _units(cell, one.end),
-        "severity": one.found.severity,
-        "message": one.message,
-        "hint": one.hint,
-        "code": one.code,
+        "start": _units(cell, place.start),
+        "end": _units(cell, place.end),
+        "severity": place.found.severity,
+        "message": place.message,
+        "hint": place.hint,
+        "code": place.code,
     }
 
 

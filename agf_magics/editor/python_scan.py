@@ -83,10 +83,12 @@ def scan_program(parts: Sequence[ast.Module], registry: Registry) -> list[Regist
                 names |= _imported(node)
             elif isinstance(node, Function):
                 functions[node.name] = node
-    found = list[Registered]()
+    registered = list[Registered]()
     for number, tree in enumerate(parts if names else ()):
-        found += (one._replace(part=number) for one in _of_part(tree, names, functions, registry))
-    return found
+        registered += (
+            thing._replace(part=number) for thing in _of_part(tree, names, functions, registry)
+        )
+    return registered
 
 
 def _of_part(
@@ -114,20 +116,20 @@ def _imported(node: ast.Import | ast.ImportFrom) -> Mapping[str, str]:
     if isinstance(node, ast.Import):
         ours = (alias for alias in node.names if alias.name == "agf_magics")
         return {alias.asname or alias.name: "" for alias in ours}
-    found = dict[str, str]()
+    words = dict[str, str]()
     for alias in node.names if node.module == "agf_magics" else ():
         if alias.name == "*":
-            found |= {word: word for word in DECORATORS}
+            words |= {word: word for word in DECORATORS}
         elif alias.name in DECORATORS or alias.name in OPEN:
-            found[alias.asname or alias.name] = alias.name
-    return found
+            words[alias.asname or alias.name] = alias.name
+    return words
 
 
 def _hands_on(call: ast.Call, names: Mapping[str, str]) -> bool:
     """Whether a call registers what only the running program knows: the tools of a server, a model,
     a definition, or whatever somebody does who is given the registry."""
-    given = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
-    if any(_word_of(each, names) == "registry" for each in given):
+    arguments = [*call.args, *(word.value for word in call.keywords if word.arg != "registry")]
+    if any(_word_of(each, names) == "registry" for each in arguments):
         return True
     called = call.func
     while isinstance(called, ast.Attribute | ast.Subscript):
@@ -237,32 +239,32 @@ def _stand_in(function: Function) -> Callable[..., Any]:
     def called(*values: Any, **named: Any) -> None: ...
     async def awaited(*values: Any, **named: Any) -> None: ...
 
-    made: Any = awaited if isinstance(function, ast.AsyncFunctionDef) else called
-    made.__name__ = made.__qualname__ = function.name
-    made.__doc__ = ast.get_docstring(function)
-    made.__signature__ = inspect.Signature(
+    stand_in: Any = awaited if isinstance(function, ast.AsyncFunctionDef) else called
+    stand_in.__name__ = stand_in.__qualname__ = function.name
+    stand_in.__doc__ = ast.get_docstring(function)
+    stand_in.__signature__ = inspect.Signature(
         list(_parameters(function.args)), return_annotation=_annotation(function.returns)
     )
-    made.__annotations__ = {}
-    return made  # type: ignore[no-any-return]
+    stand_in.__annotations__ = {}
+    return stand_in  # type: ignore[no-any-return]
 
 
-def _parameters(given: ast.arguments) -> Iterator[inspect.Parameter]:
+def _parameters(arguments: ast.arguments) -> Iterator[inspect.Parameter]:
     kinds = inspect.Parameter
-    positional = [*given.posonlyargs, *given.args]
-    defaults: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults))
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     for index, (each, default) in enumerate(
-        zip(positional, [*defaults, *given.defaults], strict=True)
+        zip(positional, [*defaults, *arguments.defaults], strict=True)
     ):
-        is_only = index < len(given.posonlyargs)
+        is_only = index < len(arguments.posonlyargs)
         kind = kinds.POSITIONAL_ONLY if is_only else kinds.POSITIONAL_OR_KEYWORD
         yield _parameter(each, kind, default)
-    if given.vararg:
-        yield kinds(given.vararg.arg, kinds.VAR_POSITIONAL)
-    for each, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+    if arguments.vararg:
+        yield kinds(arguments.vararg.arg, kinds.VAR_POSITIONAL)
+    for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
         yield _parameter(each, kinds.KEYWORD_ONLY, default)
-    if given.kwarg:
-        yield kinds(given.kwarg.arg, kinds.VAR_KEYWORD)
+    if arguments.kwarg:
+        yield kinds(arguments.kwarg.arg, kinds.VAR_KEYWORD)
 
 
 def _parameter(each: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:

@@ -22,13 +22,13 @@ Near = Mapping[str, str]
 def keys_at(root: Schema, spot: Cursor) -> dict[str, str]:
     """The keys that a mapping at ``spot`` may have, each with its description; empty if the schema
     has none."""
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     for schema in _at(root, spot):
         others = _excluded(schema, spot.near)
         for name, inner in schema.get("properties", {}).items():
             if name not in others:
-                found[name] = found.get(name) or _description(root, inner)
-    return found
+                keys[name] = keys.get(name) or _description(root, inner)
+    return keys
 
 
 def _excluded(schema: Schema, near: Near) -> Collection[str]:
@@ -59,16 +59,16 @@ def _description(root: Schema, schema: Schema) -> str:
 
 def values_at(root: Schema, spot: Cursor) -> list[str]:
     """The literal values that ``spot`` may have."""
-    found: dict[str, None] = {}
+    values: dict[str, None] = {}
     for schema in _at(root, spot):
         listed = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
         listed += schema.get("examples", ())
         listed += [True, False] if schema.get("type") == "boolean" else []
-        found |= dict.fromkeys(_written(value) for value in listed)
+        values |= dict.fromkeys(_written(value) for value in listed)
     key = spot.path[-1] if spot.path else ""
     for schema in _at(root, spot, up=1):  # values that select a shape of the mapping
-        found |= dict.fromkeys(filter(None, [_constants(schema.get("if", {})).get(key)]))
-    return list(found)
+        values |= dict.fromkeys(filter(None, [_constants(schema.get("if", {})).get(key)]))
+    return list(values)
 
 
 def _at(root: Schema, spot: Cursor, up: int = 0) -> list[Schema]:
@@ -105,14 +105,14 @@ def _all(root: Schema, schemas: Sequence[Schema], near: Near) -> Iterator[Schema
 
 def _likely(root: Schema, choices: Sequence[Schema], near: Near) -> list[Schema]:
     """The shapes that have most of the written keys and refuse none of the written values."""
-    known: list[tuple[int, Schema]] = []
+    counted: list[tuple[int, Schema]] = []
     for choice in choices:
         parts = list(_all(root, [choice], near))
         named = {name for part in parts for name in part.get("properties", ())}
         if all(_fits(part, near) for part in parts):
-            known.append((len(named & near.keys()), choice))
-    best = max((count for count, _ in known), default=0)
-    return [choice for count, choice in known if count == best]
+            counted.append((len(named & near.keys()), choice))
+    best = max((count for count, _ in counted), default=0)
+    return [choice for count, choice in counted if count == best]
 
 
 def _constants(schema: Schema) -> dict[str, str]:

@@ -181,11 +181,13 @@ class Server(LanguageServer):
         with giving_up(__name__, "a text has no problems shown"):
             for file in group.check():
                 positions = self.positions(file.text)
-                found = [diagnostic(one, positions, group) for one in file.problems or ()]
-                self._publish(file.uri, found)
+                diagnostics = [
+                    diagnostic(problem, positions, group) for problem in file.problems or ()
+                ]
+                self._publish(file.uri, diagnostics)
 
-    def _publish(self, uri: str, found: list[lsp.Diagnostic]) -> None:
-        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found))
+    def _publish(self, uri: str, diagnostics: list[lsp.Diagnostic]) -> None:
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, diagnostics))
 
 
 def serve() -> int:
@@ -208,13 +210,13 @@ def make_server() -> Server:
 def _take_texts(server: Server) -> None:
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
-    def opened(ls: Server, given: lsp.DidOpenTextDocumentParams) -> None:
-        text = given.text_document
+    def opened(ls: Server, params: lsp.DidOpenTextDocumentParams) -> None:
+        text = params.text_document
         ls.open_file(text.uri, text.text, text.language_id)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
-    def changed(ls: Server, given: lsp.DidChangeTextDocumentParams) -> None:
-        uri = given.text_document.uri
+    def changed(ls: Server, params: lsp.DidChangeTextDocumentParams) -> None:
+        uri = params.text_document.uri
         key = ls.group_of.get(uri, "")
         if (group := ls.groups.get(key)) is not None:
             text = ls.workspace.get_text_document(uri).source
@@ -222,11 +224,11 @@ def _take_texts(server: Server) -> None:
             ls.check_later(key)
 
     @server.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(ls: Server, given: lsp.DidCloseTextDocumentParams) -> None:
-        ls.close(given.text_document.uri)
+    def closed(ls: Server, params: lsp.DidCloseTextDocumentParams) -> None:
+        ls.close(params.text_document.uri)
 
     @server.feature(lsp.INITIALIZED)
-    def begun(ls: Server, given: lsp.InitializedParams) -> None:
+    def begun(ls: Server, params: lsp.InitializedParams) -> None:
         workspace = ls.client_capabilities.workspace
         watching = workspace.did_change_watched_files if workspace else None
         if watching is not None and watching.dynamic_registration:
@@ -235,22 +237,22 @@ def _take_texts(server: Server) -> None:
             ls.client_register_capability(lsp.RegistrationParams([wanted]), lambda _: None)
 
     @server.feature(lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES)
-    def changed_on_disk(ls: Server, given: lsp.DidChangeWatchedFilesParams) -> None:
-        for change in given.changes:
+    def changed_on_disk(ls: Server, params: lsp.DidChangeWatchedFilesParams) -> None:
+        for change in params.changes:
             ls.take_from_disk(change.uri, change.type != lsp.FileChangeType.Deleted)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def opened_notebook(ls: Server, given: lsp.DidOpenNotebookDocumentParams) -> None:
-        ls.open_notebook(given.notebook_document.uri)
+    def opened_notebook(ls: Server, params: lsp.DidOpenNotebookDocumentParams) -> None:
+        ls.open_notebook(params.notebook_document.uri)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def changed_notebook(ls: Server, given: lsp.DidChangeNotebookDocumentParams) -> None:
-        ls.take_cells(given.notebook_document.uri)
+    def changed_notebook(ls: Server, params: lsp.DidChangeNotebookDocumentParams) -> None:
+        ls.take_cells(params.notebook_document.uri)
 
     @server.feature(lsp.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def closed_notebook(ls: Server, given: lsp.DidCloseNotebookDocumentParams) -> None:
-        cells = [cell.uri for cell in given.cell_text_documents]
-        ls.close_notebook(given.notebook_document.uri, cells)
+    def closed_notebook(ls: Server, params: lsp.DidCloseNotebookDocumentParams) -> None:
+        cells = [cell.uri for cell in params.cell_text_documents]
+        ls.close_notebook(params.notebook_document.uri, cells)
 
 
 def _answer_places(server: Server) -> None:
@@ -260,26 +262,26 @@ def _answer_places(server: Server) -> None:
         lsp.TEXT_DOCUMENT_COMPLETION,
         lsp.CompletionOptions(trigger_characters=[" ", ".", "-", "{", ":"]),
     )
-    def complete(ls: Server, given: lsp.CompletionParams) -> lsp.CompletionList | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def complete(ls: Server, params: lsp.CompletionParams) -> lsp.CompletionList | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(given.position.line, given.position.character)
+        offset = asked.positions.offset(params.position.line, params.position.character)
         offer = complete_at(asked.file, offset, asked.group)
         return completion_list(offer, offset, asked.positions) if offer is not None else None
 
     @server.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def hover(ls: Server, given: lsp.HoverParams) -> lsp.Hover | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def hover(ls: Server, params: lsp.HoverParams) -> lsp.Hover | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(given.position.line, given.position.character)
+        offset = asked.positions.offset(params.position.line, params.position.character)
         text = help_at(asked.file, offset, asked.group)
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, text)) if text else None
 
     @server.feature(lsp.TEXT_DOCUMENT_DEFINITION)
-    def define(ls: Server, given: lsp.DefinitionParams) -> lsp.Location | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def define(ls: Server, params: lsp.DefinitionParams) -> lsp.Location | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
-        offset = asked.positions.offset(given.position.line, given.position.character)
+        offset = asked.positions.offset(params.position.line, params.position.character)
         target = definition_at(asked.file, offset, asked.group)
         if target is None or target.uri not in asked.group.files:
             return None
@@ -288,33 +290,36 @@ def _answer_places(server: Server) -> None:
     @server.feature(
         lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])
     )
-    def repair(ls: Server, given: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def repair(ls: Server, params: lsp.CodeActionParams) -> list[lsp.CodeAction] | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
-        sides = (given.range.start, given.range.end)
+        sides = (params.range.start, params.range.end)
         start, end = (asked.positions.offset(side.line, side.character) for side in sides)
-        found = repairs_of(asked.file, start, end, asked.group)
-        return [code_action(one, asked.file.uri, asked.positions, asked.group) for one in found]
+        repairs = repairs_of(asked.file, start, end, asked.group)
+        return [
+            code_action(repair_found, asked.file.uri, asked.positions, asked.group)
+            for repair_found in repairs
+        ]
 
 
 def _answer_texts(server: Server) -> None:
     """The questions about a whole text."""
 
     @server.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
-    def outline(ls: Server, given: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def outline(ls: Server, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol] | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
-        return [symbol(one, asked.positions) for one in symbols_of(asked.file)]
+        return [symbol(symbol_found, asked.positions) for symbol_found in symbols_of(asked.file)]
 
     @server.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
-    def folds(ls: Server, given: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
-        asked = ls.asked(given.text_document.uri)
+    def folds(ls: Server, params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange] | None:
+        asked = ls.asked(params.text_document.uri)
         return [fold(*lines) for lines in folds_of(asked.file)] if asked is not None else None
 
     @server.feature(
         lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, lsp.SemanticTokensLegend(list(TOKENS), [])
     )
-    def tokens(ls: Server, given: lsp.SemanticTokensParams) -> lsp.SemanticTokens | None:
-        if (asked := ls.asked(given.text_document.uri)) is None:
+    def tokens(ls: Server, params: lsp.SemanticTokensParams) -> lsp.SemanticTokens | None:
+        if (asked := ls.asked(params.text_document.uri)) is None:
             return None
         return lsp.SemanticTokens(token_data(tokens_of(asked.file), asked.positions))

@@ -76,18 +76,18 @@ def _of_lines(read: ReadText) -> list[Symbol]:
 
     def below(first: int, last: int, deep: int) -> Iterator[Symbol]:
         while first < last:
-            found = lines[first]
-            indent = len(found["indent"])
+            match = lines[first]
+            indent = len(match["indent"])
             after = next(
                 (n for n in range(first + 1, last) if len(lines[n]["indent"]) <= indent), last
             )
             stop = lines[after].start() if after < len(lines) else end
             inner = tuple(below(first + 1, after, deep + 1)) if deep < MOST_DEEP else ()
-            start = found.start("word")
-            while stop > found.end("word") and read.text[stop - 1].isspace():
+            start = match.start("word")
+            while stop > match.end("word") and read.text[stop - 1].isspace():
                 stop -= 1
-            name = one_line(f"{found['word']} {found['rest']}".strip(), MOST_NAME)
-            yield Symbol(name, "", start, max(stop, found.end("word")), found.end("word"), inner)
+            name = one_line(f"{match['word']} {match['rest']}".strip(), MOST_NAME)
+            yield Symbol(name, "", start, max(stop, match.end("word")), match.end("word"), inner)
             first = after
 
     return list(below(0, len(lines), 0))
@@ -104,7 +104,7 @@ def _steps(among: Sequence[Step], end: int, read: ReadText) -> Iterator[Symbol]:
             continue
         word_end = start + step.span.end - step.span.start
         inner = tuple(_steps(steps.children(step), max(after, word_end), read))
-        last = max([word_end, len(read.text[:after].rstrip()), *(one.end for one in inner)])
+        last = max([word_end, len(read.text[:after].rstrip()), *(symbol.end for symbol in inner)])
         name = f"{step.word} {step.title or step.label}".strip()
         yield Symbol(name, step.id, start, last, word_end, inner)
 
@@ -127,7 +127,7 @@ def tokens_of(file: WrittenFile) -> list[Token]:
     read = file.read
     if read is None or read.written.flow is None:
         return []
-    found = dict[tuple[int, int], str]()
+    kinds = dict[tuple[int, int], str]()
     for step in steps.every(read.written.flow.body):
         named = list[tuple[Span | None, str]]()
         if isinstance(step, steps.Invoke):
@@ -138,13 +138,13 @@ def tokens_of(file: WrittenFile) -> list[Token]:
         for span, kind in named:
             start = _start(span, read)
             if span is not None and start is not None:
-                found.setdefault((start, start + span.end - span.start), kind)
-    return list(_apart(found, file.text))
+                kinds.setdefault((start, start + span.end - span.start), kind)
+    return list(_apart(kinds, file.text))
 
 
-def _apart(found: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
+def _apart(kinds: dict[tuple[int, int], str], text: str) -> Iterator[Token]:
     last = 0
-    for (start, end), kind in sorted(found.items()):
+    for (start, end), kind in sorted(kinds.items()):
         if last <= start < end and "\n" not in text[start:end]:
             last = end
             yield Token(start, end, kind)

@@ -52,18 +52,18 @@ def describe(
     cell = _CELL.match(code.lstrip("\n"))
     if cell is None or cell[1] not in COMMANDS:
         return None
-    found = problems_at(code, position, registry) if with_problems else []
+    texts = problems_at(code, position, registry) if with_problems else []
     if word is not None and name is not None:
         language = LANGUAGES[cell[1] if cell[1] in OURS else "pipeline"]  # %%run_pipeline_inline
         body = code.index("\n") + 1
-        found += _help(language, code[body : start + word.start()], word[0])
-        found += _named(language, code[body : start + name.start()], name[0], registry)
-    return "\n".join(dict.fromkeys(found))
+        texts += _help(language, code[body : start + word.start()], word[0])
+        texts += _named(language, code[body : start + name.start()], name[0], registry)
+    return "\n".join(dict.fromkeys(texts))
 
 
 def word_at(pattern: re.Pattern[str], line: str, column: int) -> re.Match[str] | None:
     return next(
-        (found for found in pattern.finditer(line) if found.start() <= column <= found.end()), None
+        (match for match in pattern.finditer(line) if match.start() <= column <= match.end()), None
     )
 
 

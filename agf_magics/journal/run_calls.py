@@ -92,7 +92,9 @@ class OfRun:
     ) -> None:
         """``errors``: the context of each query, in which a JournalError may become another
         error."""
-        self._store, self._num, self._errors = store, num, errors
+        self._store = store
+        self._num = num
+        self._errors = errors
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

@@ -23,7 +23,9 @@ class UnreadValues:
         self, log: EarlierOutcomes, rows: CallRows, lost: Callable[[CallKey, LostValue], None]
     ) -> None:
         """``lost``: called for a value that cannot be read when somebody needs it."""
-        self._log, self._rows, self._lost = log, rows, lost
+        self._log = log
+        self._rows = rows
+        self._lost = lost
         self._unread: dict[bytes, Unread] = {}
         """By the names of their objects."""
 

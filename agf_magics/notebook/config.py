@@ -39,10 +39,10 @@ class On(Unicode[Any, Any]):
     """A text of ``--on``: a word or an address."""
 
     def validate(self, obj: Any, value: Any) -> Any:
-        found = super().validate(obj, value)
-        if found and read_word(found) is None:
+        word = super().validate(obj, value)
+        if word and read_word(word) is None:
             raise TraitError
-        return found
+        return word
 
 
 class Folder(Unicode[Any, Any]):
@@ -119,14 +119,14 @@ class AgfMagics(_Shared):
         self._check(shell.config)
         mine = shell.config.get("AgfMagics", {})
         chosen = Path(mine.get("folder", folder)).expanduser()
-        found = settings.read(chosen)
+        settings_read = settings.read(chosen)
         super().__init__(parent=shell)
         self.observe(self._move, names=["folder"])
         self.folder = str(chosen)
         self._move()
         for name in SHARED:
             if name not in mine:
-                setattr(self, name, getattr(found, name))
+                setattr(self, name, getattr(settings_read, name))
         self.observe(self._apply, names=list(SHARED))
         self._apply()
 
@@ -145,24 +145,24 @@ class AgfMagics(_Shared):
             )
 
     def _check(self, config: Config) -> None:
-        known: dict[str, Any] = dict(type(self).class_traits(config=True))
+        traits: dict[str, Any] = dict(type(self).class_traits(config=True))
         for name, value in config.get("AgfMagics", {}).items():
-            if name not in known:
-                hint = suggest(name, sorted(known), "settings")
+            if name not in traits:
+                hint = suggest(name, sorted(traits), "settings")
                 raise _bad_setting("unknown-setting", f"AgfMagics has no setting {name!r}", hint)
             try:
                 fits = isinstance(value, bool) <= isinstance(
-                    known[name], Bool
+                    traits[name], Bool
                 )  # a bool is not a number
-                if value is not None or not known[name].allow_none:
-                    known[name].validate(self, value)
+                if value is not None or not traits[name].allow_none:
+                    traits[name].validate(self, value)
             except TraitError:
                 fits = False
             if not fits:
                 raise _bad_setting(
                     "setting",
-                    f"AgfMagics.{name} must be {_takes(known[name])}, not {value!r}",
-                    known[name].help,
+                    f"AgfMagics.{name} must be {_takes(traits[name])}, not {value!r}",
+                    traits[name].help,
                 )
 
     def _move(self, _: object = None) -> None:
@@ -177,7 +177,11 @@ class AgfMagics(_Shared):
 def has_notices(shell: Any) -> bool:
     """Whether a person wants notices about background runs."""
     return next(
-        (one.notices for one in getattr(shell, "configurables", ()) if isinstance(one, AgfMagics)),
+        (
+            configurable.notices
+            for configurable in getattr(shell, "configurables", ())
+            if isinstance(configurable, AgfMagics)
+        ),
         True,
     )
 

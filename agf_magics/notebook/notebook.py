@@ -141,8 +141,8 @@ class Notebook:
         """Add an empty body to a cell that is only the line of one of our cell magics, as
         ``%%pipeline --help`` is: IPython refuses it with a UsageError, which does not fail the
         cell."""
-        found = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
-        command = magics.COMMANDS.get(found[1]) if found else None
+        match = re.match(r"%%(\w+)(?:\s|$)", lines[0]) if len(lines) == 1 else None
+        command = magics.COMMANDS.get(match[1]) if match else None
         return (
             [lines[0].rstrip("\n") + "\n", "\n"]
             if command and command.name.startswith("%%")
@@ -213,11 +213,13 @@ class Notebook:
         )
         problems = problems_before_run(defined, self.registry) if runs else defined.problems
         if "--quiet" in parsed:
-            problems = tuple(one for one in problems if one.code in NOT_QUIET)
+            problems = tuple(problem for problem in problems if problem.code in NOT_QUIET)
         else:
             print(_summary(defined))
         # The page of the run has the model that answers.
-        print_problems(one for one in problems if not runs or one.code != "model.configured")
+        print_problems(
+            problem for problem in problems if not runs or problem.code != "model.configured"
+        )
         return defined
 
     def request(self, parsed: ParsedLine, runs: bool = False) -> RunRequest:

@@ -114,17 +114,17 @@ class ReportAnswers:
         self.cut = 0
         """The number of answers that had no room."""
 
-    def ask(self, name: str, **given: Any) -> Any:
+    def ask(self, name: str, **arguments: Any) -> Any:
         """The answer, which the file has from now on; None if there is none or no room."""
-        key = key_of(name, given)
+        key = key_of(name, arguments)
         if key in self.replies:
             return self.replies[key].get("value")
-        return self._keep(name, key, reply_to({"do": name, "with": given}, self._requests))
+        return self._keep(name, key, reply_to({"do": name, "with": arguments}, self._requests))
 
-    def ask_whole_picture(self, **given: Any) -> None:
+    def ask_whole_picture(self, **arguments: Any) -> None:
         """The picture without folded frames: nothing in the file could unfold them."""
-        given_whole = {"do": "picture", "with": given | {"folded": []}}
-        self._keep("picture", key_of("picture", given), reply_to(given_whole, self._requests))
+        given_whole = {"do": "picture", "with": arguments | {"folded": []}}
+        self._keep("picture", key_of("picture", arguments), reply_to(given_whole, self._requests))
 
     def ask_calls(self, step: str, rows: Sequence[Json]) -> None:
         """Ask for each of these calls of a page in full: one answer has all of them."""
@@ -143,10 +143,10 @@ class ReportAnswers:
         if not rows or calls_of(self._run) is None:
             return
         try:
-            found = list(evaluation_pages(self._run, rows))
+            pages_of_rows = list(evaluation_pages(self._run, rows))
         except AgfError:  # the explorer says so for each step
             return
-        for row, pages in found:
+        for row, pages in pages_of_rows:
             for number, page in enumerate(pages[:MOST_PAGES]):
                 key = key_of("evaluations", {"step": row.id, "offset": number * PAGE})
                 if self._keep("evaluations", key, {"ok": True, "value": page}) is None:
@@ -167,12 +167,12 @@ class ReportAnswers:
         return kept.get("value")
 
     def pages(
-        self, name: str, size: int = PAGE, most: int = MOST_PAGES, **given: Any
+        self, name: str, size: int = PAGE, most: int = MOST_PAGES, **arguments: Any
     ) -> Iterator[Json]:
         """The calls of a step, its evaluations, or rows, page by page. ``size``: of a page; ``most``:
         pages."""
         for number in range(most):
-            page = self.ask(name, offset=number * size, **given)
+            page = self.ask(name, offset=number * size, **arguments)
             if page is None:
                 return
             yield page
@@ -212,9 +212,9 @@ class ReportAnswers:
         return bool(told["total"])
 
 
-def key_of(name: str, given: Mapping[str, Any]) -> str:
+def key_of(name: str, arguments: Mapping[str, Any]) -> str:
     """The name of a request in the file, as the script of the page writes it."""
-    parts = [name, *sorted([key, value] for key, value in given.items())]
+    parts = [name, *sorted([key, value] for key, value in arguments.items())]
     return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -272,7 +272,9 @@ def _comparison_page(comparison: Comparison | TableComparison) -> str:
 
 def _document(title: str, body: str, data: Json | None = None) -> str:
     """The file. ``data``: what the script needs; None: without a script."""
-    scripts, policy, button = "", "'none'", ""
+    scripts = ""
+    policy = "'none'"
+    button = ""
     if data is not None:
         from .explorer.widget_model import later_script, script
 

@@ -92,9 +92,9 @@ class Diagram:
 
     def of_run(self, progress: Progress) -> Diagram:
         """The same picture in the colours of a run; it is not placed again."""
-        found = copy(self)
-        found.progress = progress
-        return found
+        other = copy(self)
+        other.progress = progress
+        return other
 
     def outline(self) -> str:
         """The flow as indented text."""

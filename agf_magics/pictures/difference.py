@@ -41,30 +41,32 @@ def find_differences(first: Value, other: Value) -> Iterator[tuple[str, Any, Any
     for _ in range(MOST_PARTS):
         if not left:
             break
-        at, one, two, depth = left.pop()
-        if depth < MOST_DEEP and type(one) is type(two) is dict:
-            keys = list(dict.fromkeys((*one, *two)))[: MOST_PARTS - len(left)]
+        at, mine, theirs, depth = left.pop()
+        if depth < MOST_DEEP and type(mine) is type(theirs) is dict:
+            keys = list(dict.fromkeys((*mine, *theirs)))[: MOST_PARTS - len(left)]
             left += [
-                (_key(at, key), one.get(key, MISSING), two.get(key, MISSING), depth + 1)
+                (_key(at, key), mine.get(key, MISSING), theirs.get(key, MISSING), depth + 1)
                 for key in reversed(keys)
             ]
-        elif depth < MOST_DEEP and type(one) is type(two) is list:
-            size = min(max(len(one), len(two)), MOST_PARTS)
+        elif depth < MOST_DEEP and type(mine) is type(theirs) is list:
+            size = min(max(len(mine), len(theirs)), MOST_PARTS)
             left += [
                 (
                     f"{at}[{n}]",
-                    *(part[n] if n < len(part) else MISSING for part in (one, two)),
+                    *(part[n] if n < len(part) else MISSING for part in (mine, theirs)),
                     depth + 1,
                 )
                 for n in reversed(range(size))
             ]
-        elif type(one) in CONTAINERS and type(one) is type(two):  # too deep to name the part
-            if not equal(one, two):
+        elif type(mine) in CONTAINERS and type(mine) is type(theirs):  # too deep to name the part
+            if not equal(mine, theirs):
                 differs = True
-                yield at, one, two
-        elif type(one) is not type(two) or (one != two and (one == one or two == two)):
+                yield at, mine, theirs
+        elif type(mine) is not type(theirs) or (
+            mine != theirs and (mine == mine or theirs == theirs)
+        ):
             differs = True
-            yield at, one, two
+            yield at, mine, theirs
     if left and not differs:
         yield "", first, other
 
@@ -134,14 +136,17 @@ def text_difference(title: str, first: str | None, other: str | None) -> str:
     if max(len(a), len(b)) - start - end > MOST_LINES:
         lines = [
             f"@@ line {start + 1} @@",
-            *(f"-{one}" for one in a[start : len(a) - end]),
-            *(f"+{one}" for one in b[start : len(b) - end]),
+            *(f"-{text_line}" for text_line in a[start : len(a) - end]),
+            *(f"+{text_line}" for text_line in b[start : len(b) - end]),
         ]
     else:
         low, high = max(0, start - 3), max(0, end - 3)
-        found = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
-        lines = [_moved(one, low) if one.startswith("@@") else one for one in list(found)[2:]]
-    return "".join(heads) + "".join(f"{one}\n" for one in lines)
+        diff = difflib.unified_diff(a[low : len(a) - high], b[low : len(b) - high], lineterm="")
+        lines = [
+            _moved(text_line, low) if text_line.startswith("@@") else text_line
+            for text_line in list(diff)[2:]
+        ]
+    return "".join(heads) + "".join(f"{text_line}\n" for text_line in lines)
 
 
 def _head(title: str) -> str:
@@ -160,7 +165,7 @@ def _moved(head: str, by: int) -> str:
 def _same(a: list[str], b: list[str]) -> int:
     """The number of lines that both begin with."""
     return next(
-        (n for n, (one, two) in enumerate(zip(a, b, strict=False)) if one != two),
+        (n for n, (mine, theirs) in enumerate(zip(a, b, strict=False)) if mine != theirs),
         min(len(a), len(b)),
     )
 
@@ -174,7 +179,7 @@ def diff_text(text: str) -> str:
 def diff_html(text: str) -> str:
     """A unified diff with its lines in colour; the signs say the same without colour."""
     lines, more = _shown(text)
-    inside = "".join(_line_html(one) for one in lines)
+    inside = "".join(_line_html(text_line) for text_line in lines)
     style = "margin:0;background:none;line-height:1.4;white-space:pre;color:inherit"
     return bounded(f'<pre style="{style}">{inside}</pre>') + (
         f"<p>{html(more)}</p>" if more else ""
@@ -184,17 +189,17 @@ def diff_html(text: str) -> str:
 TINTS = {"+": "rgba(46,160,67,0.22)", "-": "rgba(248,81,73,0.22)"}
 
 
-def _line_html(one: str) -> str:
+def _line_html(text_line: str) -> str:
     paint = ""
-    if one.startswith(("+++", "---", "@@")):
+    if text_line.startswith(("+++", "---", "@@")):
         paint = ";opacity:0.7"
-    elif tint := TINTS.get(one[:1]):
+    elif tint := TINTS.get(text_line[:1]):
         paint = f";background-color:{tint}"
-    return f'<div style="min-height:1.4em{paint}">{html(one)}</div>'
+    return f'<div style="min-height:1.4em{paint}">{html(text_line)}</div>'
 
 
 def _shown(text: str) -> tuple[list[str], str]:
     lines = text.rstrip("\n").split("\n")
-    kept = [plain(one.replace("\t", "    ")[:1_000], 200) for one in lines[:MOST_SHOWN]]
+    kept = [plain(text_line.replace("\t", "    ")[:1_000], 200) for text_line in lines[:MOST_SHOWN]]
     more = len(lines) - len(kept)
     return kept, f"… {more:,} more lines: .definitions has all" if more else ""

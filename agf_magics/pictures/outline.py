@@ -84,7 +84,7 @@ def _pre(lines: Iterable[tuple[int, str]]) -> str:
 def _lines(flow: Flow, progress: Progress | None) -> list[tuple[int, str]]:
     """The lines of the outline with their depths; the first one is the name."""
     shown = outermost(flow)
-    named = [found for step in shown for found in _named(step, _whole(flow), 1)]
+    named = [titled for step in shown for titled in _named(step, _whole(flow), 1)]
     about = f"{line(flow.name, 80)} · {flow.language} · {count_steps(flow)}"
     data, tallied = DataFlow(flow), tallies(progress) if progress else {}
     rows = []

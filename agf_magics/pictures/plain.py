@@ -70,8 +70,8 @@ def padded(text: str, width: int) -> str:
     return text + " " * (width - cells(text))
 
 
-def _named(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _named(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x100:
         return f"\\x{code:02x}"
     if code < 0x10000:

@@ -21,38 +21,45 @@ _EDGES = {"error": "#d64545", "warning": "#a56c00", "note": "#7d7d7d"}
 
 def error_html(error: BaseException) -> str:
     """The error with its place and its hint."""
-    found = error.diagnostics if isinstance(error, AgfError) else None
-    return diagnostics_html(found) if found else _finding_html("error", format_exception(error))
+    diagnostics = error.diagnostics if isinstance(error, AgfError) else None
+    return (
+        diagnostics_html(diagnostics)
+        if diagnostics
+        else _finding_html("error", format_exception(error))
+    )
 
 
 def error_text(error: BaseException) -> str:
-    found = error.diagnostics if isinstance(error, AgfError) else None
-    return diagnostics_text(found) if found else f"✗ error: {format_exception(error)}"
+    diagnostics = error.diagnostics if isinstance(error, AgfError) else None
+    return diagnostics_text(diagnostics) if diagnostics else f"✗ error: {format_exception(error)}"
 
 
 def diagnostics_html(diagnostics: Iterable[Diagnostic]) -> str:
     return "".join(
-        _with_help(_finding_html(one.severity, plain(str(one), 6_000)), one.code)
-        for one in diagnostics
+        _with_help(
+            _finding_html(diagnostic.severity, plain(str(diagnostic), 6_000)), diagnostic.code
+        )
+        for diagnostic in diagnostics
     )
 
 
 def diagnostics_text(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n".join(
-        f"{_MARKS[one.severity]} {one.severity}: {plain(str(one), 6_000)}" for one in diagnostics
+        f"{_MARKS[diagnostic.severity]} {diagnostic.severity}: {plain(str(diagnostic), 6_000)}"
+        for diagnostic in diagnostics
     )
 
 
 def warnings_html(warnings: Iterable[Diagnostic]) -> str:
-    found = list(warnings)
-    if not found:
+    listed = list(warnings)
+    if not listed:
         return ""
-    return details(f"⚠ {counted(len(found), 'warning')}", diagnostics_html(found[:20]))
+    return details(f"⚠ {counted(len(listed), 'warning')}", diagnostics_html(listed[:20]))
 
 
 def warnings_text(warnings: Iterable[Diagnostic]) -> list[str]:
-    found = list(warnings)
-    return [f"⚠ {counted(len(found), 'warning')}", diagnostics_text(found[:20])] if found else []
+    listed = list(warnings)
+    return [f"⚠ {counted(len(listed), 'warning')}", diagnostics_text(listed[:20])] if listed else []
 
 
 def format_exception(error: BaseException) -> str:

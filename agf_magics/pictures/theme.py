@@ -171,13 +171,13 @@ def dark_rules(numbers: Iterable[int]) -> str:
     return "".join(rules)
 
 
-def _mixed(one: str, other: str, share: float) -> str:
+def _mixed(first: str, other: str, share: float) -> str:
     """A colour between two.
 
     >>> _mixed("#102030", "#304050", 0.5)
     '#203040'
     """
-    parts = [(int(one[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
+    parts = [(int(first[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in parts)
 
 

@@ -119,8 +119,8 @@ def value_brief(value: Value, mask: Mask = lambda value: value) -> str:
 
 def _in_memory(value: Unread) -> Value:
     """A value, or its preview if it was not read: a display reads nothing."""
-    known = value.known
-    return value.shown if known is value else known
+    value_known = value.known
+    return value.shown if value_known is value else value_known
 
 
 def _words(text: str) -> Shown:

@@ -223,15 +223,15 @@ class CallLine(Line[CallEntry]):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         pool = entries[0].pool
-        given = [entry.call.arguments for entry in entries]
-        return program.pack(given, pool.shared if pool is not None else None)
+        arguments = [entry.call.arguments for entry in entries]
+        return program.pack(arguments, pool.shared if pool is not None else None)
 
-    def flight(self, entries: list[CallEntry], given: bytes) -> CallFlight:
+    def flight(self, entries: list[CallEntry], data: bytes) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
         files = prefix_in(getattr(self.backend, "folder", None))
         terms = {**self.order, "files": files}
-        order = (program.pickled, program.digest, given, len(entries), terms)
+        order = (program.pickled, program.digest, data, len(entries), terms)
         flight = CallFlight(self, entries, order, files)
         flight.place(1)
         return flight
@@ -489,11 +489,11 @@ class RemotePool(Generic[C]):
             self.shared.close()
 
     def _withdraw(self) -> list[CallEntry]:
-        found = list[CallEntry]()
+        entries = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting):
-            found += [entry for entry in source if entry.pool is self]
+            entries += [entry for entry in source if entry.pool is self]
             # In place: the dispatcher may be looking at this queue.
             rest = [entry for entry in source if entry.pool is not self]
             source.clear()
             source.extend(rest)
-        return found
+        return entries

@@ -66,11 +66,11 @@ def find_backend(on: object, names: Mapping[str, object] | None = None) -> Worke
         return cast("WorkerBackend | None", on)
     if isinstance(on, Workers):
         return _with_options(on, names)
-    found = _of_text(on, names) if isinstance(on, str) else _of_object(on)
+    backend = _of_text(on, names) if isinstance(on, str) else _of_object(on)
     # Without it, the calls fail.
     with contextlib.suppress(OSError):
-        getattr(found, "look", nothing)()
-    return found
+        getattr(backend, "look", nothing)()
+    return backend
 
 
 def _of_object(on: object) -> WorkerBackend:

@@ -25,13 +25,13 @@ class StartedBackends:
         """The backend of ``key``; it is made if there is none, or if the one there is was
         closed."""
         with self._lock:
-            found = self._known.get(key)
+            backend = self._known.get(key)
             # Closed: by `%workers --close`, or because its cluster is gone.
-            if found is None or getattr(found, "closed", False):
+            if backend is None or getattr(backend, "closed", False):
                 if not self._known:
                     atexit.register(self.close)
-                found = self._known[key] = make()
-            return found
+                backend = self._known[key] = make()
+            return backend
 
     def __iter__(self) -> Iterator[WorkerBackend]:
         return iter([each for each in self._known.values() if not getattr(each, "closed", False)])

@@ -44,7 +44,7 @@ def test_magic_lines(row: dict[str, Any]) -> None:
     else:
         found, made = said(row)
         if "given" in row:
-            assert {name: [word.text for word in words] for name, words in found.given.items()} == row["given"]
+            assert {name: [word.text for word in words] for name, words in found.tokens.items()} == row["given"]
         if "input" in row:
             assert made == row["input"]
 

@@ -29,7 +29,7 @@ _OF_EVERY_CLASS = frozenset(
 
 
 @add_parts.register(type)
-def _class(kind: type, digest: Digest) -> None:
+def _add_class(kind: type, digest: Digest) -> None:
     if is_found(kind) and add_installed(digest, kind.__module__, kind.__qualname__):
         return
     if digest.is_state:
@@ -38,7 +38,7 @@ def _class(kind: type, digest: Digest) -> None:
     digest.add("class", kind.__qualname__)
     if type(kind) is not type:
         digest.add_value(type(kind))
-    digest.all("bases", kind.__bases__)
+    digest.add_all("bases", kind.__bases__)
     for name, value in sorted(vars(kind).items()):
         if name in _OF_EVERY_CLASS:
             continue
@@ -58,14 +58,14 @@ def _is_data(value: Any) -> bool:
 
 
 @add_parts.register(types.MemberDescriptorType)
-def _slot(slot: types.MemberDescriptorType, digest: Digest) -> None:
+def _add_slot(slot: types.MemberDescriptorType, digest: Digest) -> None:
     digest.add("slot", slot.__name__)
 
 
 @add_parts.register(staticmethod)
 @add_parts.register(classmethod)
 @add_parts.register(property)
-def _wrapped(wrapper: Any, digest: Digest) -> None:
+def _add_wrapped(wrapper: Any, digest: Digest) -> None:
     if type(wrapper) not in (property, staticmethod, classmethod):
         raise NoDigest
     parts = (
@@ -73,7 +73,7 @@ def _wrapped(wrapper: Any, digest: Digest) -> None:
         if isinstance(wrapper, property)
         else (wrapper.__func__,)
     )
-    digest.all(type(wrapper).__name__, parts)
+    digest.add_all(type(wrapper).__name__, parts)
 
 
 add_parts.register(types.GenericAlias, add_generic)
@@ -92,5 +92,5 @@ def _field(field: dataclasses.Field, digest: Digest) -> None:  # type: ignore[ty
     be compared."""
     parts = (getattr(field, name) for name in _OF_A_FIELD)
     missing = dataclasses.MISSING
-    digest.all("field", ("missing" if part is missing else [part] for part in parts))
+    digest.add_all("field", ("missing" if part is missing else [part] for part in parts))
     digest.add_value(dict(field.metadata))

@@ -1,8 +1,7 @@
 """The parts of a digest of a value: everything that a function can read of it.
 
-`add_parts` says by the class of an object which parts it has; `plain_parts`, `class_parts` and
-`functions` register more classes. Arrays are read by their buffers. The libraries are not imported here: the
-owner of a table has imported its library.
+`add_parts` says by the class of an object which parts it has; plain_parts.py, class_parts.py,
+table_parts.py and functions.py register more classes.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ import enum
 import fractions
 import functools
 import hashlib
-import json
 import pathlib
 import re
-import sys
 import types
 import uuid
 import zoneinfo
@@ -24,8 +21,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar, get_args, get_origin
 
-from ...text.length import can_write
-from ...values.value import is_json
 from .origins import find_installed, has_plain_state, is_ours
 from .places import MISSING, Place, Places
 
@@ -134,7 +129,7 @@ class Digest:
             with self.part(place.name):
                 self.add_value(value)
 
-    def all(self, kind: str, things: Iterable[Any]) -> None:
+    def add_all(self, kind: str, things: Iterable[Any]) -> None:
         parts = list(things)
         self.add(kind, str(len(parts)))
         for part in parts:
@@ -159,25 +154,28 @@ class Digest:
         self.hash = whole
 
 
+BY_PACKAGE: dict[str, Callable[[Digest, Any, str], None]] = {}
+"""What adds the instances of a package's classes, by its name; table_parts.py fills it."""
+
+
 @functools.singledispatch
 def add_parts(thing: Any, digest: Digest) -> None:
-    """Add the parts of ``thing``: here of data, and of an instance of the notebook's classes. Raises
-    NoDigest."""
+    """Add the parts of ``thing``: here of an instance of the notebook's classes. Raises NoDigest."""
     kind = type(thing)
     package = kind.__module__.partition(".")[0]
-    if package in ("numpy", "pandas"):
-        _add_data(digest, thing, package)
+    if package in BY_PACKAGE:
+        BY_PACKAGE[package](digest, thing, package)
     elif kind.__module__ == "typing":
         _add_typing(digest, thing)
     elif not is_ours(kind.__module__) or not has_plain_state(kind):
-        _add_installed(digest, thing)
+        add_installed_object(digest, thing)
     else:
         # Only a list and a dict have items beside their state, and these are registered.
         _, arguments, state = (*thing.__reduce_ex__(2), None)[:3]
-        digest.all("instance", (arguments, state))
+        digest.add_all("instance", (arguments, state))
 
 
-def _add_installed(digest: Digest, thing: Any) -> None:
+def add_installed_object(digest: Digest, thing: Any) -> None:
     """Add a function that is no Python function, or another object that an installed module has."""
     installed = find_installed(thing)
     if installed is None:
@@ -189,7 +187,7 @@ def _add_typing(digest: Digest, thing: Any) -> None:
     if get_origin(thing) is not None:
         add_generic(thing, digest)
     elif isinstance(thing, TypeVar):
-        digest.all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
+        digest.add_all("variable", (thing.__name__, thing.__bound__, thing.__constraints__))
     else:
         digest.add("typing", repr(thing))
 
@@ -197,154 +195,10 @@ def _add_typing(digest: Digest, thing: Any) -> None:
 def add_generic(alias: Any, digest: Digest) -> None:
     """``list[int]``, ``int | None``, ``Annotated[int, Gt(3)]``: its parts."""
     digest.add_value(get_origin(alias))
-    digest.all("arguments", get_args(alias))
+    digest.add_all("arguments", get_args(alias))
 
 
-def _add_data(digest: Digest, thing: Any, package: str) -> None:
-    kind, library = type(thing), sys.modules[package]
-    if package == "numpy" and (kind is library.ndarray or isinstance(thing, library.generic)):
-        digest.add("writeable", str(thing.flags.writeable))
-        _array(digest, thing)
-    elif package == "pandas" and isinstance(thing, (library.DataFrame, library.Series)):
-        _table(digest, thing, library)
-    elif package == "pandas" and isinstance(thing, library.Index):
-        _index(digest, thing, library)
-    else:
-        _add_installed(digest, thing)
-
-
-# --- numpy
-# --------------------------------------------------------------------------------------------------
-
-
-def _array(digest: Digest, array: Any) -> None:
-    if array.dtype.hasobject:
-        raise NoDigest
-    digest.add("array", f"{type(array).__name__} {array.shape}")
-    _dtype(digest, array.dtype)
-    digest.reserve(array.nbytes)  # before anything is copied
-    digest.add_reserved("bytes", array.tobytes())
-
-
-def _dtype(digest: Digest, dtype: Any) -> None:
-    """A dtype with the names of its fields: ``dtype.str`` of any structure is ``|V8``."""
-    if not type(dtype).__module__.startswith("numpy"):
-        raise NoDigest
-    digest.add("dtype", f"{dtype.str} {dtype.itemsize} {dtype.isalignedstruct}")
-    digest.add_value(dict(dtype.metadata) if dtype.metadata else None)
-    if dtype.subdtype is not None:
-        base, shape = dtype.subdtype
-        digest.add("of", f"{shape}")
-        _dtype(digest, base)
-    for name in dtype.names or ():
-        inner, offset, *title = dtype.fields[name]
-        digest.add("field", name)
-        digest.add_value([offset, *title])
-        _dtype(digest, inner)
-
-
-# --- pandas
-# --------------------------------------------------------------------------------------------------
-
-_OF_A_TABLE = frozenset(
-    {"_mgr", "_attrs", "_flags", "_name", "_item_cache", "_cacher", "_typ", "_metadata"}
-)
-
-
-def _table(digest: Digest, table: Any, pandas: Any) -> None:
-    if type(table) not in (pandas.DataFrame, pandas.Series) or not _OF_A_TABLE.issuperset(
-        vars(table)
-    ):
-        raise NoDigest  # a subclass, or attributes of the user
-    digest.add("table", type(table).__name__)
-    digest.add_value(dict(table.attrs))
-    digest.add_value(table.flags.allows_duplicate_labels)
-    _index(digest, table.index, pandas)
-    if type(table) is pandas.Series:
-        digest.add_value(table.name)
-        _column(digest, table.array, pandas)
-        return
-    _index(digest, table.columns, pandas)
-    for place in range(table.shape[1]):
-        _column(digest, table.iloc[:, place].array, pandas)
-
-
-def _index(digest: Digest, index: Any, pandas: Any) -> None:
-    kind = type(index)
-    if not kind.__module__.startswith("pandas"):
-        raise NoDigest
-    digest.add("index", f"{kind.__name__} {getattr(index, 'freq', None)!r}")
-    digest.add_value(list(index.names))
-    if kind is pandas.RangeIndex:
-        digest.add_value([index.start, index.stop, index.step])
-    elif kind is pandas.MultiIndex:
-        digest.add_value(index.sortorder)
-        for level, codes in zip(index.levels, index.codes, strict=True):
-            _index(digest, level, pandas)
-            _array(digest, codes)
-    else:
-        _column(digest, index.array, pandas)
-
-
-def _column(digest: Digest, column: Any, pandas: Any) -> None:
-    """The values of one column, by its type."""
-    dtype = column.dtype
-    if type(dtype).__name__ == "NumpyEADtype":  # it wraps a numpy array
-        dtype = dtype.numpy_dtype
-    digest.add("column", f"{type(dtype).__name__} {dtype}")
-    if isinstance(dtype, pandas.CategoricalDtype):
-        digest.add_value(dtype.ordered)
-        _index(digest, dtype.categories, pandas)
-        _array(digest, column.codes)
-    elif isinstance(dtype, pandas.IntervalDtype):
-        _index(digest, column.left, pandas)
-        _index(digest, column.right, pandas)
-    elif isinstance(dtype, pandas.DatetimeTZDtype):
-        digest.add("zone", f"{type(dtype.tz).__module__} {_zone(dtype.tz)}")
-        _array(digest, column.view("i8"))
-    elif isinstance(dtype, pandas.PeriodDtype):
-        _array(digest, column.view("i8"))
-    elif isinstance(dtype, pandas.StringDtype):
-        digest.add("missing", f"{dtype.storage} {dtype.na_value!r}")
-        digest.reserve(column.nbytes)
-        _objects(digest, column.to_numpy(dtype=object, na_value=None).tolist())
-    elif type(dtype).__name__ in _MASKED:
-        _array(digest, column.isna())
-        _array(digest, column.to_numpy(dtype=dtype.numpy_dtype, na_value=0))
-    elif type(dtype).__module__.startswith("numpy"):
-        values = column.to_numpy()
-        if dtype.hasobject:
-            digest.reserve(values.nbytes)
-            _objects(digest, values.tolist())
-        else:
-            _array(digest, values)
-    else:
-        raise NoDigest
-
-
-_MASKED = frozenset(
-    {
-        "BooleanDtype",
-        "Float32Dtype",
-        "Float64Dtype",
-        *(f"{sign}Int{bits}Dtype" for sign in ("", "U") for bits in (8, 16, 32, 64)),
-    }
-)
-
-
-def _objects(digest: Digest, values: list[Any]) -> None:
-    """Values as JSON if possible (most are strings), else one by one."""
-    if is_json(values) and can_write(values, MOST_JSON):
-        digest.add("json", json.dumps(values, separators=(",", ":")))
-    else:
-        digest.add_value(values)
-
-
-# --- the standard library
-# ---------------------------------------------------------------------------------------------
-
-
-def _zone(zone: datetime.tzinfo | None) -> str:
+def zone_text(zone: datetime.tzinfo | None) -> str:
     """A time zone as text. Raises NoDigest for a user's class."""
     if isinstance(zone, zoneinfo.ZoneInfo) and zone.key is None:  # read from a file
         raise NoDigest
@@ -368,7 +222,7 @@ def is_constant(value: Any) -> bool:
 
 
 def _moment(moment: Any) -> str:
-    return f"{moment!r} {_zone(moment.tzinfo)}"
+    return f"{moment!r} {zone_text(moment.tzinfo)}"
 
 
 _TEXTS: dict[type, Callable[[Any], str | bytes]] = {
@@ -378,8 +232,8 @@ _TEXTS: dict[type, Callable[[Any], str | bytes]] = {
     datetime.time: _moment,
     datetime.date: repr,
     datetime.timedelta: repr,
-    datetime.timezone: _zone,
-    zoneinfo.ZoneInfo: _zone,
+    datetime.timezone: zone_text,
+    zoneinfo.ZoneInfo: zone_text,
     decimal.Decimal: repr,
     fractions.Fraction: repr,
     uuid.UUID: lambda value: f"{value!r} {value.is_safe}",

@@ -170,7 +170,7 @@ def _add_code(digest: Digest, code: types.CodeType) -> None:
     digest.add("code", code.co_code)
     digest.add("raises", code.co_exceptiontable)
     shape = (code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount, code.co_flags)
-    digest.all(
+    digest.add_all(
         "names", (*shape, *code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
     )
     digest.add("constants", str(len(code.co_consts)))

@@ -13,14 +13,14 @@ _OF_EVERY_MEMBER = frozenset({"_name_", "__objclass__", "_sort_order_"})
 
 @add_parts.register(list)
 @add_parts.register(tuple)
-def _list(things: Any, digest: Digest) -> None:
+def _add_list(things: Any, digest: Digest) -> None:
     if type(things) not in (list, tuple):
         raise NoDigest
-    digest.all(type(things).__name__, things)
+    digest.add_all(type(things).__name__, things)
 
 
 @add_parts.register
-def _dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
+def _add_dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  # a class is registered
     if type(things) is not dict:
         raise NoDigest
     digest.add("dict", str(len(things)))
@@ -31,15 +31,15 @@ def _dict(things: dict, digest: Digest) -> None:  # type: ignore[type-arg]  # a 
 
 @add_parts.register(set)
 @add_parts.register(frozenset)
-def _set(things: Any, digest: Digest) -> None:
+def _add_set(things: Any, digest: Digest) -> None:
     digests = [digest_value(each) for each in things]
     if type(things) not in (set, frozenset) or None in digests:
         raise NoDigest
-    digest.all(type(things).__name__, sorted(map(str, digests)))
+    digest.add_all(type(things).__name__, sorted(map(str, digests)))
 
 
 @add_parts.register
-def _member(member: enum.Enum, digest: Digest) -> None:
+def _add_member(member: enum.Enum, digest: Digest) -> None:
     digest.add_value(type(member))
     digest.add("member", str(member._name_))
     digest.add_value(

@@ -19,8 +19,6 @@ from ...text.source import Span
 from ...values.value import Value
 from ..runner import CallSite
 
-# --- images and documents for an agent's session ---
-
 READ = "file__read"
 """The tool that an agent must be allowed to use to attach a file."""
 

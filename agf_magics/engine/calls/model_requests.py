@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,21 +20,19 @@ from ...catalog import (
     timeout_fault,
 )
 from ...catalog.digests.digesting import digest_value
-from ...flow.progress import events as ev
-from ...flow.progress.rows import cost_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.secrets.placeholders import replace_secrets
-from ...limits.budgets import LimitReached
 from ...limits.grants import Grant
 from ...schemas.sample import sample
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, isolate
 from ..linking.linked import ModelBinding
 from ..linking.offered_tools import describe_tool
-from ..runner import CallSite, Runner, clock
+from ..runner import CallSite, Runner
 from .call import call
 from .failures import with_place
+from .model_usage import count_reply, count_unanswered, emit_usage, refuse_unpriced
 from .reply_stream import ReplyStream
 
 RETRIES = 3
@@ -74,7 +71,7 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         recording.ask(site, "model", caller, arguments)
     ):
         replayed: dict[str, Value] = await call(site, caller, "model", arguments)
-        _count(site, replayed, binding.name)
+        count_reply(site, replayed, binding.name)
         return replayed
     # On a thread: the import of the library takes seconds, which would block the loop.
     if not binding.model.ready(loop):
@@ -82,13 +79,13 @@ async def request(site: CallSite[Invoke], binding: ModelBinding) -> Value:
         if not ok:
             raise with_place(raised, step) if isinstance(raised, StepError) else raised
     # Before the request: afterwards its price could not be counted, and so not limited.
-    _refuse_unpriced(site, binding.model)
+    refuse_unpriced(site, binding.model)
     reply: dict[str, Value] = await _request_reply(site, caller, arguments)
     # A reply that an earlier session of this run got has cost tokens; a reply of another run has
     # not.
     if not caller.replied and run.journal is not None and run.journal.is_own(site.key):
-        _emit_usage(run, site.at, reply, binding.name)
-    _count(site, reply, binding.name)
+        emit_usage(run, site.at, reply, binding.name)
+    count_reply(site, reply, binding.name)
     return reply
 
 
@@ -100,7 +97,7 @@ async def _request_reply(
         reply: dict[str, Value] = await call(site, caller, "model", arguments)
     except StepError:
         if caller.unanswered is not None:
-            _count_unanswered(site, caller.unanswered)
+            count_unanswered(site, caller.unanswered)
         raise
     return reply
 
@@ -165,12 +162,12 @@ class _Caller:
         except ModelFault as error:
             if error.used is not None:
                 self.unanswered = error.used
-                _emit_usage(self.run, self.at, {"usage": error.used}, self.name)
+                emit_usage(self.run, self.at, {"usage": error.used}, self.name)
             raise
         # Before the journal and the session get the reply, and not after it was streamed only.
         replace_secrets(reply, self.binding.tools, self.run.models.placeholders, self.run.secrets)
         self.replied = True
-        _emit_usage(self.run, self.at, reply, self.name)
+        emit_usage(self.run, self.at, reply, self.name)
         return reply
 
     def _stream(self, attempt: int) -> ReplyStream:
@@ -229,80 +226,6 @@ def _tools(config: Mapping[str, Value], binding: ModelBinding, grant: Grant) -> 
     return tuple(
         Offered(*describe_tool(binding, name, config.get("descriptions") or {})) for name in names
     )
-
-
-def _refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
-    """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
-    caps = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
-    if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
-        message = f"the price of {model.name} is not known, so max_cost cannot limit it"
-        hint = (
-            "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
-        )
-        span = caps[0].span if caps else site.step.place
-        refused = LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
-        refused.ends_run = bool(site.run.budget.limits.max_cost)
-        raise refused
-
-
-def _emit_usage(run: Runner, at: StepPath, reply: Mapping[str, Value], model: str) -> None:
-    usage = reply["usage"]
-    run.emit(
-        ev.TokensUsed(
-            at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)
-        )
-    )
-
-
-def _count(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
-    """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
-    usage, budget = reply["usage"], site.run.budget
-    tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
-    limited = [
-        meter.own_limits
-        for meter in site.scope.meters
-        if (meter.own_limits.tokens, meter.own_limits.cost) != (None, None)
-    ]
-    if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
-        message = (
-            f"{name} does not report how many tokens it uses, so a limit of tokens or cost "
-            f"has no effect"
-        )
-        span = limited[0].span if limited else site.step.span
-        warning = Diagnostic("model.no-usage", message, span, severity="warning")
-        site.run.warn_once(warning, warning)
-    for meter in site.scope.meters:
-        meter.use(tokens, cost)
-    try:
-        budget.use(tokens, cost)
-    except LimitReached as error:
-        # The budget knows no step, so its error has no place yet.
-        raise with_place(error, site.step) from None
-    if reply.get("cut"):
-        message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
-        hint = "max_output_tokens sets the maximum"
-        warning = Diagnostic("model.cut", message, site.step.span, hint, "warning")
-        site.run.warn_once(warning, warning)
-    if tool := reply.get("written_call"):
-        message = f"the reply of {name} is a call of {tool!r} as text: the tool was not called"
-        hint = "its server has to read calls of tools for this model, or use another model"
-        warning = Diagnostic("model.call-as-text", message, site.step.span, hint, "warning")
-        site.run.warn_once(warning, warning)
-
-    if reply.get("unended"):
-        message = f"the reply of {name} ended without the reason of its end (finish_reason)"
-        hint = "compare it with the server's log; some servers never send the reason"
-        warning = Diagnostic("model.unended", message, site.step.span, hint, "warning")
-        site.run.warn_once(warning, warning)
-
-
-def _count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
-    """Count the tokens of a reply that is no answer. They are paid for; the error of the step is
-    that of the reply, and a limit that they exceed refuses the next request."""
-    tokens, cost = used["input"] + used["output"], cost_of(used)
-    for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):
-        with suppress(LimitReached):
-            use(tokens, cost)
 
 
 def dry_reply(config: Mapping[str, Value], name: str) -> Value:

@@ -12,10 +12,12 @@ from .elements import first_of, read_elements
 
 
 async def compute(site: CallSite[Compute]) -> Value:
+    """The value of an expression."""
     return site.step.value.evaluate(site.frame)
 
 
 async def choose(site: CallSite[Choose]) -> Value:
+    """Run the first case with a label of the picked value, else the default."""
     step, run = site.step, site.run
     picked = step.pick.evaluate(site.frame)
     labels = step.labels(picked)
@@ -36,6 +38,7 @@ async def choose(site: CallSite[Choose]) -> Value:
 
 
 async def fold(site: CallSite[Fold]) -> Value:
+    """Run ``body`` for one element after the other; each result is the next accumulator."""
     step, frame = site.step, site.frame
     items = await read_elements(site)
     if step.most is not None:

@@ -61,10 +61,10 @@ class Progress:
         """The first `FAILURES_KEPT` dropped elements; ``failures.total`` counts all."""
         self.warnings: list[Diagnostic] = []
         self.error: BaseException | None = None
-        self._blamed: set[Row] = set()
+        self.blamed: set[Row] = set()
         """The rows that failed or were cancelled and were not excused by a retry or a drop
         since."""
-        self._inside: dict[Key, list[Row]] = {}
+        self.rows_inside: dict[Key, list[Row]] = {}
         """The rows inside each key, once one is asked for."""
         self.taken_edges: list[tuple[StepPath, str, str]] = []
         """The last `EDGES_KEPT` edges that walks followed, in order."""
@@ -126,145 +126,151 @@ class Progress:
         return seconds_between(self.when, self.ended)
 
 
-def _fold_step(p: Progress, event: ev.Event) -> None:
+def _fold_step(progress: Progress, event: ev.Event) -> None:
     match event:
         case ev.StepStarted(at, when):
-            row = p.row(at)
+            row = progress.row(at)
             row.started += 1
             if row.when is None:
-                row.when = _begin_of(p, row, when)
+                row.when = _begin_of(progress, row, when)
         case ev.StepFinished(at, when, value):
-            row = p.row(at)
-            row.ended = _end_of(p, row, when)
+            row = progress.row(at)
+            row.ended = _end_of(progress, row, when)
             row.finished += 1
             row.reports.pop(at, None)
             if not row.many:
                 row.held = value
         case ev.StepReplayed(at):
-            row = p.row(at)
+            row = progress.row(at)
             row.earlier += 1
-            row.is_own = row.key in p.earlier
+            row.is_own = row.key in progress.earlier
         case ev.StepFailed(at, when, error):
-            row = _end_call(p, at, when)
+            row = _end_call(progress, at, when)
             row.failed += 1
             row.error, row.asks = error, isinstance(error, Unanswered)
-            _blame(p, row)
+            _blame(progress, row)
             if row.turns is not None:
                 row.turns.fail(at)
         case ev.StepCancelled(at, when):
-            row = _end_call(p, at, when)
+            row = _end_call(progress, at, when)
             row.cancelled += 1
-            _blame(p, row)
+            _blame(progress, row)
         case ev.StepAbandoned(at, when):
-            _end_call(p, at, when).left += 1
+            _end_call(progress, at, when).left += 1
         case ev.StepRetried(at):
-            row = p.row(at)
+            row = progress.row(at)
             row.retried += 1
-            _excuse(p, row)
+            _excuse(progress, row)
         case ev.Progressed(at, _, done, _, text):
-            row = p.row(at)
+            row = progress.row(at)
             row.reports[at] = event
             if done is None and not text:
                 del row.reports[at]
         case ev.StepSkipped(at, _, why):
-            row = p.row(at)
+            row = progress.row(at)
             row.why = why
-            for inner in _within(p, row):
+            for inner in _within(progress, row):
                 inner.skipped += 1
         case ev.ElementDropped(at, _, error, element):
-            row = p.row(at)
+            row = progress.row(at)
             row.dropped += 1
-            for inner in _excuse(p, row):
+            for inner in _excuse(progress, row):
                 inner.lost += inner is not row
-            for outer in filter(None, map(p.rows.get, _around(row.key))):
+            for outer in filter(None, map(progress.rows.get, _around(row.key))):
                 outer.lost += 1
-            p.failures.total += 1
+            progress.failures.total += 1
             # The first ones: they are the likely cause of the others.
-            if len(p.failures) < FAILURES_KEPT:
-                p.failures.append(Failure(at, error, element))
+            if len(progress.failures) < FAILURES_KEPT:
+                progress.failures.append(Failure(at, error, element))
         case ev.FanOutStarted(at, _, width):
-            row = p.row(at)
+            row = progress.row(at)
             row.width = (row.width or 0) + width
         case ev.Placed(at, _, count, where, starting):
-            p.row(at).on_workers = (count, where, starting) if count else None
+            progress.row(at).on_workers = (count, where, starting) if count else None
         case _:
-            _fold_run(p, event)
+            _fold_run(progress, event)
 
 
-def _begin_of(p: Progress, row: Row, when: float) -> float:
+def _begin_of(progress: Progress, row: Row, when: float) -> float:
     """When a row began: in an earlier session, or now."""
-    if row.key not in p.earlier or p.when is None:
+    if row.key not in progress.earlier or progress.when is None:
         return when
-    return p.when + p.earlier[row.key][0]
+    return progress.when + progress.earlier[row.key][0]
 
 
-def _end_of(p: Progress, row: Row, when: float) -> float:
+def _end_of(progress: Progress, row: Row, when: float) -> float:
     """When a row ended: now, or if this session made no call in it, when the last call of an earlier
     one ended."""
-    if not p.earlier or p.when is None:
+    if not progress.earlier or progress.when is None:
         return when
-    is_call = isinstance(row.step, Invoke) and len(_within(p, row)) == 1
+    is_call = isinstance(row.step, Invoke) and len(_within(progress, row)) == 1
     if is_call and row.finished + row.failed + row.cancelled >= row.earlier:
-        for outer in filter(None, map(p.rows.get, _around(row.key))):
+        for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.is_made = True
-    return when if row.is_made or row.key not in p.earlier else p.when + p.earlier[row.key][1]
+    return (
+        when
+        if row.is_made or row.key not in progress.earlier
+        else progress.when + progress.earlier[row.key][1]
+    )
 
 
 def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[float, float]]:
     """First begins and last ends of rows, also for the rows around them."""
-    found: dict[Key, tuple[float, float]] = {}
+    times_of: dict[Key, tuple[float, float]] = {}
     for key, (begin, end) in times.items():
         for outer in _around(key):
-            first, last = found.get(outer, (begin, end))
-            found[outer] = min(first, begin), max(last, end)
-    return found
+            first, last = times_of.get(outer, (begin, end))
+            times_of[outer] = min(first, begin), max(last, end)
+    return times_of
 
 
-def _fold_run(p: Progress, event: ev.Event) -> None:
+def _fold_run(progress: Progress, event: ev.Event) -> None:
     match event:
         case ev.CallStarted(at, _, kind, name):
-            if (turns := p.row(at).turns) is not None:
+            if (turns := progress.row(at).turns) is not None:
                 turns.begin(at, kind, name)
         case ev.EdgeTaken(at, _, source, target):
-            p.taken_edges.append((at, source, target))
-            if len(p.taken_edges) > EDGES_KEPT:
-                del p.taken_edges[0]
+            progress.taken_edges.append((at, source, target))
+            if len(progress.taken_edges) > EDGES_KEPT:
+                del progress.taken_edges[0]
         case ev.QuestionAsked(at, _, question):
-            p.open_questions[at] = question
-            p.row(at).asks = True
+            progress.open_questions[at] = question
+            progress.row(at).asks = True
         case ev.QuestionAnswered(at) | ev.QuestionClosed(at):
-            p.open_questions.pop(at, None)
-            p.row(at).asks = any(p.row(other) is p.row(at) for other in p.open_questions)
+            progress.open_questions.pop(at, None)
+            progress.row(at).asks = any(
+                progress.row(other) is progress.row(at) for other in progress.open_questions
+            )
         case ev.ModelText():
-            _arrive(p.row(event.at), event)
+            _arrive(progress.row(event.at), event)
         case ev.StepPrinted(at, _, text):
-            row = p.row(at)
+            row = progress.row(at)
             row.printed = (row.printed + text)[-Arriving.LONGEST :]
         case ev.TokensUsed():
-            count_use(p, event)
+            count_use(progress, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
                 diagnostic = error.diagnostic
                 message = f"a fire-and-forget call failed: {diagnostic.message}"
-                p.warnings.append(
+                progress.warnings.append(
                     Diagnostic(
                         "run.fired-failed", message, diagnostic.span, diagnostic.hint, "warning"
                     )
                 )
         case ev.Warned(_, diagnostic):
-            p.warnings.append(diagnostic)
+            progress.warnings.append(diagnostic)
         case ev.RunStarted(_, when):
-            p.status, p.when = "running", when - p.ran
+            progress.status, progress.when = "running", when - progress.ran
         case ev.RunEnded():
-            _end(p, event)
+            _end(progress, event)
 
 
-def count_use(p: Progress, event: ev.TokensUsed) -> None:
+def count_use(progress: Progress, event: ev.TokensUsed) -> None:
     """Count a reply for the run, for its row, and for the rows around it: the session, the agent,
     the fan-out, the call of their flow. A past run may lack its row."""
     used = one_reply(event.input, event.output, event.model, event.cost)
-    p.usage = p.usage.plus(used)
-    for row in filter(None, map(p.rows.get, _around(key_of(event.at)))):
+    progress.usage = progress.usage.plus(used)
+    for row in filter(None, map(progress.rows.get, _around(key_of(event.at)))):
         row.usage = (row.usage or Usage()).plus(used)
         if row.arriving is not None and row.arriving.at == event.at:  # the reply is complete
             row.arriving = None
@@ -286,29 +292,29 @@ def _arrive(row: Row, event: ev.ModelText) -> None:
     arriving.add(event.part, event.text)
 
 
-def _end_call(p: Progress, at: StepPath, when: float) -> Row:
-    row = p.row(at)
-    row.ended = _end_of(p, row, when)
+def _end_call(progress: Progress, at: StepPath, when: float) -> Row:
+    row = progress.row(at)
+    row.ended = _end_of(progress, row, when)
     row.reports.pop(at, None)
     if row.arriving is not None and row.arriving.at == at:
         row.arriving.ended = True
     return row
 
 
-def _end(p: Progress, event: ev.RunEnded) -> None:
-    p.ended, p.status, p.error, p.stores = event
+def _end(progress: Progress, event: ev.RunEnded) -> None:
+    progress.ended, progress.status, progress.error, progress.stores = event
     # A question of a run that was cut off has no end of its own.
-    p.open_questions.clear()
+    progress.open_questions.clear()
     if isinstance(event.error, StepError) and event.error.path is not None:
-        p.row(event.error.path).fatal = True
+        progress.row(event.error.path).fatal = True
     if event.status == "ok":
-        _settle(p)
+        _settle(progress)
 
 
-def _settle(p: Progress) -> None:
+def _settle(progress: Progress) -> None:
     """The failures of a run that is ok did not end it, for example because a plan has an
     alternative."""
-    for row in p.rows.values():
+    for row in progress.rows.values():
         if row.failed and row.state == "failed":
             row.rescues = True
         elif row.cancelled:  # a step around it failed and was rescued
@@ -318,46 +324,46 @@ def _settle(p: Progress) -> None:
             row.skipped += 1
 
 
-def _blame(p: Progress, row: Row) -> None:
+def _blame(progress: Progress, row: Row) -> None:
     row.excused = False
-    p._blamed.add(row)
+    progress.blamed.add(row)
 
 
-def _excuse(p: Progress, body: Row) -> set[Row]:
+def _excuse(progress: Progress, body: Row) -> set[Row]:
     """Failures and cancellations in an element that is dropped or retried did not fail the run.
     Returns the rows that have them."""
     # Only those that were blamed: a fan-out that drops 100,000 elements does not search its rows
     # each time.
-    blamed = p._blamed & _within(p, body)
+    blamed = progress.blamed & _within(progress, body)
     for row in blamed:
         row.excused = True
-        p._blamed.discard(row)
+        progress.blamed.discard(row)
     return blamed
 
 
-def restore_end(p: Progress) -> None:
+def restore_end(progress: Progress) -> None:
     """What follows, in a past run, from the counts of all rows: what was dropped in each, and which
     failures did not end the run."""
-    if p.status == "ok":
-        _settle(p)
-    for row in [row for row in p.rows.values() if row.dropped]:
-        for outer in filter(None, map(p.rows.get, _around(row.key))):
+    if progress.status == "ok":
+        _settle(progress)
+    for row in [row for row in progress.rows.values() if row.dropped]:
+        for outer in filter(None, map(progress.rows.get, _around(row.key))):
             outer.lost += row.dropped
-        for inner in _within(p, row):
+        for inner in _within(progress, row):
             if inner is not row and inner.excused and inner.failed > inner.retried:
                 inner.lost = max(inner.lost, 1)
 
 
-def _within(p: Progress, outer: Row) -> frozenset[Row]:
+def _within(progress: Progress, outer: Row) -> frozenset[Row]:
     """``outer`` and the rows of all steps in it, also of called flows; computed once."""
     if outer.within is None:
         # Each row tells in which ones it is: a search of all rows for each outer one would take
         # the square of their number.
-        if not p._inside:
-            for row in p.rows.values():
+        if not progress.rows_inside:
+            for row in progress.rows.values():
                 for key in _around(row.key):
-                    p._inside.setdefault(key, []).append(row)
-        outer.within = frozenset(p._inside.get(outer.key, ()))
+                    progress.rows_inside.setdefault(key, []).append(row)
+        outer.within = frozenset(progress.rows_inside.get(outer.key, ()))
     return outer.within
 
 

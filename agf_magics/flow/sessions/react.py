@@ -35,7 +35,7 @@ def react(
     target: Target | None = None,
 ) -> Repeat:
     """The steps of ``session``. Their value, which ``target`` stores, is the answer as
-    `Session.read` returns it."""
+    `Session.read_answer` returns it."""
     state = _State(f"({id})", session)
     steps = (_ask(state, f"{id}.ask", span), _then(state, f"{id}.then", span))
     return Repeat(

@@ -63,7 +63,9 @@ def is_same(first: Stored, other: Stored) -> bool | None:
 
 def essence(stored: Stored) -> Essence:
     """What `have_same` compares."""
-    data, shown, is_certain = stored.data, stored.shown, True
+    data = stored.data
+    shown = stored.shown
+    is_certain = True
     if stored.form == "json" and isinstance(data, str | None):
         digest = _hash("json", _sorted(data or "").encode("utf-8", "surrogatepass"))
         shown = encode(preview(_loaded(data)))

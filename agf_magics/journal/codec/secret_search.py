@@ -99,7 +99,9 @@ def _all_at_once(forms: Sequence[bytes]) -> Callable[[memoryview | bytes], Any]:
     with installed_only():
         import re2  # type: ignore[import-untyped]
     options = re2.Options()
-    options.max_mem, options.log_errors, options.never_capture = MEMORY, False, True
+    options.max_mem = MEMORY
+    options.log_errors = False
+    options.never_capture = True
     options.encoding = re2.Options.Encoding.LATIN1
     search: Callable[[memoryview | bytes], Any] = re2.compile(
         b"|".join(map(re2.escape, forms)), options

@@ -205,7 +205,9 @@ def _names(slots: Any) -> Iterable[str]:
 
 
 def forms_of(parts: SecretParts) -> Forms:
-    texts, raws, slices = set[str](), set[bytes](), set[str]()
+    texts = set[str]()
+    raws = set[bytes]()
+    slices = set[str]()
     for whole in (*parts.texts, *parts.raws):
         part: Any = whole  # a slice of str | bytes has no type that mypy knows
         if len(whole) > LONGEST_SECRET:

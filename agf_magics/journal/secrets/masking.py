@@ -428,7 +428,9 @@ def hide(value: Value, names: Collection[str]) -> Value:
 def _texts_of_chain(error: BaseException) -> list[str] | None:
     """The texts, notes and arguments of an exception and of those in its chain; None if one of them
     is too large to be written, and so to be searched."""
-    texts, left, seen = list[str](), [error], set[int]()
+    texts = list[str]()
+    left = [error]
+    seen = set[int]()
     while left:
         raised = left.pop()
         if id(raised) in seen:

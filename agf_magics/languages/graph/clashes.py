@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from ...flow.graph_steps import START, Walk
 from ...text.diagnostics import Diagnostic
 from .expressions.reading import Reader
-from .nodes.builder_contract import Built
+from .nodes.builder_contract import BuiltNode
 from .state import Keys
 
 MOST_COMPARED = 1_000_000
@@ -23,7 +23,7 @@ MOST_COMPARED = 1_000_000
 class Clashes:
     """`Walk.clash`: the first two nodes of a round that write one key."""
 
-    def __init__(self, built: Mapping[str, Built], keys: Keys) -> None:
+    def __init__(self, built: Mapping[str, BuiltNode], keys: Keys) -> None:
         self.built, self.keys = built, keys
         self.sure = {
             node: [key for key in each.keys if key.sure and key.name not in keys.reducers]

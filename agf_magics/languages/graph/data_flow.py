@@ -10,7 +10,7 @@ from ...flow.protocols import Ref
 from ...flow.step import Step
 from ...flow.steps import Invoke, every, own_reads
 from .expressions.reading import ROOT
-from .nodes.builder_contract import Built
+from .nodes.builder_contract import BuiltNode
 from .state import Keys
 
 MOST_VISITS = 1_000_000
@@ -26,7 +26,7 @@ def reads_of_node(step: Step) -> Iterator[Ref]:
 
 
 def feeds(
-    built: Mapping[str, Built],
+    built: Mapping[str, BuiltNode],
     edges: Collection[Edge],
     exits: Mapping[str, str],
     keys: Keys,
@@ -64,7 +64,7 @@ def feeds(
     return tuple(flows)
 
 
-def _keys_read(built: Built) -> set[str]:
+def _keys_read(built: BuiltNode) -> set[str]:
     refs = (ref.path for ref in reads_of_node(built.step))
     return {path[1] for path in refs if path[:1] == ROOT and len(path) > 1}.difference(built.binds)
 

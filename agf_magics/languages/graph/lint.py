@@ -19,7 +19,7 @@ from .data_flow import distances, reads_of_node, ways_from
 from .edges import ELSE, IsRoute
 from .expressions.reading import ROOT, Reader
 from .expressions.tokens import KEY_NAME
-from .nodes.builder_contract import Built
+from .nodes.builder_contract import BuiltNode
 from .nodes.declared_tools import Tools
 from .nodes.passthrough import Outputs
 from .peer_key import LEAVE_OUT, PEER_KEY, peer_key
@@ -40,7 +40,7 @@ class Graph(NamedTuple):
     """The input of the rules."""
 
     walk: Walk
-    nodes: Mapping[str, Built]
+    nodes: Mapping[str, BuiltNode]
     keys: Keys
     tools: Tools
     declares: bool

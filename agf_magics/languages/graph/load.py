@@ -29,7 +29,7 @@ from .expressions.reading import ROOT, Reader
 from .expressions.tokens import KEY_NAME
 from .lint import Graph, lint
 from .node_kinds import build
-from .nodes.builder_contract import Built, NodeSite
+from .nodes.builder_contract import BuiltNode, NodeSite
 from .nodes.declared_tools import Tools, read_tools
 from .peer_key import peer_key_in_code
 from .prompts.prompt_files import Folders
@@ -127,7 +127,7 @@ class _Loader:
     def walk(
         self,
         fields: dict[str, Any],
-        built: Mapping[str, Built],
+        built: Mapping[str, BuiltNode],
         edges: tuple[Edge, ...],
         keys: Keys,
         config: Mapping[str, Any],
@@ -228,7 +228,7 @@ class _Loader:
 
     def nodes(
         self, fields: dict[str, Any], tools: Tools, limits: Mapping[str, Any]
-    ) -> dict[str, Built]:
+    ) -> dict[str, BuiltNode]:
         defaults = self.section(DEFAULTS, fields.get("defaults"))
         prompts = {**defaults, **fields}
         folders = Folders(text_at(prompts, "prompts_dir"), bool(prompts.get("prompts_relative")))
@@ -236,7 +236,7 @@ class _Loader:
         if written is not None and not written.fields:
             hint = "nodes: {first: {type: passthrough}}"
             self.reader.error("graph.missing-key", "nodes is empty", written.span, hint)
-        nodes: dict[str, Built] = {}
+        nodes: dict[str, BuiltNode] = {}
         self.named: list[str] = []
         for name, value in self.reader.entries(written):
             if name.text.strip() in ("", "START", "END"):
@@ -262,7 +262,7 @@ class _Loader:
                 nodes[name.text] = built
         return nodes
 
-    def check_keys(self, node: Scalar, built: Built) -> None:
+    def check_keys(self, node: Scalar, built: BuiltNode) -> None:
         """Report a key that a node writes twice: one of the values would be lost."""
         names = [key.name for key in built.keys]
         for position, key in enumerate(built.keys):
@@ -278,7 +278,7 @@ class _Loader:
             hint = f"add {{from: START, to: {next(iter(self.named), 'first')}}}"
             self.reader.error("graph.no-start", "no edge begins at START", node.span, hint)
 
-    def check_targets(self, built: Mapping[str, Built]) -> None:
+    def check_targets(self, built: Mapping[str, BuiltNode]) -> None:
         """The nodes that limits, exits and routes name."""
         named = [Name(name, span) for name, (span, _) in self.limits.items()]
         named += [place for place in self.exits.values() if place.text != "END"]
@@ -298,7 +298,9 @@ class _Loader:
                 )
 
 
-def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> dict[str, Declared]:
+def _with_written(
+    declared: dict[str, Declared], built: Mapping[str, BuiltNode]
+) -> dict[str, Declared]:
     """The keys that ``state:`` declares and those that nodes declare by naming them."""
     keys = dict(declared)
     for each in built.values():
@@ -311,7 +313,7 @@ def _with_written(declared: dict[str, Declared], built: Mapping[str, Built]) -> 
 
 
 def _unwritten(
-    declared: Mapping[str, Declared], built: Mapping[str, Built], fields: Mapping[str, Any]
+    declared: Mapping[str, Declared], built: Mapping[str, BuiltNode], fields: Mapping[str, Any]
 ) -> dict[str, Span | None]:
     """The declared keys that nothing in the text writes."""
     written = {key.name for each in built.values() for key in each.keys}
@@ -319,7 +321,7 @@ def _unwritten(
     return {name: key.span for name, key in declared.items() if name not in written}
 
 
-def _reads_counts(built: Mapping[str, Built], edges: Iterable[Edge]) -> bool:
+def _reads_counts(built: Mapping[str, BuiltNode], edges: Iterable[Edge]) -> bool:
     refs = [ref for each in built.values() for ref in reads_of_node(each.step)]
     refs += [ref for edge in edges if edge.when is not None for ref in edge.when.reads()]
     return any(ref.path[:2] == (*ROOT, COUNTS) for ref in refs)

@@ -11,7 +11,7 @@ from ...flow.protocols import Name
 from ...text.suggestions import suggest
 from ...text.yaml.nodes import Fields, Node, shown
 from .expressions.reading import NotBuilt, Reader
-from .nodes.builder_contract import Built, FieldValues, NodeSite
+from .nodes.builder_contract import BuiltNode, FieldValues, NodeSite
 from .nodes.function_nodes import build_python, build_tool
 from .nodes.maps import build_map
 from .nodes.passthrough import build_passthrough
@@ -21,7 +21,7 @@ from .nodes.tool_call import build_tool_call
 from .words import IN_A_MAP, NODES
 
 
-def build(reader: Reader, node: Node, site: NodeSite) -> Built | None:
+def build(reader: Reader, node: Node, site: NodeSite) -> BuiltNode | None:
     """The node, or None after an error."""
     if not isinstance(node, Fields):
         hint = f"{site.name}: {{type: passthrough, output: {{...}}}}"
@@ -66,7 +66,7 @@ ALIASES: Mapping[str, str] = {
 }
 """Names that other tools use for a kind of node."""
 
-BUILD: dict[str, Callable[[Reader, FieldValues, NodeSite], Built]] = {
+BUILD: dict[str, Callable[[Reader, FieldValues, NodeSite], BuiltNode]] = {
     "passthrough": build_passthrough,
     "map": partial(build_map, build),
     "tool": build_tool,

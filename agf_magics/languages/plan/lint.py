@@ -45,9 +45,8 @@ def _output_path(call: Call, sign: str) -> Iterator[Diagnostic]:
 
 def _arguments(call: Call) -> Iterator[Diagnostic]:
     for name, span, template in call.arguments:
-        if (
-            name == "output" and isinstance(template, Reference) and not call.output.alternatives
-        ):  # G19
+        is_reference = isinstance(template, Reference)
+        if name == "output" and is_reference and not call.output.alternatives:  # G19
             message = "'output' is an ordinary argument: the result of this call is not stored"
             hint = f"write _outputPath: {as_written(template)}"
             yield Diagnostic("plan.output-argument", message, span, hint, "warning")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from ...catalog import Agent, Policy, Tool, Transform
 from ...engine.calls import dry_run
 from ...engine.calls.model_requests import dry_reply
 from ...engine.linking.linked import Linked, Person, flow_at
-from ...flow.progress.rows import Key, Row, key_of
+from ...flow.progress.rows import Key, key_of
 from ...flow.step_path import StepPath
 from ...flow.steps import Invoke
 from ...journal.calls.call_rows import StartedCall
@@ -111,10 +110,8 @@ class Forecast(OfflineJournal):
         """What was edited if a call with the same arguments has another digest now."""
         if not isinstance(callee, Tool | Agent | Transform | Policy):
             return "its model or its schema was edited"
-        before, digest = (
-            self._recorded.functions.get(callee.name),
-            self.rows.digests.function(callee),
-        )
+        before = self._recorded.functions.get(callee.name)
+        digest = self.rows.digests.function(callee)
         if before is None or digest is None:
             return "its function, its model or its schema was edited"
         now = parts_of(digest, callee.name)
@@ -241,29 +238,3 @@ class RecordedCalls:
         is_called = call.name in self._by_name
         why = "its arguments differ" if is_called else "the run has no result of it"
         return Miss(why, self.is_complete)
-
-
-MOST_COMPARED = 500
-"""Steps of a definition that are compared by their order; in a larger one a step is the one with
-the same id."""
-
-
-def align(before: Sequence[Row], now: Sequence[Row]) -> dict[Key, Row]:
-    """Which step of an earlier definition is which of the present one, although an edit moves the
-    ids: for each step of ``now`` that is also in ``before``, by its key, the step there.
-
-    Steps of equal kind and label, in the same order, are the same step. Between them, steps of one
-    kind in equal number are edited ones; all others are new or removed.
-    """
-    if max(len(before), len(now)) > MOST_COMPARED:
-        words = {row.key: row.word for row in now}
-        return {row.key: row for row in before if words.get(row.key) == row.word}
-    aligned: dict[Key, Row] = {}
-    kinds = [[(row.depth, row.word) for row in rows] for rows in (before, now)]
-    names = [[(row.depth, row.word, row.label) for row in rows] for rows in (before, now)]
-    matcher = SequenceMatcher(None, names[0], names[1], autojunk=False)
-    for _, start, end, first, last in matcher.get_opcodes():
-        if kinds[0][start:end] == kinds[1][first:last]:
-            keys = (row.key for row in now[first:last])
-            aligned.update(zip(keys, before[start:end], strict=True))
-    return aligned

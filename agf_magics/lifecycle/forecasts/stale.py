@@ -39,8 +39,9 @@ from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
+from .align_steps import align
 from .offline import Bounded, run_offline
-from .recorded_calls import Forecast, RecordedCalls, align
+from .recorded_calls import Forecast, RecordedCalls
 
 State = Literal["again", "depends", "reused", "unknown", ""]
 """``again``: at least one of its calls is made again. ``depends``: it depends on a step that runs

@@ -114,7 +114,7 @@ def run_planner(
         ask=ask,
         on=on,
     )
-    own_tools = {
+    for_models = {
         "task": task,
         "tools": tools,
         "latent": latent,
@@ -125,7 +125,7 @@ def run_planner(
     }
     # The object of a model may be callable, too.
     if callable(planner) and not hasattr(planner, "model_name"):
-        if named := next((name for name, value in own_tools.items() if value), None):
+        if named := next((name for name, value in for_models.items() if value), None):
             raise TypeError(f"{named} is for a model: a function returns the plan itself")
         result = run_function(planner, options, fields)
     else:

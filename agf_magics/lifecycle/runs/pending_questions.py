@@ -57,7 +57,7 @@ class PendingQuestion:
         return self._on_loop
 
     def take(self, answer: Value) -> None:
-        """Answer with a value that fits the question: see `given_answer`."""
+        """Answer with a value that fits the question: see `parse_given`."""
         self._settle(answer)
 
     def answer(self, text: str) -> bool:

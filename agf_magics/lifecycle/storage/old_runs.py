@@ -67,22 +67,24 @@ def forget_old(store: Store, days: float, size: int, *, automatic: bool = False)
     if automatic:
         now = min(now, runs[NEWEST_KEPT - 1].started) if len(runs) >= NEWEST_KEPT else 0.0
     ended = [run for run in runs if run.status in statuses]
-    old = _old(store, ended, now - days * DAY if days else 0.0, size)
+    old = _choose_old(store, ended, now - days * DAY if days else 0.0, size)
     return deletion.forget(store, old)
 
 
-def _old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+def _choose_old(store: Store, runs: Sequence[RunHead], since: float, size: int) -> list[RunHead]:
+    """The runs that ended before ``since``, and the oldest of the others until the rest takes at
+    most ``size`` bytes."""
     old = [run for run in runs if (run.ended or run.started) < since]
     if size and deletion.size(store) > size:
         taken = _Taken(store)
         for run in old:
-            taken.leave(run.num)
+            taken.remove(run.num)
         for run in reversed(runs):
             if taken.size <= size:
                 break
             if run not in old:
                 old.append(run)
-                taken.leave(run.num)
+                taken.remove(run.num)
     return old
 
 
@@ -96,7 +98,7 @@ class _Taken:
         parts = dict(file for files in self._files.values() for file in files)
         self.size = sum(self._rows.values()) + sum(parts.values())
 
-    def leave(self, num: int) -> None:
+    def remove(self, num: int) -> None:
         """A run is deleted."""
         self.size -= self._rows.get(num, 0)
         for digest, size in self._files.get(num, ()):

@@ -130,7 +130,7 @@ def _with_flow(registry: Registry, flow: Flow) -> Registry:
         return registry
     other = copy.copy(registry)
     other.flows = copy.copy(registry.flows)
-    other.flows._held = {**registry.flows._held, same_name(flow.name): flow}
+    other.flows._things = {**registry.flows._things, same_name(flow.name): flow}
     return other
 
 

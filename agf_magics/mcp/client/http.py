@@ -81,7 +81,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
         ended: Callable[[str], None],
         signs_in: bool,
     ) -> None:
-        self._inner, self._longest, self._ended = inner, longest, ended
+        self._inner = inner
+        self._longest = longest
+        self._ended = ended
         self._signs_in = signs_in
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -110,7 +112,9 @@ class _Counted(httpx2.AsyncByteStream):
     """The bytes of an answer, up to a bound."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, longest: int) -> None:
-        self._inner, self._left, self._longest = inner, longest, longest
+        self._inner = inner
+        self._left = longest
+        self._longest = longest
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._inner:

@@ -35,7 +35,9 @@ class SignIn:
     the middle of a run opens no browser."""
 
     def __init__(self, address: str, paste: Paste, attended: Callable[[], bool]) -> None:
-        self._address, self._paste, self._attended = address, paste, attended
+        self._address = address
+        self._paste = paste
+        self._attended = attended
         self._answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._listener: asyncio.Server | None = None
         self._state = ""

@@ -85,7 +85,9 @@ class Tokens:
 
 
 def _entry(fields: dict[str, Any]) -> Entry:
-    client, service, until = fields["client"], fields["service"], fields["until"]
+    client = fields["client"]
+    service = fields["service"]
+    until = fields["until"]
     return Entry(
         OAuthToken.model_validate(fields["tokens"]),
         float(until) if until is not None else None,
@@ -117,11 +119,11 @@ def _kept(key: str) -> str | None:
     try:
         import keyring
 
-        found = keyring.get_password(SERVICE, key)
+        token = keyring.get_password(SERVICE, key)
     # A locked keyring, one without a backend: each has its own error.
     except Exception:
         return None
-    return found if isinstance(found, str) else None
+    return token if isinstance(token, str) else None
 
 
 def _keep(key: str, text: str) -> bool:

@@ -37,9 +37,9 @@ class Owner(NamedTuple):
 def make_tool(listed: Listed, owner: Owner, calls: Calls) -> Tool:
     """The tool that a flow calls."""
 
-    async def call(**given: Any) -> Value:
-        context = given.pop(CONTEXT, None) or ToolContext()
-        return await calls(listed.name, given, context)
+    async def call(**arguments: Any) -> Value:
+        context = arguments.pop(CONTEXT, None) or ToolContext()
+        return await calls(listed.name, arguments, context)
 
     call.__name__ = call.__qualname__ = listed.registered
     call.__doc__ = listed.description

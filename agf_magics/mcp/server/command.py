@@ -58,9 +58,11 @@ def _flows(parsed: ParsedLine, registry: Registry, tell: Callable[[str], object]
     if not files:
         names = " ".join(word.text for word in words)
         raise refused("define.file", f"no definition matches {names}")
-    known, _ = registry_with(files, registry)
+    names_from, _ = registry_with(files, registry)
     for file in files:
-        defined = register(file, registry=registry, origin=str(file.resolve()), names_from=known)
+        defined = register(
+            file, registry=registry, origin=str(file.resolve()), names_from=names_from
+        )
         for note in defined.replacements:
             tell(f"note: {note}")
         if defined.flow is not None:

@@ -67,13 +67,13 @@ def error_text(error: BaseException) -> str:
         return "the server has failed; its log says more"
     shown = merge_equal(error.diagnostics)
     more = len(shown) - MOST_ERRORS
-    lines = [diagnostic_text(found) for found in shown[:MOST_ERRORS]]
+    lines = [diagnostic_text(diagnostic) for diagnostic in shown[:MOST_ERRORS]]
     return "\n".join([*lines, *([f"… and {more:,} more"] if more > 0 else [])])
 
 
-def diagnostic_text(found: Diagnostic) -> str:
-    hint = f"\n  = {found.hint}" if found.hint else ""
-    return plain(f"{found.message} [{found.code}]{hint}", MOST_MESSAGE)
+def diagnostic_text(diagnostic: Diagnostic) -> str:
+    hint = f"\n  = {diagnostic.hint}" if diagnostic.hint else ""
+    return plain(f"{diagnostic.message} [{diagnostic.code}]{hint}", MOST_MESSAGE)
 
 
 def too_large(run_id: str, size: int) -> DefinitionError:

@@ -118,8 +118,8 @@ def _guarded(app: App, token: str) -> App:
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = dict(scope["headers"]).get(b"authorization", b"")
-            if not hmac.compare_digest(given, wanted):
+            header = dict(scope["headers"]).get(b"authorization", b"")
+            if not hmac.compare_digest(header, wanted):
                 await _refuse(send)
                 return
             scope[GONE] = gone = asyncio.Event()

@@ -92,8 +92,8 @@ class FlowServer:
         listed = [_flow_tool(tool) for tool in self.tools.values()]
         # A model has no use for the page; a client without pages would offer it.
         shows = apps.client_supports_apps(context)
-        own = [tool for tool in self.own.values() if shows or tool.name != PAGE_TOOL]
-        listed += map(_own_tool, own)
+        own_tools = [tool for tool in self.own.values() if shows or tool.name != PAGE_TOOL]
+        listed += map(_own_tool, own_tools)
         return types.ListToolsResult(tools=listed)
 
     async def _call(
@@ -103,15 +103,15 @@ class FlowServer:
         try:
             if (tool := self.tools.get(params.name)) is not None:
                 return await self._run(context, tool, params)
-            if (own := self.own.get(params.name)) is not None:
-                return _own_result(await own.checked(arguments))
+            if (own_tool := self.own.get(params.name)) is not None:
+                return _own_result(await own_tool.checked(arguments))
         except DefinitionError as error:
             return _failure(error_text(error))
         raise MCPError(types.INVALID_PARAMS, error_text(self.unknown(params.name)))
 
     def unknown(self, name: str) -> DefinitionError:
         """The error for a tool that the server does not have."""
-        offered = (own for own in self.own if own != PAGE_TOOL)
+        offered = (tool for tool in self.own if tool != PAGE_TOOL)
         near = suggest(name, (*self.tools, *offered), "tools")
         return refused("mcp.unknown-tool", f"the server has no tool {name[:80]!r}", near)
 

@@ -25,17 +25,19 @@ class Silence(list[SimpleCompletion]):
         return super().__len__() or 1
 
 
-def matcher_result(context: CompletionContext, known: Surroundings) -> SimpleMatcherResult:
+def matcher_result(context: CompletionContext, surroundings: Surroundings) -> SimpleMatcherResult:
     """What IPython shows below the cursor, in our order."""
-    found = complete(context.full_text, context.cursor_line, len(context.text_until_cursor), known)
-    if found is None:
+    offer = complete(
+        context.full_text, context.cursor_line, len(context.text_until_cursor), surroundings
+    )
+    if offer is None:
         return SimpleMatcherResult(completions=[], suppress=False)
     is_blank = not context.line_with_cursor.strip()
     choices = Silence(
-        SimpleCompletion(text=one.text, type=_kind(one, is_blank)) for one in found.choices
+        SimpleCompletion(text=choice.text, type=_kind(choice, is_blank)) for choice in offer.choices
     )
     return SimpleMatcherResult(
-        completions=choices, suppress=True, matched_fragment=found.fragment, ordered=True
+        completions=choices, suppress=True, matched_fragment=offer.fragment, ordered=True
     )
 
 

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 Matcher = Callable[[CompletionContext], SimpleMatcherResult]
 
 
-def matcher(known: Callable[[], Surroundings]) -> Matcher:
+def matcher(surroundings: Callable[[], Surroundings]) -> Matcher:
     """The matcher for ``shell.Completer.custom_matchers``."""
 
     def agf_magics(context: CompletionContext) -> SimpleMatcherResult:
         from .matcher_result import matcher_result
 
-        return matcher_result(context, known())
+        return matcher_result(context, surroundings())
 
     marked: Matcher = context_matcher(priority=200)(agf_magics)
     return marked

@@ -70,12 +70,12 @@ def _differences(
 def _values(log: Log) -> dict[str, Value]:
     """The values of the last references, by their texts; an error in place of a value that cannot
     be read."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     for reference in references(log):
         try:
             value = log.read(reference)
         except AgfError as error:
             value = line(error.diagnostic.message, 120)
         if value is not UNSET:
-            found[line(str(reference), 100)] = value
-    return found
+            values[line(str(reference), 100)] = value
+    return values

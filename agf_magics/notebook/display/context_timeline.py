@@ -62,9 +62,9 @@ def messages(log: Log) -> Cells:
 def state(log: Log) -> Cells:
     """Every reference that a message of ``log`` writes, its value at the end, and the messages that
     wrote it."""
-    found = list(references(log))
-    rows = tuple(_row(log, reference) for reference in found[-MOST_ROWS:])
-    more = f", the last {MOST_ROWS:,} of {len(found):,}" if len(found) > MOST_ROWS else ""
+    written = list(references(log))
+    rows = tuple(_row(log, reference) for reference in written[-MOST_ROWS:])
+    more = f", the last {MOST_ROWS:,} of {len(written):,}" if len(written) > MOST_ROWS else ""
     after = (
         f"after {counted(len(log), 'message')}, the last by {writer(log[-1])}"
         if len(log)
@@ -98,11 +98,11 @@ def _writes(log: Log, message: Mapping[str, Value]) -> Iterator[tuple[str, ...]]
 
 def references(log: Log) -> list[Reference]:
     """The references that the last messages write, in the order of their first write."""
-    found: dict[Reference, None] = {}
+    references: dict[Reference, None] = {}
     for content in filter(None, (read_content(message) for _, message in _last(log))):
         for writing in content.writings[:MOST_ROWS]:
-            found.setdefault(Reference(content.kind, writing.path, content.instance))
-    return list(found)
+            references.setdefault(Reference(content.kind, writing.path, content.instance))
+    return list(references)
 
 
 def _row(log: Log, reference: Reference) -> tuple[str, str, str]:

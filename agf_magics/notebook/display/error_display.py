@@ -50,8 +50,8 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
         for name, parameter in _UNEXPECTED.findall(str(error)):
             function = vars(sys.modules["agf_magics"]).get(name)
             if shell.user_ns.get(name, function) is function is not None:  # and not the user's own
-                known = inspect.signature(function).parameters
-                near = suggest(parameter, known, "its parameters")
+                parameters = inspect.signature(function).parameters
+                near = suggest(parameter, parameters, "its parameters")
                 error.add_note(_MEANT.get((name, parameter), str(near)))
         shell.showtraceback((kind, error, frames), tb_offset=tb_offset)
 
@@ -64,10 +64,10 @@ def install_rendering(undo: ExitStack, shell: Any, is_full: Callable[[], bool]) 
     told = set[int]()
 
     def after_cell(result: Any) -> None:
-        if found := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
-            sign, kind = found[1], "line" if found[1] == "%" else "cell"
+        if match := _UNKNOWN_MAGIC.match(str(result.error_in_exec)):
+            sign, kind = match[1], "line" if match[1] == "%" else "cell"
             names = [f"{sign}{name}" for name in shell.magics_manager.magics[kind]]
-            if near := suggest(sign + found[2], names):
+            if near := suggest(sign + match[2], names):
                 print(near, file=sys.stderr)  # where IPython prints the error
         waiting = {id(value) for value in shell.user_ns.values() if _is_run_not_awaited(value)}
         if waiting - told:
@@ -130,7 +130,7 @@ def render(shell: Any, error: AgfError | RunInterrupted) -> list[str]:
         if frames is not None:
             lines += [
                 "",
-                *(_COLOUR_OR_NOT.sub(_safe, one) for one in _frames(shell, cause, frames)),
+                *(_COLOUR_OR_NOT.sub(_safe, frame) for frame in _frames(shell, cause, frames)),
             ]
         else:
             lines += _remote_frames(shell, cause)
@@ -152,8 +152,8 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
     did not send it."""
     from ...workers.sending.tracebacks import RemoteTraceback, with_source
 
-    found = next((one for one in (cause, cause_of(cause)) if is_a(one, RemoteTraceback)), None)
-    if found is None:
+    remote = next((text for text in (cause, cause_of(cause)) if is_a(text, RemoteTraceback)), None)
+    if remote is None:
         return []
 
     def cell(file: str) -> str:
@@ -161,16 +161,16 @@ def _remote_frames(shell: Any, cause: BaseException) -> list[str]:
         name = getattr(getattr(shell, "compile", None), "format_code_name", None)
         return " ".join((name(file) if name is not None else None) or ())
 
-    lines = with_source(str(found.args[0]), cell).rstrip("\n").split("\n")
-    return ["", "On the worker:", *(plain(one, 2_000) for one in lines)]
+    lines = with_source(str(remote.args[0]), cell).rstrip("\n").split("\n")
+    return ["", "On the worker:", *(plain(text, 2_000) for text in lines)]
 
 
 _COLOUR_OR_NOT = re.compile(r"(\x1b\[[0-9;]*m)|\x1b|[^\n\t\x1b -~]+")
 
 
-def _safe(found: re.Match[str]) -> str:
+def _safe(match: re.Match[str]) -> str:
     """A colour of IPython's as it is; what else is not plain text, as it is shown everywhere."""
-    return found[1] or plain(found[0], 20_000)
+    return match[1] or plain(match[0], 20_000)
 
 
 _UNKNOWN_MAGIC = re.compile(r"(?:Line magic function|Cell magic) `(%%?)(\w+)` not found\.")

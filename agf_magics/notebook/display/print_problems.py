@@ -18,14 +18,14 @@ def print_problems(problems: Iterable[Diagnostic]) -> None:
     """Print warnings under the line that a definition prints, and notes in one line: several are
     folded (decision D181)."""
     merged = merge_equal(tuple(problems))
-    notes = [one for one in merged if one.severity == "note"]
+    notes = [problem for problem in merged if problem.severity == "note"]
     if len(notes) > 1:
-        merged = [one for one in merged if one.severity != "note"]
+        merged = [problem for problem in merged if problem.severity != "note"]
     more = [f"... and {len(merged) - MOST} more"] if len(merged) > MOST else []
     for text in (*map(_told, merged[:MOST]), *more):
         print(text)
     if len(notes) > 1:
-        _show_notes([_note(one) for one in notes])
+        _show_notes([_note(problem) for problem in notes])
 
 
 def _show_notes(notes: list[str]) -> None:

@@ -67,8 +67,8 @@ def everything(registry: Registry) -> Bundle:
 
 def _joined(*tables: Bundle) -> Bundle:
     return {
-        "text/html": "".join(one["text/html"] for one in tables),
-        "text/plain": "\n\n".join(one["text/plain"] for one in tables),
+        "text/html": "".join(table["text/html"] for table in tables),
+        "text/plain": "\n\n".join(table["text/plain"] for table in tables),
     }
 
 

@@ -24,11 +24,14 @@ def linked_within(linked: Linked, calls: Sequence[str]) -> Linked:
     return flow
 
 
-def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
-    id = given.get("step")
+def row_of(run: AnyRun, arguments: Mapping[str, Any]) -> Row:
+    id = arguments.get("step")
     row = run.progress.rows.get(tuple(str(id).split("/")))
     if row is None or row.id != id:  # an id of a step has a slash
-        row = next((one for one in list(run.progress.rows.values()) if one.id == id), None)
+        row = next(
+            (candidate for candidate in list(run.progress.rows.values()) if candidate.id == id),
+            None,
+        )
     if row is not None:
         # A call and the policy for its failures are one step, and the values are those of the call.
         return row.elements[0] if only_call(row.step) is not None else row
@@ -36,10 +39,10 @@ def row_of(run: AnyRun, given: Mapping[str, Any]) -> Row:
 
 
 def journal_of(run: AnyRun) -> RunCalls:
-    found = calls_of(run)
-    if found is None:
+    calls = calls_of(run)
+    if calls is None:
         raise Refused(NO_JOURNAL)
-    return found
+    return calls
 
 
 def natural(number: object) -> int:
@@ -47,11 +50,13 @@ def natural(number: object) -> int:
 
 
 def naturals(numbers: object) -> tuple[int, ...]:
-    return tuple(natural(one) for one in numbers[:20]) if isinstance(numbers, list) else ()
+    return tuple(natural(number) for number in numbers[:20]) if isinstance(numbers, list) else ()
 
 
 def texts_of(texts: object) -> list[str]:
-    return [one for one in texts[:1_000] if isinstance(one, str)] if isinstance(texts, list) else []
+    return (
+        [text for text in texts[:1_000] if isinstance(text, str)] if isinstance(texts, list) else []
+    )
 
 
 def flow_of(run: AnyRun, row: Row) -> Flow:

@@ -35,15 +35,15 @@ class _LastEvaluations:
     found: tuple[list[Evaluation], str] = ([], "")
 
 
-def answer_evaluations(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_evaluations(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of what a step that only evaluates read and gave, failed ones first."""
-    row, offset = row_of(run, given), natural(given.get("offset"))
+    row, offset = row_of(run, arguments), natural(arguments.get("offset"))
     journal_of(run)
     if offset == 0 or _LastEvaluations.of != (run.run_id, row.id):
         from ...lifecycle.forecasts.evaluations import find_evaluations
 
         kept, note = find_evaluations(run, row)
-        kept.sort(key=lambda one: one.error is None)
+        kept.sort(key=lambda evaluation: evaluation.error is None)
         _LastEvaluations.of, _LastEvaluations.found = (run.run_id, row.id), (kept, note)
     return _evaluation_page(run, *_LastEvaluations.found, offset)
 
@@ -54,21 +54,21 @@ def _evaluation_page(run: AnyRun, kept: Sequence[Evaluation], note: str, offset:
         "offset": offset,
         "page": PAGE,
         "note": plain(note, 400),
-        "rows": [_evaluation_row(run, one) for one in kept[offset : offset + PAGE]],
+        "rows": [_evaluation_row(run, evaluation) for evaluation in kept[offset : offset + PAGE]],
     }
 
 
-def _evaluation_row(run: AnyRun, one: Evaluation) -> EvaluationRow:
-    value, why = value_text(one.value), ""
-    if one.error is not None:
-        value, why = "", run.secrets.text(format_exception(one.error))
+def _evaluation_row(run: AnyRun, evaluation: Evaluation) -> EvaluationRow:
+    value, why = value_text(evaluation.value), ""
+    if evaluation.error is not None:
+        value, why = "", run.secrets.text(format_exception(evaluation.error))
     return EvaluationRow(
-        numbers=list(one.numbers),
+        numbers=list(evaluation.numbers),
         given=[
             [line(name, 60), line(value_text(value), SHORT)]
-            for name, value in one.values_read.items()
+            for name, value in evaluation.values_read.items()
         ],
-        case=line(one.case, 60),
+        case=line(evaluation.case, 60),
         output=line(value, SHORT),
         error=line(why, SHORT),
     )

@@ -34,16 +34,16 @@ _took: dict[str, float] = {}
 """Seconds of the last comparison of a run, by its id."""
 
 
-def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_stale(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The rows of the run that a new run with ``--reuse`` would run again. ``auto``: a person did
     not ask for it, so it unpickles nothing and is skipped if the last comparison was slow."""
     journal_of(run)
-    is_auto = given.get("auto") is True
+    is_auto = arguments.get("auto") is True
     if is_auto and _took.get(run.run_id, 0.0) > SLOW:
         return {"skipped": "the last comparison was slow"}
     started = time.monotonic()
     try:
-        found = find_stale(run, None, default(), unpickles=not is_auto)
+        stale = find_stale(run, None, default(), unpickles=not is_auto)
     except NeedsUnpickling:
         return {"skipped": "it reads results that are not JSON, as --reuse does"}
     _took[run.run_id] = time.monotonic() - started
@@ -56,14 +56,14 @@ def answer_stale(run: AnyRun, given: Mapping[str, Any]) -> Json:
             reused=row["reused"],
             change=row["change"],
         )
-        for number, one in enumerate(run.progress.rows.values())
-        if (row := found.rows_of_run.get(one.id)) is not None
+        for number, shown_row in enumerate(run.progress.rows.values())
+        if (row := stale.rows_of_run.get(shown_row.id)) is not None
         and (row["state"] not in ("", "reused") or row["change"])
     ]
-    new = [row for row in found if row["change"] == "new" and row["state"]]
+    new = [row for row in stale if row["change"] == "new" and row["state"]]
     return {
-        "edited": found.is_edited,
-        "summary": plain(found.summary, 600),
+        "edited": stale.is_edited,
+        "summary": plain(stale.summary, 600),
         "marks": marks[:MOST_MARKS],
         "new": [line(f"{row['kind']} {row['name']}", 100) for row in new[:MOST_NEW]],
     }
@@ -77,7 +77,7 @@ class _LastMoments:
     moments: Moments | None = None
 
 
-def answer_moments(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_moments(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """How many moments there are now."""
     moments = _moments_of(run, again=True)
     return {"total": len(moments), "note": plain(moments.note, 400)}
@@ -94,10 +94,10 @@ def _moments_of(run: AnyRun, again: bool = False) -> Moments:
     return moments
 
 
-def answer_moment(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def answer_moment(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """The state at the moment ``at``, and how it differs from that at the moment ``since``."""
     moments = _moments_of(run)
-    at, since = natural(given.get("at")), natural(given.get("since"))
+    at, since = natural(arguments.get("at")), natural(arguments.get("since"))
     if max(at, since) >= len(moments):
         raise Refused(f"the run has no moment {max(at, since) + 1}")
     state = moments.state(at)

@@ -38,33 +38,33 @@ def open_call(
 ) -> Opened:
     """Put the arguments of the call at ``place`` (see `find_call`) into the variable ``name``.
     Raises DefinitionError if there is no such call, or no such tool."""
-    found = find_call(find_past_run(run_id).records(), place, "tool")
+    record = find_call(find_past_run(run_id).records(), place, "tool")
     # The name is that of the journal, which may be a stranger's: nothing else may be meant by it.
-    if found.name not in registry.tools:
-        raise DefinitionError(registry.tools.missing(found.name, None, "flow.unknown-tool"))
+    if record.name not in registry.tools:
+        raise DefinitionError(registry.tools.missing(record.name, None, "flow.unknown-tool"))
     note = (
         ""
-        if found.given.whole
+        if record.given.whole
         else "some of the arguments are only previews: a secret, or a value that is not JSON"
     )
-    shell.user_ns[name] = found.given_shown
-    shown = line(value_text(found.given_shown), 200)
+    shell.user_ns[name] = record.given_shown
+    shown = line(value_text(record.given_shown), 200)
     return Opened(
         name,
-        line(format_path(found.at), 100),
+        line(format_path(record.at), 100),
         shown,
-        _calling(found, name, shell.user_ns, registry),
+        _calling(record, name, shell.user_ns, registry),
         note,
     )
 
 
-def _calling(found: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
+def _calling(record: Record, name: str, names: Mapping[str, Any], registry: Registry) -> str:
     """A cell that makes a call with the arguments in the variable ``name``."""
-    tool = registry.tools[found.name]
+    tool = registry.tools[record.name]
     # The notebook's name only if it is that of the tool's function: it may be anything else.
-    is_same = found.name.isidentifier() and names.get(found.name) is tool.function
-    called = found.name if is_same else f"agf_magics.registry.tools[{found.name!r}].function"
-    context = "".join(f", {one}=agf_magics.ToolContext()" for one in tool.context)
+    is_same = record.name.isidentifier() and names.get(record.name) is tool.function
+    called = record.name if is_same else f"agf_magics.registry.tools[{record.name!r}].function"
+    context = "".join(f", {parameter}=agf_magics.ToolContext()" for parameter in tool.context)
     lead = "" if is_same and not context else "import agf_magics\n\n"
     waits = "await " if iscoroutinefunction(tool.function) else ""
     return f"{lead}{waits}{called}(**{name}{context})"

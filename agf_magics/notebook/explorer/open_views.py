@@ -82,19 +82,19 @@ def open_explorer(make: Callable[[], E]) -> E:
     """Open the explorer that ``make`` returns. Of too many the oldest one is closed, if possible of
     a run that has ended."""
     while len(_open) >= MOST_OPEN:
-        oldest = next((one for one in _open if one.has_ended), _open[0])
+        oldest = next((view for view in _open if view.has_ended), _open[0])
         _open.remove(oldest)
         oldest.close(tell=False)
-    made = make()
-    _open.append(made)
-    return made
+    explorer = make()
+    _open.append(explorer)
+    return explorer
 
 
 def tell_edited(result: object) -> None:
     """A cell ran (``result``: of IPython), and runs may differ from the definitions of now. A
     failure must not print into the cell."""
     with giving_up(__name__, "an open explorer was not told that a cell ran"):
-        for model in {one.model for one in list(_open) if one.can_rerun}:
+        for model in {view.model for view in list(_open) if view.can_rerun}:
             model.send({"type": "edited"})
 
 
@@ -106,6 +106,6 @@ def close_explorers() -> None:
 
 def close_explorer(mark: str) -> None:
     """Close the explorer that draws over the elements of the class ``mark``, if it is open."""
-    for explorer in [one for one in _open if one.mark == mark]:
+    for explorer in [view for view in _open if view.mark == mark]:
         _open.remove(explorer)
         explorer.close()

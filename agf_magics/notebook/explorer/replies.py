@@ -16,12 +16,14 @@ MOST_WHY = 600
 def reply_to(message: Mapping[str, Any], requests: Requests) -> Json:
     """The reply to a request of the page: what its function returns for the arguments, or why it
     cannot."""
-    id, name, given = message.get("id"), str(message.get("do")), message.get("with")
+    id = message.get("id")
+    name = str(message.get("do"))
+    arguments = message.get("with")
     try:
         if name not in requests:
             raise Refused(f"unknown request {name!r}")
-        found = requests[name](given if isinstance(given, dict) else {})
-        return {"type": "reply", "id": id, "ok": True, "value": found}
+        value = requests[name](arguments if isinstance(arguments, dict) else {})
+        return {"type": "reply", "id": id, "ok": True, "value": value}
     except AgfError as error:
         why = str(error.diagnostic.message)
     except Refused as error:

@@ -35,14 +35,14 @@ def session_json(
 ) -> Json:
     """The messages of a session, the replies, and the results of their tool calls, in order.
     ``running``: a request that has no reply yet."""
-    found = calls.page(row, MOST_RECORDS + 1, index=index)
-    messages = list(_messages([*found[:MOST_RECORDS], *running]))
-    return {"messages": messages, "more": len(found) > MOST_RECORDS}
+    records = calls.page(row, MOST_RECORDS + 1, index=index)
+    messages = list(_messages([*records[:MOST_RECORDS], *running]))
+    return {"messages": messages, "more": len(records) > MOST_RECORDS}
 
 
-def _messages(found: list[Record]) -> Iterator[Json]:
+def _messages(records: list[Record]) -> Iterator[Json]:
     is_first = True
-    for record in found:
+    for record in records:
         if record.kind != "model":
             yield _result(record)
             continue
@@ -53,9 +53,9 @@ def _messages(found: list[Record]) -> Iterator[Json]:
             yield _reply(record)
 
 
-def _prompt(given: object) -> Iterator[Json]:
+def _prompt(request: object) -> Iterator[Json]:
     """The messages with which the session begins."""
-    for message in _mappings(given, "messages", MOST_MESSAGES):
+    for message in _mappings(request, "messages", MOST_MESSAGES):
         yield {
             "who": line(str(message.get("role", "")), 20),
             "text": plain(str(message.get("text") or ""), MOST_TEXT),
@@ -70,21 +70,25 @@ def _mappings(value: object, name: str, most: int) -> list[Mapping[str, Any]]:
 
 
 def _reply(record: Record) -> Json:
-    found: Json = {"who": "model", "name": line(record.name, 60), "took": duration(record.seconds)}
+    shown_reply: Json = {
+        "who": "model",
+        "name": line(record.name, 60),
+        "took": duration(record.seconds),
+    }
     if record.error is not None:
-        return found | {"error": _error(record)}
+        return shown_reply | {"error": _error(record)}
     reply = record.value_shown
     if not isinstance(reply, Mapping):
-        return found | {"text": "the reply is not in the journal"}
-    found["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
+        return shown_reply | {"text": "the reply is not in the journal"}
+    shown_reply["text"] = plain(str(reply.get("text") or ""), MOST_TEXT)
     written = str(reply.get("thinking") or "")
     if thinking := _thinking(reply.get("kept")) or written:
-        found["thinking"] = plain(thinking, MOST_TEXT)
-    found["calls"] = [
+        shown_reply["thinking"] = plain(thinking, MOST_TEXT)
+    shown_reply["calls"] = [
         {"tool": line(str(call.get("tool")), 60), "arguments": value_json(call.get("arguments"))}
         for call in _mappings(reply, "calls", MOST_CALLS)
     ]
-    return found | {"used": _used(reply.get("usage"))}
+    return shown_reply | {"used": _used(reply.get("usage"))}
 
 
 def _thinking(kept: object) -> str:
@@ -98,7 +102,7 @@ def _thinking(kept: object) -> str:
 
 def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
     """The replies that arrive in a session."""
-    found = []
+    replies = []
     for inner in list(run.progress.rows.values()):
         arriving = inner.arriving
         if arriving is None or arriving.ended or not is_within(inner.key, row.key):
@@ -111,8 +115,8 @@ def arriving_json(run: AnyRun, row: Row, index: tuple[int, ...]) -> list[Json]:
             for name, text in arriving.parts.copy().items()
         }
         calls = [{"tool": line(parts["call"], 200)}] if "call" in parts else []
-        found.append({**parts, "who": "model", "arriving": True, "calls": calls})
-    return found
+        replies.append({**parts, "who": "model", "arriving": True, "calls": calls})
+    return replies
 
 
 def _used(usage: object) -> str:
@@ -128,12 +132,16 @@ def _used(usage: object) -> str:
 
 
 def _result(record: Record) -> Json:
-    found: Json = {"who": "tool", "name": line(record.name, 60), "took": duration(record.seconds)}
+    shown_result: Json = {
+        "who": "tool",
+        "name": line(record.name, 60),
+        "took": duration(record.seconds),
+    }
     if record.error is not None:
-        return found | {"error": _error(record)}
+        return shown_result | {"error": _error(record)}
     if record.result.form is None:
-        return found | {"text": line(record.what, 20)}
-    return found | {"result": value_json(record.value_shown)}
+        return shown_result | {"text": line(record.what, 20)}
+    return shown_result | {"result": value_json(record.value_shown)}
 
 
 def _error(record: Record) -> str:

@@ -44,21 +44,23 @@ class _LastTable:
     places: Sequence[int] = ()
 
 
-def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def table_page(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """A page of the table. ``sort``, ``down``, ``only``, ``below``: see `RowOrder`; ``offset``."""
-    table = _table_of(run, is_first=natural(given.get("offset")) == 0)
-    below = given.get("below")
+    table = _table_of(run, is_first=natural(arguments.get("offset")) == 0)
+    below = arguments.get("below")
     order: RowOrder = (
-        str(given.get("sort") or "")[:200],
-        given.get("down") is True,
-        str(given.get("only") or ""),
+        str(arguments.get("sort") or "")[:200],
+        arguments.get("down") is True,
+        str(arguments.get("only") or ""),
         float(below) if isinstance(below, int | float) and math.isfinite(below) else None,
     )
     done = sum(table.counts.values()) - table.counts.get("not run", 0)
     if _LastTable.order != (order, done):
         _LastTable.places, _LastTable.order = _places(table, order), (order, done)
     places = _LastTable.places
-    offset = min(natural(given.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN)
+    offset = min(
+        natural(arguments.get("offset")), max(0, len(places) - 1) // ROWS_SHOWN * ROWS_SHOWN
+    )
     shown = places[offset : offset + ROWS_SHOWN]
     rows = list(table.shown_at(shown))
     label = table.label_column
@@ -83,12 +85,12 @@ def table_page(run: AnyRun, given: Mapping[str, Any]) -> Json:
     }
 
 
-def label_row(run: AnyRun, given: Mapping[str, Any]) -> Json:
+def label_row(run: AnyRun, arguments: Mapping[str, Any]) -> Json:
     """Label the row at ``place`` with ``text``."""
-    table, text = _table_of(run), given.get("text")
-    if natural(given.get("place")) >= len(table) or not isinstance(text, str):
+    table, text = _table_of(run), arguments.get("text")
+    if natural(arguments.get("place")) >= len(table) or not isinstance(text, str):
         raise Refused("this row does not exist")
-    table.label(natural(given.get("place")), text.strip())
+    table.label(natural(arguments.get("place")), text.strip())
     return {}
 
 
@@ -154,7 +156,11 @@ def _earlier(run: AnyRun) -> str:
     """The id of the run over a table of the same flow before this one; empty: there is none."""
     if place_in_journal(run) is None:
         return ""
-    ids = [one.run_id for one in runs() if one.name == run.name and one.status != "running"]
+    ids = [
+        earlier.run_id
+        for earlier in runs()
+        if earlier.name == run.name and earlier.status != "running"
+    ]
     return next(iter(ids[ids.index(run.run_id) + 1 :] if run.run_id in ids else ids), "")
 
 

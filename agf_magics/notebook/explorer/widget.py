@@ -46,8 +46,8 @@ def _picture(diagram: Diagram) -> Model:
         "notices": False,
     }
 
-    def step(given: Json) -> Json:
-        row = next((row for row in progress.rows.values() if row.id == given.get("step")), None)
+    def step(arguments: Json) -> Json:
+        row = next((row for row in progress.rows.values() if row.id == arguments.get("step")), None)
         if row is None or row.step.span is None:
             raise Refused("the picture has no such step")
         return {
@@ -64,7 +64,7 @@ def _picture(diagram: Diagram) -> Model:
     requests = {
         "start": lambda _: {**begin, "id": ""},
         "run": lambda _: {"name": name, "id": "", "stores": [], "dropped": [], "warnings": []},
-        "picture": lambda given: picture_json(linked, given),
+        "picture": lambda arguments: picture_json(linked, arguments),
         "step": step,
     }
     return Answers({**begin, "id": ""}, requests, alone=True).model

@@ -31,8 +31,8 @@ def show_context(name: str, log: Log, shell: Any) -> None:
         return show(page)
     requests = {
         "moments": lambda _: {"total": len(log) + 1, "note": ""},
-        "moment": lambda given: moment_json(
-            log, natural(given.get("at")), natural(given.get("since"))
+        "moment": lambda arguments: moment_json(
+            log, natural(arguments.get("at")), natural(arguments.get("since"))
         ),
     }
     return show_over(page, shell, {"context": line(name, 80)}, requests)
@@ -63,15 +63,15 @@ def _context(notebook: Notebook, name: Token | None, parsed: ParsedLine) -> Cont
     contexts = notebook.registry.contexts
     if name is None:
         last = notebook.last
-        found = (state_of(last).flow_input.context if last is not None else None) or next(
+        context = (state_of(last).flow_input.context if last is not None else None) or next(
             iter(contexts.values()), None
         )
-        if found is None:
+        if context is None:
             hint = "run a plan, or write %context NAME --load FILE"
             raise line_error(
                 "unknown-context", "there is no context yet", parsed.source.span(), hint
             )
-        return found
+        return context
     message = f"there is no context {name.text!r}"
     otherwise = "a plan creates the context of its name when it runs"
     check_known("unknown-context", message, name, contexts, "contexts", otherwise)

@@ -42,11 +42,11 @@ class DefinitionMagics(NotebookMagics):
                 problems.append(line_error("file", message, word, near_file(word.text)).diagnostic)
             files |= dict.fromkeys(named)
         registry = self.notebook.registry
-        known = registry_with(files, registry)[0] if len(files) > 1 else registry
+        names_from = registry_with(files, registry)[0] if len(files) > 1 else registry
         for file in files:
             try:
                 self.notebook.define(
-                    file, parsed, language=None, name=None, origin=str(file), names_from=known
+                    file, parsed, language=None, name=None, origin=str(file), names_from=names_from
                 )
             except DefinitionError as error:
                 problems.extend(error.diagnostics)
@@ -76,10 +76,10 @@ class DefinitionMagics(NotebookMagics):
     @takes(magics.TOOLS)
     def tools(self, parsed: ParsedLine) -> None:
         name = parsed.word("NAME")
-        known = [*self.notebook.registry.tools, *self.notebook.registry.agents]
+        names = [*self.notebook.registry.tools, *self.notebook.registry.agents]
         if name is not None:
             message = f"no tool or agent {name.text!r} is registered"
-            check_known("unknown-tool", message, name, known, "tools and agents")
+            check_known("unknown-tool", message, name, names, "tools and agents")
         show(registry_page.tools(self.notebook.registry, name.text if name is not None else None))
 
     @line_magic

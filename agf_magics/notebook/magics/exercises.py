@@ -79,7 +79,7 @@ def _theirs() -> Mapping[str, Lesson]:
     except UNUSABLE as error:
         message = f"{FILE} cannot be read: {path_error_reason(error)}"
         raise refused("magic.lesson-file", message) from None
-    found = {}
+    lessons = {}
     for document in documents(Source(FILE, text), problems):
         if not isinstance(document, Fields):
             _wrong(problems, document, f"{FILE} must be a mapping of lessons", _EXAMPLE)
@@ -87,9 +87,9 @@ def _theirs() -> Mapping[str, Lesson]:
         for name, node in document.fields.items():
             lesson = _read(name, node, document.keys[name], problems)
             if lesson is not None:
-                found[name] = lesson
+                lessons[name] = lesson
     problems.refuse()
-    return found
+    return lessons
 
 
 _EXAMPLE = "write: rivers.1: {task: What is 6 * 7?, gives: 42}"

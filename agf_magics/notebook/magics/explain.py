@@ -49,4 +49,4 @@ def _last_codes() -> list[str]:
     if not isinstance(last, AgfError):
         message = "CODE is missing: the last cell with an error did not end with one of agf-magics"
         raise DefinitionError(Diagnostic("magic.missing", message, hint="%explain CODE"))
-    return list(dict.fromkeys(found.code for found in last.diagnostics))
+    return list(dict.fromkeys(problem.code for problem in last.diagnostics))

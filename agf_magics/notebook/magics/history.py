@@ -100,10 +100,14 @@ class HistoryMagics(NotebookMagics):
     @needs_local_scope
     @takes(magics.ANSWER)
     def answer(self, parsed: ParsedLine) -> None:
-        (word,), (given,), step = parsed.words("RUN"), parsed.words("VALUE"), parsed.word("--step")
-        run, answer = live_run(word), value(given, self.notebook.names)
+        (word,), (answer_word,), step = (
+            parsed.words("RUN"),
+            parsed.words("VALUE"),
+            parsed.word("--step"),
+        )
+        run, answer = live_run(word), value(answer_word, self.notebook.names)
         with_place_of(
-            step or given, lambda: run.answer(answer, step.text if step is not None else None)
+            step or answer_word, lambda: run.answer(answer, step.text if step is not None else None)
         )
 
     @line_magic
@@ -111,13 +115,13 @@ class HistoryMagics(NotebookMagics):
     @takes(magics.RERUN)
     def rerun(self, parsed: ParsedLine) -> Any:
         (word,), step = parsed.words("RUN"), parsed.word("--from")
-        given = inputs(parsed, self.notebook.names)
+        input = inputs(parsed, self.notebook.names)
         past = _past(word)
         drawn = self.notebook.registry.flows.get(past.name) if "--draw" in parsed else None
 
         def rerun(options: RunOptions) -> run_module.Run:
             wanted = step.text if step is not None else failed_step(past)
-            return rerun_from(past, wanted, given, options)
+            return rerun_from(past, wanted, input, options)
 
         return self._show(parsed, step or word, drawn, rerun)
 
@@ -225,7 +229,7 @@ def kept_ids() -> list[tuple[str, str, str]]:
     """The id, the flow and the status of the runs in the journal, the latest first; none if it
     cannot be read."""
     try:
-        return [(one.run_id, one.name, one.status) for one in past_runs.journaled_runs()]
+        return [(run.run_id, run.name, run.status) for run in past_runs.journaled_runs()]
     except DefinitionError:
         return []
 
@@ -244,8 +248,8 @@ def describe_on_load() -> str:
 
 
 def _past(word: Token) -> PastRun:
-    found: PastRun = with_place_of(word, lambda: past_run.find_past_run(word.text))
-    return found
+    past: PastRun = with_place_of(word, lambda: past_run.find_past_run(word.text))
+    return past
 
 
 def cancel_run(run: run_module.Run) -> None:

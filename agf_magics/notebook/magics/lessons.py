@@ -66,9 +66,9 @@ class LessonMagics(NotebookMagics):
             return iter([message])
         line = read(magics.RUN_PIPELINE, f"{lesson.flow} {lesson.options}", self.notebook.cell)
         assert line is not None
-        given = inputs(line, self.notebook.names)
+        input = inputs(line, self.notebook.names)
         try:
-            run = launch.run(flow, given, registry=self.notebook.registry)
+            run = launch.run(flow, input, registry=self.notebook.registry)
         except AgfError as error:
             return iter([f"✗ {lesson.flow} fails: {error}"])
         words = {step.word for step in every(flow.body)}
@@ -103,5 +103,5 @@ def _differences(lesson: Lesson, value: Any, what: str) -> Iterator[str]:
 
 def _table() -> str:
     rows = [f"| `{name}` | {lesson.title} |" for name, lesson in lessons().items()]
-    own = f"A file `{FILE}` in the notebook's folder adds lessons of your own."
-    return "\n".join(["| lesson | |", "| --- | --- |", *rows, "", own])
+    own_lessons = f"A file `{FILE}` in the notebook's folder adds lessons of your own."
+    return "\n".join(["| lesson | |", "| --- | --- |", *rows, "", own_lessons])

@@ -66,12 +66,12 @@ def run_planner_cell(notebook: Notebook, parsed: ParsedLine, body: str) -> Plann
     )
     if (target := parsed.word("--write")) is not None:
         write_file(target, body)
-    given: Mapping[str, Value] = settle_fields({**header.input, **request.given})
+    input: Mapping[str, Value] = settle_fields({**header.input, **request.given})
     resume = "--resume" in parsed
     recorded = parsed.word("--replay")
     # All ticks take their calls from one recording.
     with replay(recorded.text) if recorded is not None else nullcontext():
-        result = run_model(assignment, options, given, resume=resume, messages=header.messages)
+        result = run_model(assignment, options, input, resume=resume, messages=header.messages)
     return _report(notebook, result, request)
 
 
@@ -82,7 +82,10 @@ def _report(notebook: Notebook, result: PlannerResult, request: RunRequest) -> P
     if result.error is not None:
         raise result.error
     warnings = [
-        found for run in result.runs[-1:] for found in run.warnings if found.code == "run.max-ticks"
+        warning
+        for run in result.runs[-1:]
+        for warning in run.warnings
+        if warning.code == "run.max-ticks"
     ]
     if not request.quiet:
         print_problems(warnings)
@@ -108,10 +111,10 @@ def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
         f"output: {_shown(reply['output'])}" if reply["output"] is not None else "no output yet"
     )
     head = headline(run.progress, run.run_id, now=clock())
-    items = "".join(f"<li><code>{html(one)}</code></li>" for one in calls)
+    items = "".join(f"<li><code>{html(call_text)}</code></li>" for call_text in calls)
     listed = f'<ol start="0" style="margin:4px 0">{items}</ol>' if calls else ""
     return {
-        "text/plain": "\n".join([head, *(f"  {one}" for one in calls), f"  {output}"]),
+        "text/plain": "\n".join([head, *(f"  {call_text}" for call_text in calls), f"  {output}"]),
         "text/html": f'{run_header_html(run)}{listed}<p style="margin:0 0 8px">{html(output)}</p>',
     }
 
@@ -119,12 +122,12 @@ def _reply_bundle(run: Run, reply: Mapping[str, Value]) -> Bundle:
 def _call_line(call: Mapping[str, Value]) -> str:
     """``price(fruit: fig) → †state.price``, ``think: …``"""
     tool, path = line(str(call["_tool"]), 60), call.get("_outputPath")
-    given = ", ".join(
-        f"{line(name, 40)}: {_shown(one, 60)}"
-        for name, one in call.items()
+    arguments = ", ".join(
+        f"{line(name, 40)}: {_shown(value, 60)}"
+        for name, value in call.items()
         if not name.startswith("_")
     )
-    what = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({given})"
+    what = f"{tool}: {_shown(call['_output'])}" if "_output" in call else f"{tool}({arguments})"
     return f"{what} → {line(str(path), 100)}" if path else what
 
 
@@ -141,9 +144,9 @@ def _header(source: Source) -> Header:
 
 
 def _model(notebook: Notebook, word: Token) -> Any:
-    found = value(word, notebook.names) if word.text.startswith("$") else word.text
+    model = value(word, notebook.names) if word.text.startswith("$") else word.text
     try:
-        return with_place_of(word, lambda: find_model(found, notebook.registry))
+        return with_place_of(word, lambda: find_model(model, notebook.registry))
     except TypeError as error:
         raise line_error(
             "model", str(error), word, "write --planner openai:gpt-4o, or --planner $model"

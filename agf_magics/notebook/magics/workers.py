@@ -32,13 +32,13 @@ class WorkerMagics(NotebookMagics):
         from ...workers.backends.status import describe
         from ...workers.started_backends import started
 
-        known = list(started)
+        backends = list(started)
         if "--close" in parsed:
             started.close()
-            print(f"closed {counted(len(known), 'worker backend')}")
+            print(f"closed {counted(len(backends), 'worker backend')}")
             return
         if "--restart" in parsed:
-            for backend in known:
+            for backend in backends:
                 restart = getattr(backend, "restart", None)
                 if restart is None:
                     print(f"{backend.name} cannot be restarted here")
@@ -46,22 +46,22 @@ class WorkerMagics(NotebookMagics):
                 print(f"restarted {backend.name}")
                 restart()
             return
-        show(list_workers([describe(backend) for backend in known]))
+        show(list_workers([describe(backend) for backend in backends]))
 
 
-def list_workers(found: Iterable[BackendStatus]) -> Bundle:
+def list_workers(statuses: Iterable[BackendStatus]) -> Bundle:
     """The table by MIME type."""
-    backends = list(found)
-    rows = [row for one in backends for row in _rows(one)]
+    backends = list(statuses)
+    rows = [row for backend in backends for row in _rows(backend)]
     bundle = list_rows(COLUMNS, rows, counted(len(backends), "worker backend"), NONE)
-    for one in backends:
-        if is_page(one.dashboard):
-            link = html(one.dashboard)
+    for backend in backends:
+        if is_page(backend.dashboard):
+            link = html(backend.dashboard)
             bundle["text/html"] += (
-                f'<p>{html(one.name)}: <a href="{link}" target="_blank" '
+                f'<p>{html(backend.name)}: <a href="{link}" target="_blank" '
                 f'rel="noopener">dashboard</a></p>'
             )
-            bundle["text/plain"] += f"\n{one.name}: {one.dashboard}"
+            bundle["text/plain"] += f"\n{backend.name}: {backend.dashboard}"
     return bundle
 
 
@@ -73,13 +73,15 @@ def is_page(link: str) -> bool:
     )
 
 
-def _rows(one: BackendStatus) -> Iterable[tuple[str, ...]]:
-    in_flight = "" if one.in_flight is None else f"{counted(one.in_flight, 'chunk')} in flight"
-    if one.starting:
-        in_flight = f"starting {counted(one.starting, 'worker')}"
-    yield (line(one.name, 80), f"{one.lanes:,}", in_flight, "", "", "")
-    for worker in one.workers:
-        if worker.name != one.name:
+def _rows(backend: BackendStatus) -> Iterable[tuple[str, ...]]:
+    in_flight = (
+        "" if backend.in_flight is None else f"{counted(backend.in_flight, 'chunk')} in flight"
+    )
+    if backend.starting:
+        in_flight = f"starting {counted(backend.starting, 'worker')}"
+    yield (line(backend.name, 80), f"{backend.lanes:,}", in_flight, "", "", "")
+    for worker in backend.workers:
+        if worker.name != backend.name:
             yield _row(worker)
 
 

@@ -45,9 +45,9 @@ def _own(kernel: Any) -> str | None:
     makes it is private to ipykernel and may change: then the main shell receives, after the cell."""
     with giving_up(__name__, "the kernel has no subshell of its own", DEBUG):
         manager = kernel.shell_channel_thread.manager
-        made: str | None = getattr(kernel, _OWN, None)
-        if made not in manager.list_subshell():
-            made = manager._create_subshell()
-            setattr(kernel, _OWN, made)
-        return made
+        subshell: str | None = getattr(kernel, _OWN, None)
+        if subshell not in manager.list_subshell():
+            subshell = manager._create_subshell()
+            setattr(kernel, _OWN, subshell)
+        return subshell
     return None

@@ -57,8 +57,8 @@ def arrange(
         for is_down in (True, False)
         if direction in ("auto", "TB" if is_down else "LR")
     }
-    choices = [(1, one) for one in plain.values()]
-    if is_chain(scene) and not any(_fits(_size(one.layout), room) for one in plain.values()):
+    choices = [(1, whole) for whole in plain.values()]
+    if is_chain(scene) and not any(_fits(_size(whole.layout), room) for whole in plain.values()):
         choices += _best_lines(scene, plain, room)
     best = min(choices, key=lambda choice: _cost(choice[0], choice[1], room))[1]
     return best._replace(layout=with_clear_labels(scene, best.layout))
@@ -114,15 +114,15 @@ def _best_lines(
     layout. If that does not fit after all, the best one of the other direction, too."""
     estimates = {
         is_down: min(
-            (*_misfit(estimated_size(scene, one.layout, number), room), number)
+            (*_misfit(estimated_size(scene, whole.layout, number), room), number)
             for number in range(2, min(20, len(scene.parts)))
         )
-        for is_down, one in plain.items()
+        for is_down, whole in plain.items()
     }
     for is_down in sorted(estimates, key=lambda is_down: (estimates[is_down], is_down)):
         *_, number = estimates[is_down]
         chunks = split_chain(scene, plain[is_down].layout, number)
-        found = _arranged(scene, chunks, is_down)
-        yield len(chunks), found
-        if _fits(_size(found.layout), room):
+        arranged = _arranged(scene, chunks, is_down)
+        yield len(chunks), arranged
+        if _fits(_size(arranged.layout), room):
             return

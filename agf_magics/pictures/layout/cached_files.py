@@ -28,20 +28,20 @@ def cache_folder() -> Path:
 def read_cached(file: Path) -> bytes:
     """The content of a regular file of at most `MOST_STORED` bytes; of anything else nothing. A
     pipe would wait."""
-    found = file.stat()
+    status = file.stat()
     return (
-        file.read_bytes() if stat.S_ISREG(found.st_mode) and found.st_size <= MOST_STORED else b""
+        file.read_bytes() if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_STORED else b""
     )
 
 
 def write_cached(file: Path, data: bytes) -> None:
     """Write a file that only this user can read, all of it or nothing."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    number, made = tempfile.mkstemp(dir=file.parent)  # mode 0600
+    number, temporary = tempfile.mkstemp(dir=file.parent)  # mode 0600
     try:
         with os.fdopen(number, "wb") as out:
             out.write(data)
-        os.replace(made, file)
+        os.replace(temporary, file)
     except BaseException:
-        os.unlink(made)
+        os.unlink(temporary)
         raise

@@ -68,18 +68,18 @@ def in_lines(
     are put side by side as columns that go down, and turned if they go to the right."""
     if not layouts[0].is_down:
         return _flipped(in_lines(list(map(_flipped, layouts)), chunks, links))
-    longest = max(one.height for one in layouts)
+    longest = max(layout.height for layout in layouts)
     boxes: dict[str, Rectangle] = {}
     lines: list[Line] = []
     at, edges = 0.0, []
-    for one in layouts:
+    for layout in layouts:
         moved = partial(_moved, at, TURN)
         boxes |= {
             id: Rectangle(box.left + at, box.top + TURN, box.width, box.height)
-            for id, box in one.boxes.items()
+            for id, box in layout.boxes.items()
         }
-        lines += [_with_points(line, moved) for line in one.lines]
-        at += one.width
+        lines += [_with_points(line, moved) for line in layout.lines]
+        at += layout.width
         edges.append(at)
         at += GUTTER
     for (before, after), edge in zip(pairwise(chunks), edges, strict=False):

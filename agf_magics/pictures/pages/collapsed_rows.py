@@ -29,19 +29,19 @@ def totals(rows: Iterable[Row]) -> str:
 
 def folds_html(rows: Sequence[Row]) -> str:
     """``rows`` in folds, until the page is full."""
-    found, size = [], 0
+    folds, size = [], 0
     for first in range(0, len(rows), GROUP):
         group = rows[first : first + GROUP]
         fold = _fold(group)
         size += len(fold.encode())
         if size > MOST_BYTES:
             more = counted(len(rows) - first, "more step")
-            found.append(
+            folds.append(
                 f"<p><em>… {more} ({html(totals(rows[first:]))}): run.progress.rows</em></p>"
             )
             break
-        found.append(fold)
-    return "".join(found)
+        folds.append(fold)
+    return "".join(folds)
 
 
 def _fold(rows: Sequence[Row]) -> str:

@@ -136,9 +136,9 @@ def _call_html(call: dict[str, Any]) -> str:
 def _call_text(call: dict[str, Any]) -> str:
     mark = look.state(_state(call)).mark
     again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
-    given = line(value_text(call["input"]), 60) if call["input"] is not None else ""
+    input = line(value_text(call["input"]), 60) if call["input"] is not None else ""
     gave = line(call["error"], 100) if call["error"] else line(value_text(call["output"]), 60)
-    return f"  {mark} {line(call['step'], 80)} {line(call['label'], 40)}({given}) → {gave}{again}"
+    return f"  {mark} {line(call['step'], 80)} {line(call['label'], 40)}({input}) → {gave}{again}"
 
 
 def _error_html(call: dict[str, Any]) -> str:

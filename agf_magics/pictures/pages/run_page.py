@@ -130,21 +130,23 @@ def body_text(run: RunLike, *, error: bool = True, questions: bool = True) -> li
     if error and run.error is not None:
         lines.append(error_text(run.error))
     if _has_output(run):
-        lines += ["output:", *(f"  {one}" for one in _value_lines(run, run.output))]
+        lines += ["output:", *(f"  {text_line}" for text_line in _value_lines(run, run.output))]
     stores = run.progress.stores
     if stores:
         lines.append(f"stores:{_more(stores)}")
         for name, value in islice(stores.items(), MOST_STORES):
-            found = _value_lines(run, value)
-            if len(found) == 1:
-                lines.append(f"  {line(name, 60)}: {found[0]}")
+            lines_of_value = _value_lines(run, value)
+            if len(lines_of_value) == 1:
+                lines.append(f"  {line(name, 60)}: {lines_of_value[0]}")
                 continue
             more = (
-                [f"… {len(found) - _MOST_LINES:,} more lines"] if len(found) > _MOST_LINES else []
+                [f"… {len(lines_of_value) - _MOST_LINES:,} more lines"]
+                if len(lines_of_value) > _MOST_LINES
+                else []
             )
             lines += [
                 f"  {line(name, 60)}:",
-                *(f"    {one}" for one in [*found[:_MOST_LINES], *more]),
+                *(f"    {text_line}" for text_line in [*lines_of_value[:_MOST_LINES], *more]),
             ]
     lines += ["steps:", *page.steps_text(run.progress, now=_now(run))]
     lines += page.questions_text(run.progress) if questions else []

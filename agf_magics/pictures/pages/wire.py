@@ -244,7 +244,7 @@ WIRE: tuple[type[Any], ...] = (
 
 def fields_of(row: type[Any]) -> list[str]:
     """The names of its fields as JavaScript writes them."""
-    return [re.sub("_(.)", lambda found: found[1].upper(), name) for name in row._fields]
+    return [re.sub("_(.)", lambda match: match[1].upper(), name) for name in row._fields]
 
 
 def wire_script() -> str:

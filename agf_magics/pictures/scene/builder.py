@@ -88,7 +88,11 @@ def called_flows(flow: Flow, callees: Mapping[str, Any], most: int) -> Called:
     for caller, linked, before in waiting:  # it grows
         for call in calls(caller.body):
             path = f"{before}{call.id}"
-            inner = [one for one in flows_of(linked.get(call.id)) if not one.flow.origin.is_built]
+            inner = [
+                inner_flow
+                for inner_flow in flows_of(linked.get(call.id))
+                if not inner_flow.flow.origin.is_built
+            ]
             more = _count(scene(inner[0].flow), within_a_call=True) - 1 if len(inner) == 1 else 0
             if more and count + more <= most:
                 count += more
@@ -339,31 +343,31 @@ class _Builder:
             if head
             else {name: _terminal(f"{self.before}{step.id}", name) for name in (START, END)}
         )
-        known = nodes | ends
+        boxes = nodes | ends
         seen = set[tuple[str, str]]()
         is_dense = len(nodes) > MANY_NODES or passed_ranks(step.edges) > MANY_RANKS
         far = edges_far(step.edges, NEAR_NODES) if is_dense else set[int]()
         leaving = sum(edge.target == END for edge in step.edges) > MANY_ENDS and not head
         for place, edge in enumerate(step.edges):
             # Loading reports an edge to an unknown node; it cannot be drawn.
-            if edge.source not in known or edge.target not in known:
+            if edge.source not in boxes or edge.target not in boxes:
                 continue
             label = condition_of(edge)
             if place in far or (edge.target == END and leaving and edge.source != START):
                 shown = f"{label} ▸ {edge.target}".strip()
-                self.leaving.setdefault(last(known[edge.source])[-1].id, []).append(shown)
+                self.leaving.setdefault(last(boxes[edge.source])[-1].id, []).append(shown)
                 continue
             key = way(f"{self.before}{step.id}", edge.source, edge.target)
-            ends_of = known[edge.source].id, known[edge.target].id
+            ends_of = boxes[edge.source].id, boxes[edge.target].id
             first_time = (edge.source, edge.target) not in seen
             self.links.append(Link(*ends_of, "then", label, key if first_time else ""))
             seen.add((edge.source, edge.target))
         for name in step.limits:
             target = step.exits.get(name, END)
-            if name in known and target in known and (name, target) not in seen:
+            if name in boxes and target in boxes and (name, target) not in seen:
                 key = way(f"{self.before}{step.id}", name, target)
                 self.links.append(
-                    Link(known[name].id, known[target].id, "limit", "limit reached", key)
+                    Link(boxes[name].id, boxes[target].id, "limit", "limit reached", key)
                 )
         used = {id for link in self.links for id in link[:2]}
         start, end = ([ends[name]] if name in ends else [] for name in (START, END))
@@ -424,8 +428,8 @@ class _Builder:
                 continue
             if tail in around and head in around:
                 names.setdefault((tail, head), {})[self.short(wire.name)] = None
-        own = {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
-        return own | self.inner_values
+        own_values = {ends: tuple(_without_fields(texts)) for ends, texts in names.items()}
+        return own_values | self.inner_values
 
     def short(self, names: str) -> str:
         """Names without the prefix that all paths of a plan have."""

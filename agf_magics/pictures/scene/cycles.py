@@ -16,7 +16,9 @@ Ends = tuple[str, str]
 def condition_of(edge: Edge) -> str:
     """The condition of an edge as it is written; empty if it has none."""
     text = edge.label or (edge.when.span.text if edge.when is not None else "")
-    return line(text, CONDITION) if text else "else" if edge.otherwise else ""
+    if text:
+        return line(text, CONDITION)
+    return "else" if edge.otherwise else ""
 
 
 def edges_far(edges: Sequence[Edge], near: int) -> set[int]:
@@ -63,7 +65,7 @@ def closing(pairs: Sequence[Ends]) -> set[int]:
     out: dict[str, list[tuple[int, str]]] = {}
     for place, (tail, head) in enumerate(pairs):
         out.setdefault(tail, []).append((place, head))
-    found: set[int] = set()
+    closing_pairs: set[int] = set()
     on_path: dict[str, bool] = {}
     """Of each visited node: whether it is on the current path."""
     for first in (START, *out):
@@ -80,8 +82,8 @@ def closing(pairs: Sequence[Ends]) -> set[int]:
                 continue
             place, target = step
             if on_path.get(target):
-                found.add(place)
+                closing_pairs.add(place)
             elif target not in on_path:
                 on_path[target] = True
                 path.append((target, iter(out.get(target, ()))))
-    return found
+    return closing_pairs

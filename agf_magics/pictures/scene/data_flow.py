@@ -39,4 +39,6 @@ class DataFlow:
         """``→ rows``; in a graph also what the node reads: ``draft, topic → score``."""
         reads = self.reads(step) if step.id in self.nodes else ""
         writes = self.writes(step)
-        return f"{reads} → {writes}".strip() if writes else f"reads {reads}" if reads else ""
+        if writes:
+            return f"{reads} → {writes}".strip()
+        return f"reads {reads}" if reads else ""

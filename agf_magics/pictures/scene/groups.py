@@ -68,23 +68,23 @@ def _links(
     links: Sequence[Link], group_of: Mapping[str, str], shown: Mapping[str, str]
 ) -> tuple[Link, ...]:
     """Groups follow each other, and what is inside a folded one has no lines."""
-    found: list[Link] = []
+    moved: list[Link] = []
     for link in links:
         ends = [group_of.get(id, id) for id in link[:2]]
         if ends[0] != ends[1]:
-            found.append(link._replace(tail=ends[0], head=ends[1]))
+            moved.append(link._replace(tail=ends[0], head=ends[1]))
         elif link.tail not in shown:
-            found.append(link)
-    return tuple(found)
+            moved.append(link)
+    return tuple(moved)
 
 
 def _values(
     values: Mapping[tuple[str, str], tuple[str, ...]], shown: Mapping[str, str]
 ) -> Mapping[tuple[str, str], tuple[str, ...]]:
     """The values that enter or leave a folded group are those of its steps."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    names_by_ends: dict[tuple[str, str], dict[str, None]] = {}
     for (tail, head), names in values.items():
         ends = shown.get(tail, tail), shown.get(head, head)
         if ends[0] != ends[1]:
-            found.setdefault(ends, {}).update(dict.fromkeys(names))
-    return {ends: tuple(names) for ends, names in found.items()}
+            names_by_ends.setdefault(ends, {}).update(dict.fromkeys(names))
+    return {ends: tuple(names) for ends, names in names_by_ends.items()}

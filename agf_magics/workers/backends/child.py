@@ -138,10 +138,10 @@ class Modules:
 def _state(file: str) -> tuple[int, int]:
     """When a file was changed, in nanoseconds, and its size."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _read_frames(

@@ -44,7 +44,9 @@ class Flight(ABC, Generic[E]):
     """A chunk: one trip of calls to a worker."""
 
     def __init__(self, entries: list[E], run: Callable[..., Any], order: tuple[Any, ...]) -> None:
-        self.entries, self.run, self.order = entries, run, order
+        self.entries = entries
+        self.run = run
+        self.order = order
         self.shared = False
         """Whether other chunks were in flight at the same time; set by the dispatcher."""
         self.is_suspect = bool(entries[0].losses)
@@ -88,7 +90,7 @@ class Line(ABC, Generic[E]):
         """Their arguments as bytes. Raises whatever pickling raises."""
 
     @abstractmethod
-    def flight(self, entries: list[E], given: bytes) -> Flight[E]:
+    def flight(self, entries: list[E], data: bytes) -> Flight[E]:
         """A chunk of packed ``entries``."""
 
     @abstractmethod
@@ -121,15 +123,15 @@ class Line(ABC, Generic[E]):
         """A chunk; None: the only one in it cannot be sent. Of a chunk with such a one, only the
         first is sent now."""
         try:
-            given = self.pack(entries)
+            data = self.pack(entries)
         except Exception as error:
             if len(entries) > 1:
                 self.give_back(entries[1:], self.waiting)
                 return self._packed(entries[:1])
             self.refuse(entries[0], error)
             return None
-        self.size.weigh_given(len(given) / len(entries))
-        return self.flight(entries, given)
+        self.size.weigh_given(len(data) / len(entries))
+        return self.flight(entries, data)
 
     def lose(self, flight: Flight[E], lost: Lost) -> None:
         """The worker of a chunk is lost: what it had is sent again, each alone."""
@@ -234,16 +236,16 @@ class Dispatcher:
         except Exception as error:  # of the backend
             done(error)
 
-    def _call(self, function: Callable[..., None], *given: Any) -> None:
+    def _call(self, function: Callable[..., None], *arguments: Any) -> None:
         """Call ``function`` on the loop, from any thread."""
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(function, *given, context=self._context)
+            self._loop.call_soon_threadsafe(function, *arguments, context=self._context)
 
-    def warn_soon(self, found: Diagnostic) -> None:
+    def warn_soon(self, warning: Diagnostic) -> None:
         """Warn, from any thread, if chunks are in flight."""
         if self.in_flight:
-            self._call(self.warn, found)
+            self._call(self.warn, warning)
 
     def _show_started(self) -> None:
         for fan_out in list(self.fan_outs):

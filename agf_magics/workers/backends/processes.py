@@ -73,7 +73,7 @@ class Processes:
     @property
     def pids(self) -> list[int]:
         """The processes that are running."""
-        return [one.process.pid for one in list(self._children) if one.process.poll() is None]
+        return [child.process.pid for child in list(self._children) if child.process.poll() is None]
 
     def submit(
         self, run: Callable[..., Any], order: tuple[Any, ...], done: Callable[[Any], None]
@@ -108,17 +108,17 @@ class Processes:
             self._runs += 1
             is_idle = self._waiting == self._threads
             old = [
-                one for one, (_, last) in self._files.items() if is_idle and last < self._runs - 1
+                file for file, (_, last) in self._files.items() if is_idle and last < self._runs - 1
             ]
-            paths = [self._files.pop(one)[0] for one in old]
+            paths = [self._files.pop(file)[0] for file in old]
         for path in paths:
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
     def restart(self) -> None:
         """End all processes; the next chunks start new ones. Chunks in flight are repeated."""
-        for one in list(self._children):
-            one.kill()
+        for process in list(self._children):
+            process.kill()
 
     def describe(self) -> BackendStatus:
         """What `%workers` shows."""
@@ -134,8 +134,8 @@ class Processes:
             threads = self._threads
         for _ in range(threads):
             self._jobs.put(None)
-        for one in list(self._children):
-            one.kill()
+        for process in list(self._children):
+            process.kill()
         if self._folder:
             _remove(self._folder, self._pid)
 
@@ -178,17 +178,17 @@ class Processes:
         """The next chunk. None: this thread ends."""
         while True:
             try:
-                found = jobs.get(timeout=self.idle)
+                job = jobs.get(timeout=self.idle)
             except Empty:
-                found = None
+                job = None
             with self._lock:
                 # With nobody counted as waiting, a chunk is on its way to this thread.
-                if found is None and (self.closed or self._waiting > 0):
+                if job is None and (self.closed or self._waiting > 0):
                     self._threads -= 1
                     self._waiting -= 1
                     return None
-            if found is not None:
-                return found
+            if job is not None:
+                return job
 
     def _perform(self, job: _Job, process: _Child | None) -> _Child | None:
         """Execute a chunk and report it. Returns the process for the next one, if it is running."""
@@ -241,7 +241,9 @@ class _Job:
     def __init__(self, frame: bytes, limit: float | None, done: Callable[[Any], None]) -> None:
         """``limit``: seconds that each of its calls may take at most; None: one of them has no
         limit."""
-        self.frame, self.limit, self.done = frame, limit, done
+        self.frame = frame
+        self.limit = limit
+        self.done = done
         self.process: _Child | None = None
         self.killed = self._cancelled = False
         self._taken = threading.Lock()

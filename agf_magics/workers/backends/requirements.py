@@ -25,8 +25,8 @@ def find_problems(backend: WorkerBackend, needs: Sequence[Need]) -> list[Diagnos
     """Why these tools cannot run on ``backend``, and warnings about it. Waits for no worker."""
     find = getattr(backend, "find_problems", None)
     if find is not None:
-        found: list[Diagnostic] = find(needs)
-        return found
+        problems: list[Diagnostic] = find(needs)
+        return problems
     return [lacking_resource(need, backend.name) for need in needs if need.resources]
 
 

@@ -41,9 +41,9 @@ class BackendStatus(NamedTuple):
 
 def describe(backend: WorkerBackend) -> BackendStatus:
     """The state of a backend; of one that does not report it, its name and its lanes."""
-    own: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
-    if own is not None:
-        return own()
+    describe_itself: Callable[[], BackendStatus] | None = getattr(backend, "describe", None)
+    if describe_itself is not None:
+        return describe_itself()
     return BackendStatus(
         backend.name, backend.lanes, None, (WorkerStatus(backend.name, backend.lanes),)
     )

@@ -43,12 +43,16 @@ class Program:
         self.pickled = dumped_by_value(function, self.modules)
         self.digest = hashlib.sha256(self.pickled).hexdigest()
 
-    def pack(self, given: Sequence[Mapping[str, Any]], shared: SharedData | None = None) -> bytes:
+    def pack(
+        self, arguments: Sequence[Mapping[str, Any]], shared: SharedData | None = None
+    ) -> bytes:
         """The arguments of calls. An object that several of them share is written once; ``shared``
         has the large ones, of which each call gets a copy."""
         if shared is not None:
-            given = [{name: shared.apart(value) for name, value in each.items()} for each in given]
-        return dumped(given, self.modules)
+            arguments = [
+                {name: shared.apart(value) for name, value in each.items()} for each in arguments
+            ]
+        return dumped(arguments, self.modules)
 
 
 def own_modules() -> list[str]:
@@ -142,8 +146,8 @@ def by_value_pickler() -> Any:
         # What cloudpickle 3.1.3 writes instead of the file.
         return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
 
-    own = {"dispatch_table": ChainMap({types.CodeType: reduced}, table)}
-    return type("Pickler", (cloudpickle.Pickler,), own)
+    overrides = {"dispatch_table": ChainMap({types.CodeType: reduced}, table)}
+    return type("Pickler", (cloudpickle.Pickler,), overrides)
 
 
 @contextlib.contextmanager
@@ -166,9 +170,9 @@ def by_value(modules: Sequence[types.ModuleType]) -> Iterator[None]:
 
 def other_python(error: BaseException) -> str:
     """``Python 3.12 there, 3.11 here`` for the error of `_Loads`; empty for every other one."""
-    found = error.args[0] if isinstance(error, KeyError) and error.args else None
-    is_python = isinstance(found, str) and re.fullmatch(r"[0-9]+\.[0-9]+", found) is not None
-    return f"Python {found} there, {PYTHON} here" if is_python else ""
+    version = error.args[0] if isinstance(error, KeyError) and error.args else None
+    is_python = isinstance(version, str) and re.fullmatch(r"[0-9]+\.[0-9]+", version) is not None
+    return f"Python {version} there, {PYTHON} here" if is_python else ""
 
 
 @cache

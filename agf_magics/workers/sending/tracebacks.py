@@ -52,11 +52,11 @@ def with_source(text: str, name_of_file: Callable[[str], str] | None = None) -> 
 
 def _lines(lines: list[str], name_of_file: Callable[[str], str] | None) -> Iterator[str]:
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
-        found = FRAME.fullmatch(line)
-        if found is None:
+        match = FRAME.fullmatch(line)
+        if match is None:
             yield line
             continue
-        file, number = found[1], int(found[2])
+        file, number = match[1], int(match[2])
         name = name_of_file(file) if name_of_file is not None else ""
         yield line.replace(f'File "{file}"', name, 1) if name else line
         source = linecache.getline(file, number).strip()

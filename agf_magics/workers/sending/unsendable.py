@@ -29,11 +29,11 @@ def unsendable_function(function: Callable[..., Any], error: BaseException) -> S
 
 
 def unsendable_arguments(
-    program: Program, given: Mapping[str, Any], error: BaseException
+    program: Program, arguments: Mapping[str, Any], error: BaseException
 ) -> StepError:
     """The failure of a call whose arguments cannot be pickled."""
     function = name_of(program.function)
-    for name, value in given.items():
+    for name, value in arguments.items():
         if not _is_sendable(value, program.modules):
             path, part = _part(value, program.modules)
             what = (
@@ -45,9 +45,9 @@ def unsendable_arguments(
                 f"the argument {name!r} of {function!r} cannot be sent to a worker: {what} "
                 f"({_why(error)})"
             )
-            found = StepError(Diagnostic("step.unsendable", message, hint=STAY))
-            found.arguments = frozenset({name})
-            return found
+            failure = StepError(Diagnostic("step.unsendable", message, hint=STAY))
+            failure.arguments = frozenset({name})
+            return failure
     message = f"the arguments of {function!r} cannot be sent to a worker: {_why(error)}"
     return StepError(Diagnostic("step.unsendable", message, hint=STAY))
 
@@ -88,15 +88,15 @@ def _a(name: str) -> str:
 def _used(function: Any) -> Iterator[tuple[str, Any]]:
     """The names that a function uses, and their values."""
     inner = getattr(function, "__func__", function)
-    code, known = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
+    code, globals_of_function = getattr(inner, "__code__", None), getattr(inner, "__globals__", {})
     for name, cell in zip(
         getattr(code, "co_freevars", ()), getattr(inner, "__closure__", None) or (), strict=False
     ):
         with contextlib.suppress(ValueError):  # empty
             yield name, cell.cell_contents
     for name in getattr(code, "co_names", ()):
-        if name in known:
-            yield name, known[name]
+        if name in globals_of_function:
+            yield name, globals_of_function[name]
 
 
 def _is_sendable(value: Any, modules: Sequence[str] = ()) -> bool:
@@ -127,5 +127,5 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{key!r}]", inner) for key, inner in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from ((f"[{i}]", inner) for i, inner in enumerate(value))
-    elif isinstance(found := getattr(value, "__dict__", None), dict):
-        yield from ((f".{name}", inner) for name, inner in found.items())
+    elif isinstance(attributes := getattr(value, "__dict__", None), dict):
+        yield from ((f".{name}", inner) for name, inner in attributes.items())

@@ -21,9 +21,10 @@ from ..state import Write
 from .declared_tools import Tools
 
 FieldValues = dict[str, Any]
+"""The value of each key of a node, as its `Takes` reads it."""
 
 
-class Written(NamedTuple):
+class WrittenKey(NamedTuple):
     """A key that a node writes, as far as its text says."""
 
     name: str
@@ -39,12 +40,12 @@ class Written(NamedTuple):
     """Whether the node writes it whenever it runs."""
 
 
-class Built(NamedTuple):
+class BuiltNode(NamedTuple):
     """A node: its step and what it writes."""
 
     step: Step
     write: Write
-    keys: tuple[Written, ...] = ()
+    keys: tuple[WrittenKey, ...] = ()
     collects: bool = False
     """Whether in a map `write` makes the collected value, not the step alone."""
     routes: tuple[Name, ...] = ()
@@ -74,6 +75,3 @@ class NodeSite(NamedTuple):
     folders: Folders = Folders()
     timeout: float | None = None
     """Of the map around it: the longest time for one item."""
-
-
-# --- shared by several kinds ---

@@ -10,14 +10,14 @@ from ....text.diagnostics import Diagnostic
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed
-from .builder_contract import Built, FieldValues, NodeSite
+from .builder_contract import BuiltNode, FieldValues, NodeSite
 from .call_arguments import WithState, check_slots, complete
 from .on_error import on_error
 from .step_fields import common, state_key
 from .writes import write_object, write_output
 
 
-def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     name: Name = fields["tool"]
     site.tools.used.add(name.text)
     command, values = site.tools.commands.get(name.text), fields.get("variables")
@@ -32,7 +32,7 @@ def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
             args=NamedArguments(values or ()),
             lookup=Lookup(file),
         )
-        return on_error(fields, site, Built(step, write, (key,)))
+        return on_error(fields, site, BuiltNode(step, write, (key,)))
     args = command.call(values)
     check_slots(reader, "graph.command-variable", args.slots, values)
     step = Invoke(
@@ -40,11 +40,11 @@ def build_tool(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
     )
     key = key._replace(sure=command.parse != "none")
     return on_error(
-        fields, site, Built(step, write_output(write, command), (key,), collects=site.inside)
+        fields, site, BuiltNode(step, write_output(write, command), (key,), collects=site.inside)
     )
 
 
-def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     name: Name | None = fields.get("tool") or fields.get("function")
     if name is None:
         reader.refuse("graph.missing-key", "python needs 'tool'", site.span, "tool: score")
@@ -73,4 +73,4 @@ def build_python(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
         return Diagnostic("graph.undeclared-key", message, key.span, hint, "warning")
 
     note = None if declares or site.inside else note_undeclared
-    return on_error(fields, site, Built(step, write, (key,), writes_any=True, note=note))
+    return on_error(fields, site, BuiltNode(step, write, (key,), writes_any=True, note=note))

@@ -27,7 +27,7 @@ from ..expressions.reading import ROOT, NotBuilt, Reader
 from ..expressions.tokens import KEY_NAME
 from ..expressions.value_errors import CANNOT, describe, value_failed
 from ..takes import OVER
-from .builder_contract import Built, FieldValues, NodeSite, Written
+from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .on_error import repeat_failures
 from .sessions import CALLED, keep
 from .step_fields import at
@@ -127,11 +127,13 @@ class Gather:
         raise StepError(Diagnostic("graph.map-incomplete", message, self.span, hint)) from first
 
 
-BuildNode = Callable[[Reader, Node, NodeSite], Built | None]
+BuildNode = Callable[[Reader, Node, NodeSite], BuiltNode | None]
 """Builds a node of any kind; None after an error."""
 
 
-def build_map(build_node: BuildNode, reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_map(
+    build_node: BuildNode, reader: Reader, fields: FieldValues, site: NodeSite
+) -> BuiltNode:
     name: Name = fields["as"]
     inner = build_node(
         reader,
@@ -160,13 +162,13 @@ def build_map(build_node: BuildNode, reader: Reader, fields: FieldValues, site: 
         cut=_cut(most, overflow == "truncate", over.span),
     )
     keys = (
-        Written(collect.text, collect.span, type="list", reducer="sorted_add"),
-        Written(failures.text, failures.span, type="list", reducer="add"),
+        WrittenKey(collect.text, collect.span, type="list", reducer="sorted_add"),
+        WrittenKey(failures.text, failures.span, type="list", reducer="add"),
     )
-    return Built(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
+    return BuiltNode(step, lambda state, value: value, keys, binds=(name.text, "_map_index"))
 
 
-def _gather(fields: FieldValues, site: NodeSite, inner: Built, failures: Name) -> Gather:
+def _gather(fields: FieldValues, site: NodeSite, inner: BuiltNode, failures: Name) -> Gather:
     node: Fields = fields["node"]
     return Gather(
         node=site.name,
@@ -180,7 +182,7 @@ def _gather(fields: FieldValues, site: NodeSite, inner: Built, failures: Name) -
     )
 
 
-def _map_body(inner: Built, span: Span) -> Step:
+def _map_body(inner: BuiltNode, span: Span) -> Step:
     """The step of a node as the body of a map: its value is the collected value."""
     step = inner.step
     if not inner.collects:

@@ -9,10 +9,10 @@ from ....flow.step import FailurePolicy
 from ....flow.steps import Branches
 from ....values.value import Value
 from ..state import Failed, State, Write
-from .builder_contract import Built, FieldValues, NodeSite
+from .builder_contract import BuiltNode, FieldValues, NodeSite
 
 
-def on_error(fields: FieldValues, site: NodeSite, built: Built) -> Built:
+def on_error(fields: FieldValues, site: NodeSite, built: BuiltNode) -> BuiltNode:
     how = fields.get("on_error")
     if how == "retry":
         return repeat_failures(fields, built)
@@ -23,7 +23,7 @@ def on_error(fields: FieldValues, site: NodeSite, built: Built) -> Built:
     return built._replace(step=replace(built.step, rescue=Failed), write=write)
 
 
-def repeat_failures(fields: FieldValues, built: Built) -> Built:
+def repeat_failures(fields: FieldValues, built: BuiltNode) -> BuiltNode:
     """``on_error: retry``: the call is the only branch of a step that retries its branches."""
     step = built.step
     inner = replace(step, id=f"{step.id}.call")

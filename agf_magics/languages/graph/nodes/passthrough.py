@@ -9,12 +9,12 @@ from ....text.shorten import shorten
 from ....text.source import Span
 from ....values.value import Value
 from ..expressions.reading import Reader
-from .builder_contract import Built, FieldValues, NodeSite, Written
+from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import Values
 from .step_fields import at
 
 
-def build_passthrough(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_passthrough(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     if "output" in fields and "set" in fields:
         hint = "keep one of them: set is another name for output"
         reader.error(
@@ -23,8 +23,8 @@ def build_passthrough(reader: Reader, fields: FieldValues, site: NodeSite) -> Bu
     values: Values = fields.get("output") or fields.get("set") or ()
     label = ", ".join(str(name) for name, _ in values)
     step = Compute(**at(site), label=shorten(label), value=Outputs(site.span, values))
-    keys = tuple(Written(name.text, name.span, declares=False) for name, _ in values)
-    return Built(step, lambda state, value: value, keys)
+    keys = tuple(WrittenKey(name.text, name.span, declares=False) for name, _ in values)
+    return BuiltNode(step, lambda state, value: value, keys)
 
 
 class Outputs(Computed):

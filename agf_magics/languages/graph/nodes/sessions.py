@@ -29,7 +29,7 @@ from ..prompts.answer_schema import read_output_schema
 from ..prompts.prompts import NodePrompt, read_prompt
 from ..state import Failed, State, Write
 from ..words import FALLBACK
-from .builder_contract import Built, FieldValues, NodeSite, Written
+from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import (
     Values,
     Wanted,
@@ -96,7 +96,7 @@ class Prompted:
         )
 
 
-def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     """An ``llm``, ``agent`` or ``router`` node."""
     skips = bool(fields.get("skip_if_exists"))
     inner = site._replace(id=f"{site.id}.ask") if skips else site
@@ -105,16 +105,16 @@ def build_session(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
     fields = {**site.defaults, **fields}
     write, key = state_key(fields, site)
     results: Name | None = fields.get("tool_results_key")
-    keys: tuple[Written, ...] = (key,)
+    keys: tuple[WrittenKey, ...] = (key,)
     note = _not_json(site) if fields.get("parse_json") else None
     if results is not None:
         step = replace(step, asking=step.asking._replace(calls=True))
         keys, write = (
-            (key, Written(results.text, results.span, type="list", sure=False)),
+            (key, WrittenKey(results.text, results.span, type="list", sure=False)),
             _with_calls(write, results.text),
         )
     whole, collects = _around(reader, fields, inner, step), site.inside and results is not None
-    built = on_error(fields, inner, Built(whole, write, keys, collects=collects, note=note))
+    built = on_error(fields, inner, BuiltNode(whole, write, keys, collects=collects, note=note))
     return _skipping(site, key.name, built) if skips else built
 
 
@@ -306,7 +306,7 @@ def _unless_held(site: NodeSite, key: str, step: Step) -> Choose:
     )
 
 
-def _skipping(site: NodeSite, key: str, built: Built) -> Built:
+def _skipping(site: NodeSite, key: str, built: BuiltNode) -> BuiltNode:
     """``skip_if_exists``: the node does nothing if its key has a value."""
     step = _unless_held(site, key, built.step)
 
@@ -317,7 +317,7 @@ def _skipping(site: NodeSite, key: str, built: Built) -> Built:
     return built._replace(step=step, write=write, keys=keys)
 
 
-def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     """An agent whose answer chooses the next node."""
     routes: dict[str, Name] = fields["routes"]
     if not routes:
@@ -351,20 +351,20 @@ def build_router(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
         answers[name.text] = f"{answers[name.text]}, {word}" if name.text in answers else word
     answers.setdefault(default.text, "otherwise")
     first = built.keys[0]
-    keys = (*built.keys, Written(answer, first.span, sure=first.sure))
+    keys = (*built.keys, WrittenKey(answer, first.span, sure=first.sure))
     return built._replace(
         write=write, keys=keys, routes=(*routes.values(), default), answers=answers
     )
 
 
-def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     """A question to a person, written in the text or by an agent."""
     asked = name_at(fields, "state_key", Name("interrupt_message"))
     answered = name_at(fields, "resume_key", Name("user_input"))
     question, answer = asked.text, answered.text
     keys = (
-        Written(question, asked.span, option="state_key"),
-        Written(answer, answered.span, option="resume_key"),
+        WrittenKey(question, asked.span, option="state_key"),
+        WrittenKey(answer, answered.span, option="resume_key"),
     )
     hint = 'message: "Publish {text}?" is the question; with prompt an agent writes it'
     if "prompt" in fields:
@@ -387,7 +387,7 @@ def build_interrupt(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {question: text.evaluate({"state": state}), answer: value}
 
-    return Built(step, write, keys)
+    return BuiltNode(step, write, keys)
 
 
 def key_or_message(key: str, message: Computed) -> Computed:
@@ -402,8 +402,8 @@ def key_or_message(key: str, message: Computed) -> Computed:
 
 
 def _build_written_question(
-    reader: Reader, fields: FieldValues, site: NodeSite, keys: tuple[Written, Written]
-) -> Built:
+    reader: Reader, fields: FieldValues, site: NodeSite, keys: tuple[WrittenKey, WrittenKey]
+) -> BuiltNode:
     """An ``interrupt`` with ``prompt``: an agent writes the question, then the person is asked."""
     question, answer = (key.name for key in keys)
     first = site._replace(id=f"{site.id}.prompt")
@@ -430,4 +430,4 @@ def _build_written_question(
     def write(state: State, value: Value) -> Mapping[str, Value]:
         return {question: value[0], answer: value[1]}
 
-    return Built(step, write, keys)
+    return BuiltNode(step, write, keys)

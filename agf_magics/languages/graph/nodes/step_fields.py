@@ -11,7 +11,7 @@ from ....flow.protocols import Name
 from ....text.shorten import shorten
 from ...documents import name_at
 from ..state import Write
-from .builder_contract import FieldValues, NodeSite, Written
+from .builder_contract import FieldValues, NodeSite, WrittenKey
 from .writes import write_key, write_object
 
 
@@ -26,10 +26,10 @@ def common(site: NodeSite, fields: FieldValues, label: str) -> dict[str, Any]:
 
 def state_key(
     fields: FieldValues, site: NodeSite, how: Callable[[str], Write] = write_key
-) -> tuple[Write, Written]:
+) -> tuple[Write, WrittenKey]:
     key = name_at(fields, "state_key", Name(site.name, site.span))
     is_object = how is write_object  # its keys are those of the state, not this one
-    written = Written(
+    written = WrittenKey(
         key.text,
         key.span,
         declares="state_key" in fields or is_object,

@@ -12,14 +12,14 @@ from ....text.suggestions import suggest
 from ....values.value import Value
 from ..expressions.reading import Reader
 from ..state import Failed, State
-from .builder_contract import Built, FieldValues, NodeSite, Written
+from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import pass_keys
 from .on_error import on_error
 from .step_fields import common
 from .writes import write_as_subgraph, write_changed
 
 
-def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     name: Name = fields["graph"]
     into, out = fields.get("input_mapping"), fields.get("output_mapping")
     if fields.get("mode") == "direct":
@@ -43,7 +43,7 @@ def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built
     )
     if out == "auto":
         write = write_changed if site.inside else write_as_subgraph
-        built = Built(step, write, collects=site.inside, writes_any=True)
+        built = BuiltNode(step, write, collects=site.inside, writes_any=True)
         return on_error(fields, site, built)
     mapping: tuple[tuple[Name, Name], ...] = out or ()
 
@@ -62,8 +62,8 @@ def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> Built
                 )
         return None
 
-    keys = tuple(Written(key.text, key.span, sure=False) for key, _ in mapping)
-    built = Built(step, write_mapped, keys, collects=site.inside, note=note_missing)
+    keys = tuple(WrittenKey(key.text, key.span, sure=False) for key, _ in mapping)
+    built = BuiltNode(step, write_mapped, keys, collects=site.inside, note=note_missing)
     return on_error(fields, site, built)
 
 

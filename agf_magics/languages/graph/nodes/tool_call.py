@@ -17,12 +17,12 @@ from ..expressions.reading import Reader
 from ..expressions.values import Expression
 from ..expressions.written_text import format_value
 from ..state import Failed, State
-from .builder_contract import Built, FieldValues, NodeSite, Written
+from .builder_contract import BuiltNode, FieldValues, NodeSite, WrittenKey
 from .call_arguments import complete, whole
 from .step_fields import common
 
 
-def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Built:
+def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     written: Scalar | None = fields.get("tool") or fields.get("tool_name")
     tools = site.tools
     if written is None:
@@ -62,10 +62,10 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     def envelope(state: State, value: Value) -> Mapping[str, Value]:
         return _envelope(name.evaluate({"state": state}), state.get("task"), value)
 
-    keys = (Written(result, key.span, option="state_key"),)
+    keys = (WrittenKey(result, key.span, option="state_key"),)
     if site.inside:
-        return Built(step, envelope, keys, collects=True)
-    return Built(step, lambda state, value: {result: envelope(state, value)}, keys)
+        return BuiltNode(step, envelope, keys, collects=True)
+    return BuiltNode(step, lambda state, value: {result: envelope(state, value)}, keys)
 
 
 def _envelope(tool: Value, task: Value, value: Value) -> Mapping[str, Value]:

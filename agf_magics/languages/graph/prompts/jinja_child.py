@@ -36,7 +36,7 @@ class TooLong(Exception):
 
 
 class Missing(StrictUndefined):
-    """A name without a value: false where it is tested, an error where it is written or computed
+    """A name without a value: false where it is tested, an error where it is finalize_value or computed
     with."""
 
     __slots__ = ()
@@ -92,7 +92,7 @@ def is_odd(value: Any) -> bool:
     return isinstance(value, float) and value - value != 0
 
 
-def written(value: Any) -> Any:
+def finalize_value(value: Any) -> Any:
     """``value``, if a prompt can contain it."""
     if is_odd(value):
         return "null"
@@ -102,7 +102,7 @@ def written(value: Any) -> Any:
     return value
 
 
-ENVIRONMENT = Environment(undefined=Missing, keep_trailing_newline=True, finalize=written)
+ENVIRONMENT = Environment(undefined=Missing, keep_trailing_newline=True, finalize=finalize_value)
 ENVIRONMENT.filters["__method"] = ENVIRONMENT.method
 
 
@@ -127,7 +127,7 @@ ENVIRONMENT.filters["tojson"] = tojson
 
 
 @lru_cache(maxsize=32)
-def compiled(text: str) -> Template:
+def compile_template(text: str) -> Template:
     tree = ENVIRONMENT.parse(text)
     for call in tree.find_all(nodes.Call):
         if isinstance(call.node, nodes.Getattr):
@@ -142,7 +142,7 @@ def answer(text: str, values: dict[str, Any]) -> dict[str, Any]:
     """What the kernel gets."""
     template: Template | None = None
     try:
-        template = compiled(text)
+        template = compile_template(text)
         return {"text": render(template, values)}
     except Exception as error:  # of a filter, of an operation, of Python's compiler
         why, message = failure(error)

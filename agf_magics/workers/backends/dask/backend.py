@@ -354,10 +354,10 @@ class Dask:
     async def _update(self) -> None:
         threads: Mapping[str, int] = await self.client.nthreads()
         new = [address for address in threads if address not in self.tokens]
-        found = await ask_workers(self.client, tasks.process_token, new)
+        new_tokens = await ask_workers(self.client, tasks.process_token, new)
         self.tokens = {
             address: token
-            for address, token in {**self.tokens, **found}.items()
+            for address, token in {**self.tokens, **new_tokens}.items()
             if address in threads
         }
         self._threads, self.lanes = threads, sum(threads.values())
@@ -376,7 +376,7 @@ class Dask:
         workers = self._workers()
         self.addresses = (self.client.scheduler.address, *workers)
         self.resources = {
-            address: found.get("resources") or {} for address, found in workers.items()
+            address: worker.get("resources") or {} for address, worker in workers.items()
         }
 
     def check(self) -> None:
@@ -414,14 +414,14 @@ class Dask:
         rows = [
             WorkerStatus(
                 address,
-                int(found.get("nthreads", 0)),
+                int(worker.get("nthreads", 0)),
                 len(running[address]) if address in running else None,
-                found.get("metrics", {}).get("memory"),
-                found.get("memory_limit") or None,
+                worker.get("metrics", {}).get("memory"),
+                worker.get("memory_limit") or None,
                 self.versions.get(address, {}),
-                found.get("resources") or {},
+                worker.get("resources") or {},
             )
-            for address, found in workers.items()
+            for address, worker in workers.items()
         ]
         link = (
             find_dashboard(self.client) if find_spec("bokeh") is not None or not self.kills else ""
@@ -436,8 +436,8 @@ class Dask:
         self.client.restart_workers(list(self._workers()), raise_for_error=False)
 
     def _workers(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
-        return found
+        workers: Mapping[str, Any] = self.client.scheduler_info(n_workers=-1)["workers"]
+        return workers
 
     def close(self) -> None:
         self._closed = True

@@ -41,21 +41,21 @@ async def ask_workers(
         return {}
 
     # All at once first: a thousand questions would take the loop of the client.
-    found = await ask(workers) if len(workers) > FEW else {}
-    if not found:
+    answers = await ask(workers) if len(workers) > FEW else {}
+    if not answers:
         for answer in await asyncio.gather(*(ask([worker]) for worker in workers)):
-            found |= answer
-    return found
+            answers |= answer
+    return answers
 
 
 async def find_versions(client: Any) -> Mapping[str, Any]:
     """The versions that each worker reports, by its address; empty if one of them does not answer
     in time."""
     with contextlib.suppress(TimeoutError):
-        found: Mapping[str, Any] = (await asyncio.wait_for(client.get_versions(), ANSWER))[
+        versions: Mapping[str, Any] = (await asyncio.wait_for(client.get_versions(), ANSWER))[
             "workers"
         ]
-        return found
+        return versions
     return {}
 
 
@@ -67,7 +67,7 @@ async def cancel_flights(
     are cancelled twice. ``seconds``: in which a worker must say what it executes."""
     placed: Mapping[str, Sequence[str]] = await client.processing()
     named = {flight.key for flight in wanted}
-    asked = [worker for worker, known in placed.items() if not named.isdisjoint(known)]
+    asked = [worker for worker, keys in placed.items() if not named.isdisjoint(keys)]
     found = await ask_workers(client, tasks.running_tasks, asked, seconds)
     running = {
         key: worker for worker in asked for key in found.get(worker, placed[worker])
@@ -94,7 +94,7 @@ def find_problems(
     ``addresses``: of the scheduler, then of the workers. ``resources``: of each worker, by its
     address.
     """
-    found = list[Diagnostic]()
+    problems = list[Diagnostic]()
     is_public = not all(map(is_private, addresses))
     for need in needs:
         if need.secret and is_public:
@@ -105,16 +105,16 @@ def find_problems(
             hint = (
                 "use a tls:// address, or remove where='worker': the tool then runs in the kernel"
             )
-            found.append(Diagnostic("on.plain-secret", message, need.span, hint))
+            problems.append(Diagnostic("on.plain-secret", message, need.span, hint))
         if (
             need.resources
             and resources
-            and not any(_has(one, need.resources) for one in resources.values())
+            and not any(_has(has, need.resources) for has in resources.values())
         ):
-            found.append(lacking_resource(need, name))
+            problems.append(lacking_resource(need, name))
     if len(addresses) < 2:
-        found.append(without_workers("no worker has connected to the scheduler yet"))
-    return found
+        problems.append(without_workers("no worker has connected to the scheduler yet"))
+    return problems
 
 
 def without_workers(why: str) -> Diagnostic:

@@ -84,11 +84,11 @@ def lost_connection(status: str, is_closed: bool) -> Lost:
 async def explain_end(client: Any, worker: str) -> str:
     """How a worker ended, by its address: its nanny reports one that it ends because of its
     memory."""
-    found: Sequence[Any] = ()
+    events: Sequence[Any] = ()
     # The scheduler is lost too.
     with giving_up(__name__, "the Dask scheduler did not say how a worker ended", DEBUG):
-        found = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
-    for _, event in reversed(found):
+        events = await asyncio.wait_for(client.get_events(MEMORY_TOPIC), SOON)
+    for _, event in reversed(events):
         if isinstance(event, Mapping) and event.get("worker") == worker:
             used = event.get("rss")
             size = f" at {used / 1e6:,.0f} MB" if isinstance(used, int | float) else ""

@@ -128,22 +128,22 @@ def _client_in_time(address: str) -> Any:
     waits for ever."""
     from distributed import Client
 
-    found: list[Any] = []
+    outcome: list[Any] = []
 
     def connect() -> None:
         try:
-            found.append(Client(address, timeout=REACH, set_as_default=False))
+            outcome.append(Client(address, timeout=REACH, set_as_default=False))
         except Exception as error:
-            found.append(error)
+            outcome.append(error)
 
     thread = threading.Thread(target=connect, name="agf-dask-connect", daemon=True)
     thread.start()
     thread.join(REACH)
-    if not found:
+    if not outcome:
         raise TimeoutError(f"no answer in {REACH:g} s")
-    if isinstance(found[0], Exception):
-        raise found[0]
-    return found[0]
+    if isinstance(outcome[0], Exception):
+        raise outcome[0]
+    return outcome[0]
 
 
 def connect_client(client: Any) -> Dask:

@@ -86,6 +86,8 @@ def _held() -> Any:
     """What this process keeps between chunks, in the module that `chunk` uses too."""
     held: Any = sys.modules.setdefault("_agf_chunk", types.ModuleType("_agf_chunk"))
     if not hasattr(held, "running"):
-        held.captures, held.token, held.running = {}, ("", 0), {}
+        held.captures = {}
+        held.token = ("", 0)
+        held.running = {}
         held.tellers = {}
     return held

@@ -23,7 +23,7 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
     """
     here = tasks.describe_process()
     reported = client.sync(find_versions, client)
-    pythons = {address: str(found["host"]["python"]) for address, found in reported.items()}
+    pythons = {address: str(versions["host"]["python"]) for address, versions in reported.items()}
     others = {
         address: python
         for address, python in pythons.items()
@@ -38,17 +38,17 @@ def compare_versions(client: Any, name: str) -> tuple[dict[str, Versions], list[
         message += f"{_minor(here['python'])} here ({address})"
         hint = "start the workers with the Python of the kernel"
         raise DefinitionError(Diagnostic("on.versions", message, hint=hint))
-    found: dict[str, Versions] = {}
+    versions: dict[str, Versions] = {}
     if pythons:
-        found = client.sync(ask_workers, client, tasks.describe_process, list(pythons))
+        versions = client.sync(ask_workers, client, tasks.describe_process, list(pythons))
     differences = [
-        text for package in here if (text := _difference(package, here, list(found.values())))
+        text for package in here if (text := _difference(package, here, list(versions.values())))
     ]
     if not differences:
-        return found, []
+        return versions, []
     message = f"the workers have other versions than the kernel: {'; '.join(differences)}"
     hint = "install the same versions if a result looks wrong or cannot be read"
-    return found, [Diagnostic("on.versions", message, hint=hint, severity="warning")]
+    return versions, [Diagnostic("on.versions", message, hint=hint, severity="warning")]
 
 
 def _minor(version: str) -> str:
@@ -58,9 +58,11 @@ def _minor(version: str) -> str:
 def _difference(package: str, here: Versions, workers: Sequence[Versions]) -> str:
     """``numpy 1.26.0 on 2 workers, 2.1.0 here``; empty if they have the same version, or one side
     has none."""
-    own = here[package]
-    if not own or package == "python":
+    version_here = here[package]
+    if not version_here or package == "python":
         return ""
-    other = Counter(found[package] for found in workers if found[package] not in ("", own))
+    other = Counter(
+        versions[package] for versions in workers if versions[package] not in ("", version_here)
+    )
     named = [f"{version} on {counted(count)}" for version, count in other.most_common(3)]
-    return f"{package} {', '.join(named)}, {own} here" if named else ""
+    return f"{package} {', '.join(named)}, {version_here} here" if named else ""

@@ -1,0 +1,96 @@
+"""The tokens and the cost of models' replies: counted, limited, and told where they are unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ...catalog import Model, Tokens
+from ...flow.progress import events as ev
+from ...flow.progress.rows import cost_of
+from ...flow.step_path import StepPath
+from ...flow.steps import Invoke
+from ...limits.budgets import LimitReached
+from ...text.diagnostics import Diagnostic
+from ...values.value import Value
+from ..runner import CallSite, Runner, clock
+from .failures import with_place
+
+
+def refuse_unpriced(site: CallSite[Invoke], model: Model) -> None:
+    """Refuse a request whose price could not be counted (`limit.unknown-price`)."""
+    caps = [meter.own_limits for meter in site.scope.meters if meter.own_limits.cost is not None]
+    if (site.run.budget.limits.max_cost or caps) and model.price({"input": 1, "output": 1}) is None:
+        message = f"the price of {model.name} is not known, so max_cost cannot limit it"
+        hint = (
+            "limit its tokens instead (max_tokens), or use a model of a provider with a known price"
+        )
+        span = caps[0].span if caps else site.step.place
+        refused = LimitReached(Diagnostic("limit.unknown-price", message, span, hint))
+        refused.ends_run = bool(site.run.budget.limits.max_cost)
+        raise refused
+
+
+def emit_usage(run: Runner, at: StepPath, reply: Mapping[str, Value], model: str) -> None:
+    """Emit the tokens and the cost of a reply."""
+    usage = reply["usage"]
+    run.emit(
+        ev.TokensUsed(
+            at, clock(), usage.get("input", 0), usage.get("output", 0), model, cost_of(usage)
+        )
+    )
+
+
+def count_reply(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
+    """Count the tokens of a reply; warn if they are unknown, and if the reply was cut off."""
+    usage, budget = reply["usage"], site.run.budget
+    tokens, cost = usage.get("input", 0) + usage.get("output", 0), cost_of(usage)
+    limited = [
+        meter.own_limits
+        for meter in site.scope.meters
+        if (meter.own_limits.tokens, meter.own_limits.cost) != (None, None)
+    ]
+    if not tokens and (limited or budget.limits.max_tokens or budget.limits.max_cost):
+        message = (
+            f"{name} does not report how many tokens it uses, so a limit of tokens or cost "
+            f"has no effect"
+        )
+        span = limited[0].span if limited else site.step.span
+        warning = Diagnostic("model.no-usage", message, span, severity="warning")
+        site.run.warn_once(warning, warning)
+    for meter in site.scope.meters:
+        meter.use(tokens, cost)
+    try:
+        budget.use(tokens, cost)
+    except LimitReached as error:
+        # The budget knows no step, so its error has no place yet.
+        raise with_place(error, site.step) from None
+    _warn_of_end(site, reply, name)
+
+
+def _warn_of_end(site: CallSite[Invoke], reply: Mapping[str, Value], name: str) -> None:
+    """Warn of a reply that was cut off, that is a call as text, or that ended without a reason."""
+    if reply.get("cut"):
+        message = f"the reply of {name} was cut off: it reached its maximum number of tokens"
+        hint = "max_output_tokens sets the maximum"
+        warning = Diagnostic("model.cut", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
+    if tool := reply.get("written_call"):
+        message = f"the reply of {name} is a call of {tool!r} as text: the tool was not called"
+        hint = "its server has to read calls of tools for this model, or use another model"
+        warning = Diagnostic("model.call-as-text", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
+    if reply.get("unended"):
+        message = f"the reply of {name} ended without the reason of its end (finish_reason)"
+        hint = "compare it with the server's log; some servers never send the reason"
+        warning = Diagnostic("model.unended", message, site.step.span, hint, "warning")
+        site.run.warn_once(warning, warning)
+
+
+def count_unanswered(site: CallSite[Invoke], used: Tokens) -> None:
+    """Count the tokens of a reply that is no answer. They are paid for; the error of the step is
+    that of the reply, and a limit that they exceed refuses the next request."""
+    tokens, cost = used["input"] + used["output"], cost_of(used)
+    for use in (*(meter.use for meter in site.scope.meters), site.run.budget.use):
+        with suppress(LimitReached):
+            use(tokens, cost)
