@@ -17,6 +17,7 @@ import pytest
 
 from agf_magics.journal.codec import parted
 from agf_magics.journal.codec.encoding import DecodeError
+from agf_magics.journal.codec.fingerprints import LEAST
 from agf_magics.journal.codec.parted import content_digest, put_together, take_apart
 from agf_magics.journal.codec.pickles import NotPicklable
 from agf_magics.journal.codec.secret_search import FEW_FORMS, SEARCHED, HoldsSecret, Search
@@ -127,7 +128,7 @@ def same(one: Any, other: Any) -> bool:
 def test_a_value_comes_back_as_it_was(kind: str) -> None:
     memory, value = Memory(), VALUES[kind]()
     data = memory.stored(value)
-    assert len(data) < 2 * parted.LEAST
+    assert len(data) < 2 * LEAST
     assert memory.parts or kind == "no columns"
     back = put_together(data, memory.read)
     assert same(value, back)
