@@ -443,7 +443,7 @@ import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
 import agf_magics as agf
-from agf_magics.lifecycle.past.retried_rows import chosen_rows
+from agf_magics.lifecycle.past.retried_rows import choose_rows
 from agf_magics.settings.settings import current
 
 current.settings = replace(current.settings, journal=str(Path("runs.sqlite").absolute()))
@@ -471,7 +471,7 @@ elif sys.argv[1] == "resume":
     run = agf.resume()
     assert run.table.counts == {"ok": 36, "failed": 4}, run.table[25:26] + [run.table[i] for i in run.table.failed]
 else:
-    run = agf.run("words", over=chosen_rows(None, sys.argv[2]))
+    run = agf.run("words", over=choose_rows(None, sys.argv[2]))
     assert run.table.counts == {"ok": 4}, run.table.counts
 print(agf.runs()[0].run_id)
 """
