@@ -58,7 +58,7 @@ from .lifecycle.launch.driving import wait_for
 from .lifecycle.launch.launch import start_run
 from .lifecycle.past.resume import resume_run
 from .lifecycle.runs.run import RunInterrupted, state_of
-from .lifecycle.scoring.checks import OK, CheckReport, figures
+from .lifecycle.scoring.checks import OK, CheckReport, compute_figures
 from .lifecycle.scoring.scorers import name_scorers, score_over
 from .lifecycle.table_runs.table import FIGURES, TABLE, RowTable, check_target
 from .limits.limits import Limits
@@ -333,8 +333,9 @@ def _finish_rows(parsed: ParsedLine, table: RowTable, scores: Sequence[Any]) -> 
         _tell(str(comparison))
     least = amount(parsed, "--fail-below", None)
     names = list(table.scores) or [OK]
-    wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures(table)}
-    report = CheckReport(table, wanted)
+    figures = compute_figures(table)
+    wanted = {OK: 1.0} if least is None else {n: least for n in names if n in figures}
+    report = CheckReport(table, wanted, parsed.text("--against"))
     for flag, save in (("--save", table.save_noted), ("--figures", report.save)):
         for word in parsed.words(flag):
             _save(word, save)

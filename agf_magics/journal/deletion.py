@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from .claims import claim
 from .database.errors import JournalError
 from .database.file import create_reserve
 from .database.locks import alive
 from .database.store import ROOM, Store
 from .database.value_files import Freed
-from .runs import RunHead, claim
+from .runs import RunHead
 
 SLICE = 500
 """Rows that are deleted in one commit."""

@@ -1,10 +1,9 @@
-"""Queries for the runs of a journal and their state. Nothing is unpickled here."""
+"""Queries for the runs of a journal and their records. Nothing is written or unpickled here."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -13,11 +12,12 @@ from typing import Annotated, Any, NamedTuple
 from ..flow.progress.pauses import Pauses, paused
 from ..flow.progress.rows import PRICE
 from .calls.changed_objects import CALL, changed_in
-from .codec.json_texts import checker, encode, part_digest
+from .codec.json_texts import checker, encode
 from .codec.signatures import checksum
 from .database.errors import JournalError
 from .database.locks import alive
 from .database.store import ROOM, Store
+from .manifest_parts import read_parts
 from .records.fields import Count, Moment, Raw, Text, is_stored
 from .records.large_parts import read_stores
 from .records.record_reader import read_records
@@ -36,17 +36,33 @@ ENDED = ("ok", "error", "cancelled")
 END = "num, form, output, shown, stores, error, sign, tree"
 """The end, with the checksum ``end_crc``."""
 
-LISTED = """num, run, name, language, status, started, ended, owner, pauses, tokens, cost, dropped, lost,
-head_crc, state_crc, work_crc, end_crc"""
+
+class ListedRow(NamedTuple):
+    """The columns of a run in a list, as the file has them: nothing is checked yet."""
+
+    num: Any
+    run: Any
+    name: Any
+    language: Any
+    status: Any
+    started: Any
+    ended: Any
+    owner: Any
+    pauses: Any
+    tokens: Any
+    cost: Any
+    dropped: Any
+    lost: Any
+    head_crc: Any
+    state_crc: Any
+    work_crc: Any
+    end_crc: Any
+
+
+LISTED = ", ".join(ListedRow._fields)
 
 OF_RUN = "line>? AND line<?"
 REUSABLE = "what='finished' AND form!='again' AND typeof(digest)='blob' AND length(digest)>0"
-CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, pauses=?,
-state_crc=agf_checksum(num, ?, ?, 'running', NULL, tokens, cost, dropped, lost, end_crc)
-WHERE num=? AND owner=? AND status=? AND pauses=?"""
-LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
-state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
-WHERE num=? AND owner=? AND status='running'"""
 
 STATUSES = (*ENDED, "waiting", "running")
 
@@ -125,7 +141,8 @@ def list_runs(store: Store, name: str | None = None, most: int = -1) -> list[Run
         ).fetchall()
     # A process is asked for once, although hundreds of runs may be its own.
     lives: dict[str, bool] = {}
-    return [_as_it_is(_listed(row) or _damaged(row), store, lives) for row in rows]
+    listed = map(ListedRow._make, rows)
+    return [_as_it_is(_head_of(row) or _damaged(row), store, lives) for row in listed]
 
 
 def has_older(store: Store, since: float) -> bool:
@@ -139,7 +156,7 @@ def has_older(store: Store, since: float) -> bool:
 def read_run(store: Store, run_id: str) -> RunRow | None:
     with store.reading() as connection:
         row = connection.execute(
-            f"SELECT {LISTED}, work, work_sign, {END}, part FROM runs WHERE run=?", (run_id,)
+            f"SELECT {LISTED}, work, work_sign, part, {END} FROM runs WHERE run=?", (run_id,)
         ).fetchone()
         return _run_row(store, connection, run_id, row) if row is not None else None
 
@@ -147,16 +164,18 @@ def read_run(store: Store, run_id: str) -> RunRow | None:
 def _run_row(
     store: Store, connection: sqlite3.Connection, run_id: str, row: tuple[Any, ...]
 ) -> RunRow:
-    head, (work, signature, _, *end, _) = _listed(row[:17]), row[17:]
+    width = len(ListedRow._fields)
+    listed, (work, signature, part, _, *end) = ListedRow._make(row[:width]), row[width:]
+    head = _head_of(listed)
     if head is None:
         raise _changed("row", run_id)
-    if not _is_work((work, signature)) or checksum(head.num, work, signature) != row[15]:
+    if not _is_work((work, signature)) or checksum(head.num, work, signature) != listed.work_crc:
         raise _changed("manifest", run_id)
-    if not _is_end(end) or checksum(head.num, *end) != row[16]:
+    if not _is_end(end) or checksum(head.num, *end) != listed.end_crc:
         raise _changed("end", run_id)
     whole = RunRow(_as_it_is(head, store, {}), work, signature, *end)
     stores, previews = read_stores(connection, head.num, whole.stores)
-    parts = _parts(connection, row[-1])
+    parts = read_parts(connection, part)
     return whole._replace(parts=parts, stores=stores, previews=previews)
 
 
@@ -166,44 +185,6 @@ _is_work = checker(tuple[str, Raw])
 def _changed(what: str, run_id: str) -> JournalError:
     message = f"the {what} of run {run_id!r} has changed since it was written"
     return JournalError("journal.damaged", message)
-
-
-def _parts(connection: sqlite3.Connection, last: object) -> tuple[str, ...]:
-    """The texts up to the part ``last``. A digest that is right cannot lead back to itself."""
-    texts: list[str] = []
-    while last:
-        sql = "SELECT before, text FROM parts WHERE digest=?"
-        part: Any = connection.execute(sql, (last,)).fetchone()
-        if not _is_part(part) or part_digest(*part) != last:
-            return ()
-        before, text = part
-        texts.append(text)
-        last = before
-    return tuple(reversed(texts))
-
-
-_is_part = checker(tuple[bytes, str])
-
-
-def keep_parts(store: Store, texts: Iterable[str]) -> bytes:
-    """Store each text that is not there yet; returns the digest that names all of them. Raises
-    JournalError.
-
-    The messages of a context only grow, and each run names all that it began with: stored with
-    every run, they would take the square of their number.
-    """
-    now, last = time.time(), b""
-    rows = []
-    for text in texts:
-        before, last = last, part_digest(last, text)
-        rows.append((last, before, text, now))
-    with store.writing() as connection:
-        there = "SELECT 1 FROM parts WHERE digest=?"
-        while rows and connection.execute(there, rows[-1][:1]).fetchone() is None:
-            connection.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", rows.pop())
-        connection.execute("UPDATE parts SET used=? WHERE digest=?", (now, last))
-        connection.execute("COMMIT")
-    return last
 
 
 _are_pauses = checker(list[tuple[Moment, Moment]])
@@ -226,23 +207,23 @@ _is_head = checker(
         Count,
     ]
 )
-"""The columns of `LISTED` before its checksums."""
+"""The columns of a `ListedRow` before its checksums."""
 
 
-def _listed(row: tuple[Any, ...]) -> RunHead | None:
-    """A row of `LISTED`; None if it has changed since it was written, or has impossible values."""
-    num, run, name, language, status, started, ended, owner, pauses, tokens, cost = row[:11]
-    dropped, lost, head, state, work_crc, end_crc = row[11:]
+def _head_of(row: ListedRow) -> RunHead | None:
+    """The run of a row; None if it has changed since it was written, or has impossible values."""
+    num, run, name, language, status, started, ended, owner, pauses, tokens, cost, *others = row
+    dropped, lost, head_crc, state_crc, work_crc, end_crc = others
     states = (num, owner, pauses, status, ended, tokens, cost, dropped, lost, end_crc)
+    facts = (num, run, name, language, status, started, ended, owner)
     is_as_written = (
-        checksum(num, run, name, language, started, work_crc) == head
-        and checksum(*states) == state
-        and _is_head(row[:13])
+        checksum(num, run, name, language, started, work_crc) == head_crc
+        and checksum(*states) == state_crc
+        and _is_head((*facts, pauses, tokens, cost, dropped, lost))
     )
     times = _pauses(pauses) if is_as_written else None
     if times is None:
         return None
-    facts = (num, run, name, language, status, started, ended, owner)
     return RunHead(*facts, times, tokens, lost, cost, dropped)
 
 
@@ -255,9 +236,9 @@ def _pauses(text: str) -> Pauses | None:
     return tuple((begin, end) for begin, end in times) if _are_pauses(times) else None
 
 
-def _damaged(row: tuple[Any, ...]) -> RunHead:
+def _damaged(row: ListedRow) -> RunHead:
     """A row that has changed: only its number is used, and its id if that can be typed."""
-    num, run = row[:2]
+    num, run = row.num, row.run
     readable = (
         isinstance(run, str)
         and 0 < len(run) <= LONGEST_ID
@@ -323,38 +304,6 @@ def once_each(store: Store, num: int, ats: Iterable[tuple[str, ...]]) -> Iterabl
     with store.reading() as connection:
         rows = connection.execute(f"{RECORDS} WHERE {where}", cells)
         return {record.at: record for record in read_records(rows)}.values()
-
-
-def claim(store: Store, head: RunHead) -> bool:
-    """Take a run over from its dead process or its end; False if another process was first. Raises
-    JournalError."""
-    status = "running" if head.status == "interrupted" else head.status
-    owner = store.owner.name
-    # Whoever resumes it gives it an end of its own.
-    store.unended.pop(head.num, None)
-    before, pauses = encode(head.pauses), encode([*head.pauses, pause(store, head)])
-    row = (owner, pauses, owner, pauses, head.num, head.owner, status, before)
-    return store.write_now(CLAIM, row) == 1
-
-
-def pause(store: Store, head: RunHead) -> tuple[float, float]:
-    """The time from the last end of a run until now; if its process died, since its last call ended.
-    Raises JournalError."""
-    now, ended = time.time(), head.ended
-    if ended is None:
-        sql = f"SELECT MAX(ended) FROM records WHERE {OF_RUN} AND typeof(ended)='real' AND ended<?"
-        with store.reading() as connection:
-            (last,) = connection.execute(sql, (head.num, head.num + ROOM, now)).fetchone()
-        ended = max([head.started, *(end for _, end in head.pauses), last or 0.0])
-    return ended, max(ended, now)
-
-
-def leave(store: Store, head: RunHead) -> None:
-    """Undo `claim` for a run that could not start. Raises JournalError."""
-    status = "running" if head.status == "interrupted" else head.status
-    pauses = encode(head.pauses)
-    before = (head.owner, status, head.ended, pauses, head.owner, pauses, status, head.ended)
-    store.write_now(LEAVE, (*before, head.num, store.owner.name))
 
 
 def _as_it_is(head: RunHead, store: Store, lives: dict[str, bool]) -> RunHead:

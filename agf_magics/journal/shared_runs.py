@@ -14,9 +14,10 @@ from .codec.encoding import PICKLED
 from .codec.json_texts import encode
 from .codec.signatures import checksum, row_crc
 from .database.store import ADD, ROOM, Store
+from .manifest_parts import keep_parts
 from .records.columns import read_columns, write_column
 from .records.records import Record, decoded
-from .runs import ENDED, RunRow, keep_parts, records
+from .runs import ENDED, RunRow, records
 
 COPY_FORMAT = 2
 

@@ -21,9 +21,8 @@ from .mermaid import mermaid
 from .outline import outline, outline_html
 from .plain import html, not_saved, untypeset
 from .row_words import corner_of, numbers_of, taken_edges, tallies
-from .scene.boxes import way
 from .scene.builder import called_flows, scene
-from .scene.scene import Frame, Scene
+from .scene.scene import Frame, Scene, way
 from .widget_hook import Widgets
 
 MOST_SAVED_BOXES = 60

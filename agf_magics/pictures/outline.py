@@ -15,9 +15,9 @@ from . import theme as look
 from .amounts import counted
 from .plain import html, line, padded
 from .row_words import Tally, count_words, numbers_of, state_words, taken_edges, tallies
-from .scene.boxes import how
 from .scene.cycles import condition_of
 from .scene.data_flow import DataFlow
+from .scene.step_text import how
 
 _MOST_OPEN = 30
 """Lines of an outline that is not folded."""

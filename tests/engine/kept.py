@@ -11,11 +11,12 @@ from typing import Any
 
 import agf_magics as agf
 from agf_magics.engine.run_options import RunOptions
+from agf_magics.journal.claims import claim
 from agf_magics.journal.codec.signatures import checksum, row_crc
 from agf_magics.journal.database import file as journal_file
 from agf_magics.journal.database.store import Store
 from agf_magics.journal.records.records import COLUMNS, UNREADABLE
-from agf_magics.journal.runs import END, claim
+from agf_magics.journal.runs import END
 from agf_magics.lifecycle.launch.driving import run_here
 from agf_magics.lifecycle.past.resume import prepare_resumed
 from agf_magics.lifecycle.runs.live import live

@@ -29,7 +29,7 @@ import pytest
 
 import agf_magics as agf
 from agf_magics.flow.progress.events import Warned
-from agf_magics.journal import deletion
+from agf_magics.journal import claims, deletion
 from agf_magics.journal import runs as queries
 from agf_magics.journal.codec.encoding import decode_value, encode_value, json_text, to_show
 from agf_magics.journal.codec.pickles import NotPicklable, pickled
@@ -618,12 +618,10 @@ def test_a_run_of_a_process_that_lives_is_its_own_and_free_when_that_was_killed(
 
 
 def test_of_two_who_take_a_run_up_one_is_first(tmp_path: Path) -> None:
-    from agf_magics.journal.runs import claim, list_runs
-
     with kept.journal_in(tmp_path) as path:
         agf.run("main", registry=registry_of(lambda: 1, lambda value: 1 / 0), raises=False)
-        (one,) = list_runs(Store.at(path))
-        assert [claim(Store.at(path), one), claim(Store.at(path), one)] == [True, False]
+        (one,) = queries.list_runs(Store.at(path))
+        assert [claims.claim(Store.at(path), one), claims.claim(Store.at(path), one)] == [True, False]
 
 
 def test_a_forked_child_leaves_its_parents_file_alone_and_runs(tmp_path: Path) -> None:
@@ -757,7 +755,7 @@ def test_a_run_whose_deletion_was_cut_short_is_damaged_and_can_be_deleted_again(
         kept.flush(path)
         store = Store.at(path)
         (head,) = queries.list_runs(store)
-        assert queries.claim(store, head)
+        assert claims.claim(store, head)
         assert deletion._deleted(store, head.num, head.num + ROOM) == deletion.SLICE  # and then it died
         assert [one.status for one in queries.list_runs(store)] == ["damaged"]
         with pytest.raises(agf.DefinitionError):

@@ -25,6 +25,7 @@ from ...flow.progress.progress import Progress, with_outer
 from ...flow.progress.question import Question
 from ...flow.protocols import FlowInput
 from ...flow.step_path import format_path
+from ...journal.claims import claim, leave, pause
 from ...journal.codec.encoding import DecodeError
 from ...journal.codec.identities import Identities
 from ...journal.codec.signatures import SignatureError, is_signed, user_key
@@ -34,7 +35,7 @@ from ...journal.records.failures import error_from
 from ...journal.records.recorded_outcomes import NO_RECORDS, EarlierOutcomes
 from ...journal.records.records import UNREADABLE
 from ...journal.run_journal import Journal
-from ...journal.runs import RunHead, RunRow, claim, leave, pause, records
+from ...journal.runs import RunHead, RunRow, records
 from ...limits.grants import granted
 from ...limits.limits import Limits
 from ...settings.settings import current

@@ -46,10 +46,14 @@ class CheckFailed(AgfError, AssertionError):
 class CheckReport:
     """The result of a check."""
 
-    def __init__(self, table: RowTable, at_least: Mapping[str, float]) -> None:
-        """``at_least``: the least figures by name. Raises DefinitionError for an unknown name."""
-        self.table, self.at_least = table, at_least
-        self.figures = figures(table)
+    def __init__(
+        self, table: RowTable, at_least: Mapping[str, float], against: str | None = None
+    ) -> None:
+        """``at_least``: the least figures by name; ``against``: the column with the right labels.
+        Raises DefinitionError for an unknown name."""
+        self.table, self.at_least, self.against = table, at_least, against
+        self.figures = compute_figures(table)
+        """The figures by name."""
         for name in at_least:
             if name not in self.figures:
                 hint = suggest(name, self.figures, "the scores")
@@ -125,10 +129,24 @@ class CheckReport:
 
     def _low(self) -> list[dict[str, Value]]:
         """The first rows that failed, or that have a low value of a score that is checked."""
-        status, scores = self.table.column_of("status"), self.at_least.keys() - {OK}
-        rows = self.table.shown_at(range(len(self.table)))
-        low = (row for row in rows if row[status] != "ok" or not all(map(row.get, scores)))
+        status = self.table.column_of("status")
+        least_by_score = {name: least for name, least in self.at_least.items() if name != OK}
+        rows = zip(self.table.shown_at(range(len(self.table))), self._right_labels(), strict=True)
+        low = (
+            row
+            for row, right in rows
+            if row[status] != "ok"
+            or any(_is_low(row.get(name), least, right) for name, least in least_by_score.items())
+        )
         return list(islice(low, MOST_ROWS))
+
+    def _right_labels(self) -> Sequence[Value]:
+        """The right label of each row; None: it has none, or no score that is checked has labels."""
+        scores = self.table.scores
+        has_labels = any(name in scores and scores[name].against for name in self.at_least)
+        if self.against is None or not has_labels:
+            return [None] * len(self.table)
+        return self.table.column(self.against)
 
     def _mark(self, score: str) -> str:
         """Whether a score is high enough; empty if it need not be."""
@@ -136,7 +154,7 @@ class CheckReport:
             return ""
         return "✗ too low" if score in self.missed else "✓"
 
-    def _figures(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    def _figure_table(self) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
         rows = tuple(
             (
                 name,
@@ -163,18 +181,18 @@ class CheckReport:
             f'<!doctype html><meta charset="utf-8"><title>{html(title)}</title>'
             f'<body style="font-family:sans-serif;margin:2em">'
             f"<h1>{html(title)}: {verdict}</h1><p>run {html(self.table.run.run_id)}</p>"
-            f"{table_html(*self._figures())}{self.table.scores._repr_html_()}{rows}\n"
+            f"{table_html(*self._figure_table())}{self.table.scores._repr_html_()}{rows}\n"
         )
 
     def _repr_html_(self) -> str:
-        return untypeset(table_html(*self._figures(), html(self.table.run.run_id)))
+        return untypeset(table_html(*self._figure_table(), html(self.table.run.run_id)))
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name} {figure:.3g}" for name, figure in self.figures.items())
         return f"<CheckReport {'passed' if self.passed else 'failed'}: {figures}>"
 
 
-def figures(table: RowTable) -> dict[str, float]:
+def compute_figures(table: RowTable) -> dict[str, float]:
     """By name: the share of rows that did not fail, and each score over all rows. A row without a
     value counts as 0."""
     total, figure_by_score = len(table), {OK: table.counts.get("ok", 0) / len(table)}
@@ -184,6 +202,14 @@ def figures(table: RowTable) -> dict[str, float]:
         elif score.against:
             figure_by_score[name] = score.equal / total
     return figure_by_score
+
+
+def _is_low(value: Value, least: float, right: Value) -> bool:
+    """Whether the value of a row's score is below the least one: it has none, or a number that is
+    less, or a label that is not the right one."""
+    if isinstance(value, str):
+        return right is None or value != str(right)
+    return not isinstance(value, int | float) or value < least
 
 
 def check_over(
@@ -227,7 +253,7 @@ def check_over(
     name_scorers(scores, default(registry))
     done = run(flow, over=over, registry=registry, limits=limits, reuse=reuse, on=on)
     score_over(done, *scores, against=against, seed=seed, registry=registry)
-    return CheckReport(done.table, wanted).refuse()
+    return CheckReport(done.table, wanted, against).refuse()
 
 
 def _refuse_no_numbers(at_least: object) -> None:

@@ -26,9 +26,10 @@ from ...journal.calls.changed_objects import parts_of
 from ...journal.codec.encoding import DecodeError, EncodedValue, decode_value, encode_value
 from ...journal.codec.json_texts import checker, encode, part_digest
 from ...journal.codec.signatures import SignatureError, is_signed, sign, user_key
+from ...journal.manifest_parts import keep_parts
 from ...journal.records.records import decoded
 from ...journal.run_journal import Journal
-from ...journal.runs import RunRow, keep_parts
+from ...journal.runs import RunRow
 from ...languages import LANGUAGES
 from ...limits.grants import Grant
 from ...limits.limits import Limits

@@ -38,8 +38,10 @@ EXPIRED = 1.0
 class Provider(OAuthClientProvider):
     """What authorizes the requests to one address, for as long as the connection."""
 
-    def __init__(self, address: str, kept: Tokens, **ends: Any) -> None:
-        super().__init__(address, storage=kept, **ends)
+    def __init__(self, address: str, kept: Tokens, **handlers: Any) -> None:
+        """``handlers``: what else the SDK takes: who we are, what asks a person, what waits for
+        the answer."""
+        super().__init__(address, storage=kept, **handlers)
         self._kept, self._turn = kept, _Turn(address)
         kept.context = self.context
 
@@ -58,7 +60,7 @@ class Provider(OAuthClientProvider):
                         self._turn.end()
                     response = yield asked
                     refused = asked is request and response.status_code == 401
-                    if refused and may_renew and await self._can_renew():
+                    if refused and may_renew and await self._prepare_retry():
                         break
                     asked = await flow.asend(response)
             except StopAsyncIteration:
@@ -76,8 +78,9 @@ class Provider(OAuthClientProvider):
         if self.context.is_token_valid():
             self._turn.end()
 
-    async def _can_renew(self) -> bool:
-        """Whether there may be a better token than the one that was refused."""
+    async def _prepare_retry(self) -> bool:
+        """Take the entry's token instead of the one that was refused, or let ours expire, so that the
+        SDK renews it; False if neither is possible."""
         if await self._adopt():
             return True
         if self.context.can_refresh_token():
@@ -86,7 +89,7 @@ class Provider(OAuthClientProvider):
         return False
 
     async def _adopt(self) -> bool:
-        """Whether the entry has another token than ours, which is ours then."""
+        """Take the entry's token; True if it is another one than ours."""
         entry, ours = await self._kept.read(), self.context.current_tokens
         if entry is None or (ours is not None and entry.tokens == ours):
             return False
@@ -114,7 +117,7 @@ class _Turn:
                 self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
                 self._file = os.open(self._path, flags, 0o600)
-        while self._file >= 0 and not _locked(self._file) and time.monotonic() < end:
+        while self._file >= 0 and not _try_lock(self._file) and time.monotonic() < end:
             await asyncio.sleep(0.05)
 
     def end(self) -> None:
@@ -123,8 +126,8 @@ class _Turn:
             self._file = -1
 
 
-def _locked(file: int) -> bool:
-    """Whether the file is locked now; closing it ends the lock."""
+def _try_lock(file: int) -> bool:
+    """Lock the file, unless another process has it: False. Closing the file ends the lock."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from .. import theme as look
 from ..plain import line
 from ..row_words import Corner
-from ..scene.boxes import LEADING, PILL, SMALL, STACK, Measured, first_boxes, last, measured
-from ..scene.scene import VALUES, Box, Frame, Link, Scene, Tags, within
+from ..scene.boxes import LEADING, PILL, SMALL, STACK, Measured, measured
+from ..scene.scene import VALUES, Box, Frame, Link, Scene, Tags, first_boxes, last_boxes, within
 from ..scene.value_lines import wired
 from .graphviz import Point, read_edges, read_places, run_graphviz
 
@@ -172,7 +172,7 @@ class _Text:
 
     def link(self, place: int, link: Link) -> Iterator[str]:
         before, after = self.box(link.tail), self.box(link.head)
-        tails, heads = last(before), first_boxes(after)
+        tails, heads = last_boxes(before), first_boxes(after)
         tail, head = self.name(tails[len(tails) // 2]), self.name(heads[len(heads) // 2])
         if link.kind == "back":
             # Written the other way round, or it would turn the frame upside down.

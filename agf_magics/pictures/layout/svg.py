@@ -19,6 +19,7 @@ from ..scene.boxes import (
     INPUT,
     LEADING,
     NAME,
+    NAME_LEADING,
     PADDING,
     SMALL,
     TITLE,
@@ -187,11 +188,11 @@ class _Painter:
         yield _text(x, y, kind.glyph, kind.ink, ink, f' font-size="{NAME:g}"')
         for row, name in enumerate(size.names):
             more = f'{BOLD} font-size="{NAME:g}"'
-            yield _text(x + GLYPH, y + 16 * row, name, look.LIGHT.text, "t", more)
+            yield _text(x + GLYPH, y + NAME_LEADING * row, name, look.LIGHT.text, "t", more)
         if box.opens:
             right = place.left + place.width - PADDING
             yield _text(right, y, "▸", kind.ink, ink, ' text-anchor="end"')
-        y += 16 * (len(size.names) - 1)
+        y += NAME_LEADING * (len(size.names) - 1)
         is_input = box.word == INPUT
         count, first = len(size.does), y + LEADING
         below = [

@@ -1,4 +1,4 @@
-"""The sizes and texts of boxes: what is written in each, and how wide it is.
+"""The sizes of boxes: in which lines the texts of each are written, and how wide it is.
 
 A value that comes from far away is a small tag in the box that reads it (``◂ raw``), so what a box
 needs is known only when the tags are: `measured` takes them.
@@ -10,10 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...flow.protocols import Expr
-from ...flow.step import ElementLimit, Step
-from ...flow.step_names import text_of
-from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
+from ...flow.steps import Each, Fold, Repeat
 from ...text.columns import cells
 from .. import theme as look
 from ..plain import line
@@ -26,8 +23,6 @@ LONGEST = 40
 """Cells of a line of a name, of which a Chinese character has two; a longer name has two lines."""
 LABEL = 40
 """Characters of the label of an edge or of a case."""
-CONDITION = 52
-"""Characters of a condition that are shown."""
 TOOLTIP = 500
 
 NAME, SMALL, TITLE = 13.0, 11.0, 12.0
@@ -36,8 +31,22 @@ PADDING = 10.0
 LEADING = 15.0
 GLYPH = 19.0
 """The room of the sign of a kind, before its name."""
+OPENS = 14.0
+"""The room of the sign of a box that opens."""
+NAME_LEADING = 16.0
+"""Pixels between two lines of a name; `LEADING`: between two of all other texts."""
+EDGES = 15.0
+"""The height of a box beside its lines: above the first, and below the last."""
+ABOVE_CHIPS = 3.0
+"""More pixels above the rows of tags."""
+TERMINAL = 54, 24
+"""The width and the height of a box where a graph begins or ends."""
+NAME_LINES, DOES_LINES, INPUT_LINES = 2, 2, 8
+"""The most lines of a name, of what a box does, and of what the input has."""
 GAP = 5.0
 """Between two tags."""
+CHIP_BORDERS = 10.0
+"""The room of a tag beside its text; an output has no border."""
 CHIPS = 180.0
 """The width of a row of tags; a longer row is broken."""
 NARROWEST = 76.0
@@ -67,20 +76,27 @@ class Measured(NamedTuple):
 def measured(box: Box, tags: Tags) -> Measured:
     """The texts and the size of a box. For a frame: of its title."""
     if box.word == "end":
-        return Measured((box.name,), (), (), 54, 24)
+        return Measured((box.name,), (), (), *TERMINAL)
     chips = (*(f"◂ {name}" for name in tags), *([f"→ {box.output}"] if box.output else []))
     if isinstance(box, Frame):
-        head = title(box, tags)
-        wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
-        does: tuple[str, ...] = (line(box.does, 2 * LONGEST),) if box.does else ()
-        below = max((look.width(text, SMALL) for text in does), default=0.0)
-        lines = 1 + bool(does or isinstance(box.step, REPEATING))
-        return Measured((head,), does, (chips,), max(wide, below), LEADING * lines)
-    names = folded(box.name, 2)
-    does = ()
-    if box.does:
-        does = folded(box.does, 8 if box.word == INPUT else 2)
-    sign = GLYPH + (14 if box.opens else 0)
+        return _measured_title(box, tags, chips)
+    return _measured_box(box, chips)
+
+
+def _measured_title(frame: Frame, tags: Tags, chips: tuple[str, ...]) -> Measured:
+    head = title(frame, tags)
+    wide = look.width(head, TITLE, bold=True) + GAP + sum(map(chip_width, chips))
+    does = (line(frame.does, 2 * LONGEST),) if frame.does else ()
+    below = max((look.width(text, SMALL) for text in does), default=0.0)
+    lines = 1 + bool(does or isinstance(frame.step, REPEATING))
+    return Measured((head,), does, (chips,), max(wide, below), LEADING * lines)
+
+
+def _measured_box(box: Box, chips: tuple[str, ...]) -> Measured:
+    names = folded(box.name, NAME_LINES)
+    most = INPUT_LINES if box.word == INPUT else DOES_LINES
+    does = folded(box.does, most) if box.does else ()
+    sign = GLYPH + (OPENS if box.opens else 0)
     texts = max(
         *(look.width(text, NAME, bold=True) + sign for text in names),
         *(look.width(text, SMALL) for text in does),
@@ -89,8 +105,8 @@ def measured(box: Box, tags: Tags) -> Measured:
     )
     rows = _rows((*chips, *box.leaves), max(texts, CHIPS))
     wide = max(texts, *(sum(map(chip_width, row)) - GAP for row in rows), 0.0)
-    lines = len(does) + len(rows)
-    height = 15 + 16 * len(names) + LEADING * lines + (3 if rows else 0)
+    height = EDGES + NAME_LEADING * len(names) + LEADING * (len(does) + len(rows))
+    height += ABOVE_CHIPS if rows else 0
     return Measured(names, does, rows, wide + 2 * PADDING, height)
 
 
@@ -106,7 +122,7 @@ def title(frame: Frame, tags: Tags) -> str:
 
 def chip_width(chip: str) -> float:
     """The width of a tag (``◂ raw``) or of an output (``→ net``), with the gap after it."""
-    return look.width(chip, SMALL) + (GAP + 10 if chip[0] == "◂" else GAP)
+    return look.width(chip, SMALL) + (GAP + CHIP_BORDERS if chip[0] == "◂" else GAP)
 
 
 def _rows(chips: Sequence[str], room: float) -> tuple[tuple[str, ...], ...]:
@@ -161,60 +177,3 @@ def _cut(text: str) -> str:
     while cells(text) >= LONGEST:
         text = text[:-1]
     return text.rstrip() + "…"
-
-
-def way(walk: str, source: str, target: str) -> str:
-    """The key of a graph's edge among the states of a run."""
-    return f"{walk}: {source} → {target}"
-
-
-def first_boxes(box: Box) -> tuple[Box, ...]:
-    """The boxes at which a line to ``box`` ends."""
-    return box.first if isinstance(box, Frame) else (box,)
-
-
-def last(box: Box) -> tuple[Box, ...]:
-    """The boxes at which a line from ``box`` begins."""
-    return box.last if isinstance(box, Frame) else (box,)
-
-
-def how(step: Step) -> str:
-    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at
-    most 5 times``."""
-    bits = []
-    match step:
-        case Each():
-            bits.append(f"{step.limit or WIDTH} at once")
-            bits += [_bound(step.cut)] if step.cut is not None else []
-        case Fold() if step.most is not None:
-            bits.append(f"at most {step.most:,}")
-        case Repeat():
-            bits += [f"until {condition(step.until)}"] if step.until is not None else []
-            bits.append(
-                f"at most {step.limit:,} times"
-                if step.until is not None or step.session
-                else f"{step.limit:,} times"
-            )
-    if isinstance(step, (Each, Branches)):
-        failing = step.failing
-        is_list = step.gather is None or isinstance(step, Branches)
-        drops = failing.on_error == "continue" and is_list
-        pause = f", wait: {failing.wait:g}s" if failing.wait else ""
-        again = [f"retry({failing.retries}{pause})"] if failing.retries else []
-        if again or drops:
-            bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
-    if isinstance(step, Invoke) and step.permit is not None:
-        bits.append("asks before")
-    if step.rescue is not None:
-        bits.append("continues if it fails")
-    return " · ".join(bits)
-
-
-def _bound(cut: ElementLimit) -> str:
-    refuses = cut.problem(1).severity == "error"
-    return f"{'at most' if refuses else 'the first'} {cut.most:,}"
-
-
-def condition(expr: Expr) -> str:
-    """An expression as its language shows it (its ``text``), else its source."""
-    return line(text_of(expr), CONDITION)

@@ -45,20 +45,15 @@ from ...flow.steps import (
 from ...flow.steps import Sequence as Steps
 from ..plain import line
 from .boxes import (
-    CONDITION,
     INPUT,
     LABEL,
     LONGEST,
     TOOLTIP,
-    condition,
-    first_boxes,
-    how,
-    last,
-    way,
 )
 from .cycles import condition_of, edges_far, passed_ranks
 from .data_flow import DataFlow
-from .scene import Box, Frame, Link, Scene
+from .scene import Box, Frame, Link, Scene, first_boxes, last_boxes, way
+from .step_text import CONDITION, condition, how
 
 MANY_NODES, MANY_RANKS = 40, 220
 """Nodes of a graph, and ranks that its edges pass together, above which an edge back, or past more than
@@ -257,14 +252,14 @@ class _Builder:
             case Branches() | Choose():
                 parts = self.ways(step, head.many)
                 begin = [*chain.from_iterable(map(first_boxes, parts))]
-                end = [*chain.from_iterable(map(last, parts))]
+                end = [*chain.from_iterable(map(last_boxes, parts))]
                 if isinstance(step, Branches) and step.collect is not None:
                     parts, end = self.collected(
                         step.collect, parts, [*step.branches], head.many, end
                     )
             case Each(body=body):
                 parts = self.chain([body], many=True)
-                begin, end = first_boxes(parts[0]), last(parts[-1])
+                begin, end = first_boxes(parts[0]), last_boxes(parts[-1])
                 if step.collect is not None:
                     parts, end = self.collected(step.collect, parts, [], head.many, end)
             case Fold(body=body) | Repeat(body=body):
@@ -311,7 +306,7 @@ class _Builder:
             return parts, end
         box = self.step(collect, many, COLLECT if isinstance(collect, Compute) else "")
         self.links += [Link(part.id, box.id, "then") for part in parts]
-        return (*parts, box), last(box)
+        return (*parts, box), last_boxes(box)
 
     def chain(self, steps: Sequence[Step], many: bool) -> tuple[Box, ...]:
         spoken = [
@@ -355,7 +350,7 @@ class _Builder:
             label = condition_of(edge)
             if place in far or (edge.target == END and leaving and edge.source != START):
                 shown = f"{label} ▸ {edge.target}".strip()
-                self.leaving.setdefault(last(boxes[edge.source])[-1].id, []).append(shown)
+                self.leaving.setdefault(last_boxes(boxes[edge.source])[-1].id, []).append(shown)
                 continue
             key = way(f"{self.before}{step.id}", edge.source, edge.target)
             ends_of = boxes[edge.source].id, boxes[edge.target].id
@@ -386,7 +381,7 @@ class _Builder:
         into = [node[e.target] for e in step.edges if e.source == START and e.target in node]
         out = [node[e.source] for e in step.edges if e.target == END and e.source in node]
         return [*chain.from_iterable(map(first_boxes, into))], [
-            *chain.from_iterable(map(last, out))
+            *chain.from_iterable(map(last_boxes, out))
         ]
 
     def with_leaving(self, box: Box) -> Box:
@@ -449,7 +444,7 @@ def _framed(head: Box, parts: tuple[Box, ...], begin: Sequence[Box], end: Sequen
         **fields,
         parts=parts,
         first=tuple(begin or first_boxes(parts[0])),
-        last=tuple(end or last(parts[-1])),
+        last=tuple(end or last_boxes(parts[-1])),
     )
 
 

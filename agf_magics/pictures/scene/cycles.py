@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ...flow.graph_steps import START, Edge
 from ..plain import line
-from .boxes import CONDITION
+from .step_text import CONDITION
 
 Ends = tuple[str, str]
 """The names of what a line leaves and of what it enters."""

@@ -94,3 +94,18 @@ def within(parts: Sequence[Box]) -> Iterator[Box]:
         yield part
         if isinstance(part, Frame):
             yield from within(part.parts)
+
+
+def way(walk: str, source: str, target: str) -> str:
+    """The key of a graph's edge among the states of a run."""
+    return f"{walk}: {source} → {target}"
+
+
+def first_boxes(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line to ``box`` ends."""
+    return box.first if isinstance(box, Frame) else (box,)
+
+
+def last_boxes(box: Box) -> tuple[Box, ...]:
+    """The boxes at which a line from ``box`` begins."""
+    return box.last if isinstance(box, Frame) else (box,)

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from ..plain import line
-from .boxes import INPUT, first_boxes, last
+from .boxes import INPUT
 from .cycles import Ends, longest_ways
-from .scene import Box, Frame, LineKind, Link, Scene, Tags, within
+from .scene import Box, Frame, LineKind, Link, Scene, Tags, first_boxes, last_boxes, within
 
 NEAR = 2
 """Ranks between a step and a reader that gets a line; a farther one gets a tag."""
@@ -72,7 +72,7 @@ class _Wiring:
         tail, head = ends
         source, reader = self.boxes[tail], self.boxes[head]
         far = min(rank[box.id] for box in first_boxes(reader)) - max(
-            rank[b.id] for b in last(source)
+            rank[b.id] for b in last_boxes(source)
         )
         if not 1 <= far <= NEAR or self.passes_a_frame(tail, head):
             return False
@@ -166,7 +166,7 @@ def ranks(scene: Scene) -> Mapping[str, int]:
     between = [
         (before.id, after.id)
         for tail, head in pairs
-        for before in last(boxes[tail])
+        for before in last_boxes(boxes[tail])
         for after in first_boxes(boxes[head])
     ]
     return dict.fromkeys(boxes, 0) | longest_ways(between)

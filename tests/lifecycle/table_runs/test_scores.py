@@ -169,6 +169,22 @@ def test_a_check_passes_or_says_which_score_is_too_low(registry: agf.Registry, f
     assert [row["n"] for row in stored["low"]] == [3]
 
 
+@pytest.mark.parametrize(
+    ("score", "least", "low"),
+    [(right, 0.8, [3]), (size, 5, [0, 1, 2, 3]), (size, 0, [3]), (parity, 0.1, [3, 5, 6])],
+    ids=["boolean", "number", "0 is enough", "label"],
+)
+def test_a_report_lists_the_rows_that_failed_or_are_below_the_least_figure(
+    registry: agf.Registry, score: Any, least: float, low: list[int]
+) -> None:
+    with pytest.raises(agf.CheckFailed) as error:
+        agf.check_over(
+            "doubled", ROWS, score=score, at_least={"ok": 1, score.__name__: least}, against="kind", registry=registry
+        )
+    listed: Any = error.value.report.as_json()["low"]
+    assert [row["n"] for row in listed] == low
+
+
 def test_a_check_of_an_unknown_score_is_an_error(registry: agf.Registry) -> None:
     with pytest.raises(agf.DefinitionError) as error:
         agf.check_over("doubled", ROWS, score=right, at_least={"rihgt": 0.9}, registry=registry)

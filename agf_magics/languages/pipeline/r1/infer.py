@@ -53,7 +53,8 @@ YEAR, DAY_AFTER_MONTH = 4, 3
 
 
 class Inference:
-    """One expression."""
+    """One expression. ``repeated``: it is evaluated for each item of a list, so all of it counts as
+    evaluated, also what stands after ``and``: one of the items may come to it."""
 
     def __init__(
         self,
@@ -125,6 +126,8 @@ class Inference:
         return either((*split.yes, *split.no))
 
     def split(self, node: Node, certain: bool) -> Split:
+        """What the value can be if it is true, and if it is false: ``ctx.n and 'many'`` with a number
+        ``n`` is ``'many'``, or a number (0); so ``ctx.n and 'many' or 'none'`` is one of two texts."""
         if isinstance(node, Logic):
             left = self.split(node.parts[0], certain)
             for part in node.parts[1:]:

@@ -1,0 +1,48 @@
+"""A run is taken over by one process: from its dead process or from its end, and is left again."""
+
+from __future__ import annotations
+
+import time
+
+from .codec.json_texts import encode
+from .database.store import ROOM, Store
+from .runs import OF_RUN, RunHead
+
+CLAIM = """UPDATE runs SET owner=?, status='running', ended=NULL, pauses=?,
+state_crc=agf_checksum(num, ?, ?, 'running', NULL, tokens, cost, dropped, lost, end_crc)
+WHERE num=? AND owner=? AND status=? AND pauses=?"""
+LEAVE = """UPDATE runs SET owner=?, status=?, ended=?, pauses=?,
+state_crc=agf_checksum(num, ?, ?, ?, ?, tokens, cost, dropped, lost, end_crc)
+WHERE num=? AND owner=? AND status='running'"""
+
+
+def claim(store: Store, head: RunHead) -> bool:
+    """Take a run over from its dead process or its end; False if another process was first. Raises
+    JournalError."""
+    status = "running" if head.status == "interrupted" else head.status
+    owner = store.owner.name
+    # Whoever resumes it gives it an end of its own.
+    store.unended.pop(head.num, None)
+    before, pauses = encode(head.pauses), encode([*head.pauses, pause(store, head)])
+    row = (owner, pauses, owner, pauses, head.num, head.owner, status, before)
+    return store.write_now(CLAIM, row) == 1
+
+
+def pause(store: Store, head: RunHead) -> tuple[float, float]:
+    """The time from the last end of a run until now; if its process died, since its last call ended.
+    Raises JournalError."""
+    now, ended = time.time(), head.ended
+    if ended is None:
+        sql = f"SELECT MAX(ended) FROM records WHERE {OF_RUN} AND typeof(ended)='real' AND ended<?"
+        with store.reading() as connection:
+            (last,) = connection.execute(sql, (head.num, head.num + ROOM, now)).fetchone()
+        ended = max([head.started, *(end for _, end in head.pauses), last or 0.0])
+    return ended, max(ended, now)
+
+
+def leave(store: Store, head: RunHead) -> None:
+    """Undo `claim` for a run that could not start. Raises JournalError."""
+    status = "running" if head.status == "interrupted" else head.status
+    pauses = encode(head.pauses)
+    before = (head.owner, status, head.ended, pauses, head.owner, pauses, status, head.ended)
+    store.write_now(LEAVE, (*before, head.num, store.owner.name))

@@ -1,0 +1,54 @@
+"""The texts of a step: how it repeats and fails, and a condition."""
+
+from __future__ import annotations
+
+from ...flow.protocols import Expr
+from ...flow.step import ElementLimit, Step
+from ...flow.step_names import text_of
+from ...flow.steps import WIDTH, Branches, Each, Fold, Invoke, Repeat
+from ..plain import line
+
+CONDITION = 52
+"""Characters of a condition that are shown."""
+
+
+def how(step: Step) -> str:
+    """How a step repeats and fails: ``4 at once · on error: retry(2)``, ``until score >= 0.8 · at
+    most 5 times``."""
+    bits = []
+    match step:
+        case Each():
+            bits.append(f"{step.limit or WIDTH} at once")
+            bits += [_bound(step.cut)] if step.cut is not None else []
+        case Fold() if step.most is not None:
+            bits.append(f"at most {step.most:,}")
+        case Repeat():
+            bits += [f"until {condition(step.until)}"] if step.until is not None else []
+            bits.append(
+                f"at most {step.limit:,} times"
+                if step.until is not None or step.session
+                else f"{step.limit:,} times"
+            )
+    if isinstance(step, (Each, Branches)):
+        failing = step.failing
+        is_list = step.gather is None or isinstance(step, Branches)
+        drops = failing.on_error == "continue" and is_list
+        pause = f", wait: {failing.wait:g}s" if failing.wait else ""
+        again = [f"retry({failing.retries}{pause})"] if failing.retries else []
+        if again or drops:
+            bits.append(f"on error: {', then '.join([*again, *(['continue'] if drops else [])])}")
+    if isinstance(step, Invoke) and step.permit is not None:
+        bits.append("asks before")
+    if step.rescue is not None:
+        bits.append("continues if it fails")
+    return " · ".join(bits)
+
+
+def _bound(cut: ElementLimit) -> str:
+    refuses = cut.problem(1).severity == "error"
+    return f"{'at most' if refuses else 'the first'} {cut.most:,}"
+
+
+def condition(expr: Expr) -> str:
+    """An expression as its language shows it (its ``text``), else its source."""
+    return line(text_of(expr), CONDITION)
