@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, NamedTuple
 
 from ..catalog import Registry
 from .cursor import ELEMENT, Reading
-from .names import Context, Names, next_parts, offered
+from .names import Context, Names, Paths, next_parts, offered
 from .schema_walk import keys_at, values_at
+
+_LAST_WORD = re.compile(r"(?<![\w.-])[\w.-]++\Z")
+"""Possessive, and only from the beginning of a word: a long word costs one look at each letter."""
 
 
 class Choice(NamedTuple):
@@ -46,13 +48,11 @@ def complete_body(
     spot = reading.spot
     if spot.part == "comment":
         return Offer("")
-    text = re.sub(r"(?<![\w.-])[\w.-]++\Z", "", before) + " " + after
+    text = f"{without_last_word(before)} {after}"
     above, everywhere = tuple(reading.above), tuple(reading.everywhere(after))
     here = Context(spot, above, everywhere, text, tuple(inputs), registry, tuple(names.functions))
-    paths = names.paths
-    if paths.where(spot) and (
-        path := next_parts(paths.written, spot.text, partial(paths.known, here))
-    ):
+    path = parts_of_path(names.paths, here)
+    if path is not None:
         return path_offer(*path)
     choices = list[Choice]()
     if spot.part == "key":
@@ -67,6 +67,23 @@ def complete_body(
         values = offered(names, here._replace(spot=spot)).items()
         choices += [Choice(name, what) for name, what in values]
     return matching(spot.tag + spot.text, choices)
+
+
+def without_last_word(text: str) -> str:
+    """``text`` without the word at its end: it is being written, so it is not yet a name that
+    another place may use.
+
+    >>> without_last_word("tool: fetch, output: gram"), without_last_word("value: ctx.gr")
+    ('tool: fetch, output: ', 'value: ')
+    """
+    return _LAST_WORD.sub("", text)
+
+
+def parts_of_path(paths: Paths, here: Context) -> tuple[str, list[str]] | None:
+    """The unfinished part of the path at the cursor and its completions; None if no path is there."""
+    if not paths.where(here.spot):
+        return None
+    return next_parts(paths.written, here.spot.text, lambda lead: paths.known(here, lead))
 
 
 def path_offer(fragment: str, parts: Iterable[str]) -> Offer:
@@ -91,7 +108,8 @@ def complete_blank_line(above: str, inner: Callable[[str], Offer]) -> Offer:
 
 def matching(fragment: str, choices: Iterable[Choice]) -> Offer:
     """The choices that begin with ``fragment``, each once."""
-    by_text = {choice.text: choice for choice in reversed(list(choices))}
-    return Offer(
-        fragment, tuple(c for c in reversed(by_text.values()) if c.text.startswith(fragment))
-    )
+    by_text: dict[str, Choice] = {}
+    for choice in choices:
+        if choice.text.startswith(fragment):
+            by_text.setdefault(choice.text, choice)
+    return Offer(fragment, tuple(by_text.values()))

@@ -64,7 +64,8 @@ class Scope(NamedTuple):
     meters: tuple[Meter, ...] = ()
     """The counters of the open definitions that limit themselves, the outermost first."""
     tries: str = ""
-    """The attempts around the step that are not first attempts: see `journal.records.again`."""
+    """The attempts around the step that are not first attempts: see
+    `journal.records.tries_within`."""
 
 
 class CallSite(Generic[S]):

@@ -21,20 +21,19 @@ from ..engine.threads.call_threads import ThreadCall, name_of
 from ..engine.threads.user_code import Result, TimedOut
 from ..limits.grants import Grant, granted
 from ..text.diagnostics import Diagnostic, StepError
-from ..text.raised import describe_exception
 from . import chunk
 from .backends.backend import Lost, WorkerBackend, nothing
 from .backends.chunk_size import WANTED, ChunkSize
 from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
 from .backends.prints import write_print
-from .sending.functions import Program, other_python
-from .sending.losses import NO_SIGN, is_here, lacking_module, worker_lost
+from .outcomes import OutcomeReader
+from .sending.functions import Program
+from .sending.losses import NO_SIGN, worker_lost
 from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
 from .sending.shared_data import SharedData
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
     HEAVY,
-    STAY,
     heavy_function,
     unsendable_arguments,
     unsendable_function,
@@ -81,15 +80,15 @@ class CallQueue:
         """Make ``call`` on a worker. Its result is set on the loop."""
         self.line(call.function, terms, granted.get(), False).add([CallEntry(call, None)])
 
-    def pool(
+    def fan_out(
         self,
         function: Callable[..., Any],
         report: Callable[[list[C]], None],
         terms: Terms,
         halts: bool,
-        place: Callable[[Placement], None],
-    ) -> RemotePool[C]:
-        return RemotePool(self, function, report, terms, halts, place)
+        show: Callable[[Placement], None],
+    ) -> RemoteFanOut[C]:
+        return RemoteFanOut(self, function, report, terms, halts, show)
 
     def line(
         self,
@@ -113,7 +112,7 @@ class CallQueue:
             )
             line = CallLine(self, size, terms, function)
             tools = None if grant.tools is None else tuple(sorted(grant.tools))
-            line.order |= {
+            line.options |= {
                 "stops": stops,
                 "grant": (grant.identity, tools, grant.only_if_asking, grant.barred),
             }
@@ -144,12 +143,12 @@ class CallQueue:
 class CallEntry(Entry):
     """A call in the queue."""
 
-    __slots__ = ("call", "pool")
+    __slots__ = ("call", "fan_out")
 
-    def __init__(self, call: ThreadCall, pool: RemotePool[Any] | None) -> None:
-        """``pool``: the fan-out of the call; None: a task waits for it."""
+    def __init__(self, call: ThreadCall, fan_out: RemoteFanOut[Any] | None) -> None:
+        """``fan_out``: that of the call; None: a task waits for it."""
         super().__init__()
-        self.call, self.pool = call, pool
+        self.call, self.fan_out = call, fan_out
 
     def end(self, result: Result) -> None:
         """Set the result of the call and report it."""
@@ -158,15 +157,15 @@ class CallEntry(Entry):
 
 def _report(ended: list[tuple[CallEntry, Result]]) -> None:
     """Set results; each fan-out gets all its calls at once."""
-    pools = dict[Any, list[ThreadCall]]()
+    calls_of = dict[Any, list[ThreadCall]]()
     for entry, result in ended:
         entry.call.end(result)
-        if entry.pool is not None:
-            pools.setdefault(entry.pool, []).append(entry.call)
-            if entry.pool.halts and not result[0]:
-                entry.pool.halt()
-    for pool, calls in pools.items():
-        pool.report(calls)
+        if entry.fan_out is not None:
+            calls_of.setdefault(entry.fan_out, []).append(entry.call)
+            if entry.fan_out.halts and not result[0]:
+                entry.fan_out.halt()
+    for fan_out, calls in calls_of.items():
+        fan_out.report(calls)
 
 
 class CallLine(Line[CallEntry]):
@@ -184,13 +183,14 @@ class CallLine(Line[CallEntry]):
         self.function = function
         self.has_effect = terms.has_effect
         self.name = terms.name or name_of(function)
-        self.order: dict[str, Any] = {
+        self.options: dict[str, Any] = {
             "timeout": terms.timeout,
             "most": RESULT,
             "kernel": KERNEL,
             "effect": terms.has_effect,
             "resources": dict(terms.resources),
         }
+        """The options of its chunks: see `chunk.run`."""
 
     def add(self, entries: Sequence[CallEntry], first: Sequence[CallEntry] = ()) -> None:
         """Send ``entries`` after the calls that wait, and ``first`` before them."""
@@ -222,18 +222,18 @@ class CallLine(Line[CallEntry]):
         if isinstance(program, Exception):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
-        pool = entries[0].pool
+        fan_out = entries[0].fan_out
         arguments = [entry.call.arguments for entry in entries]
-        return program.pack(arguments, pool.shared if pool is not None else None)
+        return program.pack(arguments, fan_out.shared if fan_out is not None else None)
 
     def flight(self, entries: list[CallEntry], data: bytes) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
         files = prefix_in(getattr(self.backend, "folder", None))
-        terms = {**self.order, "files": files}
-        order = (program.pickled, program.digest, data, len(entries), terms)
+        options = {**self.options, "files": files}
+        order = (program.pickled, program.digest, data, len(entries), options)
         flight = CallFlight(self, entries, order, files)
-        flight.place(1)
+        flight.tell_fan_outs(1)
         return flight
 
     def refuse(self, entry: CallEntry, error: Exception) -> None:
@@ -248,8 +248,8 @@ class CallLine(Line[CallEntry]):
                 entry.end(_CANCELLED)
                 continue
             entry.call.give_back()
-            if entry.pool is not None and entry.pool.halted:
-                entry.pool.held.insert(0, entry)
+            if entry.fan_out is not None and entry.fan_out.halted:
+                entry.fan_out.held.insert(0, entry)
             else:
                 queue.appendleft(entry)
 
@@ -279,7 +279,7 @@ class CallFlight(Flight[CallEntry]):
         """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
         """Whether `interrupt` by force may end the call; read by the host."""
-        self._dropped = 0
+        self._cancels_sent = 0
         for entry in entries:
             # The host stops a call through what it waits for: `interrupt`.
             entry.call.waiter = self
@@ -291,20 +291,22 @@ class CallFlight(Flight[CallEntry]):
         # others.
         if any(not entry.call.stopped for entry in self.entries):
             return
-        if self._dropped < 1 + (force and self.kills):
-            self._dropped += 1
+        # The first cancel stops the task, the second one ends its worker.
+        allowed = 2 if force and self.kills else 1
+        if self._cancels_sent < allowed:
+            self._cancels_sent += 1
             self.cancel()
 
-    def place(self, sign: int) -> None:
+    def tell_fan_outs(self, sign: int) -> None:
         """Tell the fan-outs how many of their calls are with a worker, or are back."""
-        for pool, count in Counter(entry.pool for entry in self.entries).items():
-            if pool is not None:
-                pool.move(sign * count)
+        for fan_out, count in Counter(entry.fan_out for entry in self.entries).items():
+            if fan_out is not None:
+                fan_out.move(sign * count)
 
     def land(self, outcome: Any) -> None:
         line = self.line
         del line.flights[self]
-        self.place(-1)
+        self.tell_fan_outs(-1)
         for entry in self.entries:
             entry.call.waiter = None
         if isinstance(outcome, Lost):
@@ -319,8 +321,12 @@ class CallFlight(Flight[CallEntry]):
                 self._fail(error)
         remove_files(self.files)
 
+    @property
+    def _reader(self) -> OutcomeReader:
+        return OutcomeReader(self.line.name, self.line.backend.name)
+
     def _fail(self, error: BaseException) -> None:
-        failure = self._failure(error)
+        failure = self._reader.failure(error)
         _report([(entry, (False, failure)) for entry in self.entries])
 
     def _open(
@@ -330,20 +336,20 @@ class CallFlight(Flight[CallEntry]):
         for i, name, text in prints:
             # In the context of the call: a watched run gives it to the step.
             self.entries[i].call.context.run(write_print, name, text)
-        if marks == "x":
-            raise self._unread(raised_there(*data[0]))
+        if marks == chunk.UNREAD:
+            raise self._reader.unread(raised_there(*data[0]))
         if len(marks) != len(self.entries):
             raise ValueError(f"{len(self.entries)} calls were sent, and {len(marks)} are back")
-        # The calls after a failure that ends the chunk.
-        letters = marks.rstrip("n")
-        begun, left = self.entries[: len(letters)], self.entries[len(letters) :]
+        # Not the calls after a failure that ends the chunk.
+        marks = marks.rstrip(chunk.NOT_STARTED)
+        begun, left = self.entries[: len(marks)], self.entries[len(marks) :]
         # Only a call after a failure is not started: it would be sent for ever.
         if not begun:
             line.lose(self, Lost(f"{worker} made none of the calls that it was sent"))
             return
         if not line.has_effect:
             line.size.learn(seconds, len(begun), line.backend.lanes, packed_size(data))
-        results = self._results(letters, data, worker)
+        results = self._results(marks, data, worker)
         if results is None:
             for entry in self.entries:
                 # They travel alone, as suspects, although their worker is well.
@@ -353,7 +359,7 @@ class CallFlight(Flight[CallEntry]):
         _report(list(zip(begun, results, strict=True)))
         line.give_back(left, line.waiting)
 
-    def _results(self, letters: str, data: Any, worker: str) -> list[Result] | None:
+    def _results(self, marks: str, data: Any, worker: str) -> list[Result] | None:
         """The results of the calls; None: this process cannot read those of several calls, which
         are sent again one by one, so that only the cause fails."""
         try:
@@ -363,65 +369,16 @@ class CallFlight(Flight[CallEntry]):
             # Reading a pickle can raise SystemExit too.
             if len(self.entries) > 1 and not self.line.has_effect:
                 return None
-            text = (
-                f"the kernel cannot read the result of {self.line.name!r}: "
-                f"{describe_exception(error)}"
-            )
-            failure = StepError(Diagnostic("step.unsent-result", text, hint=_FILE))
-            return [(False, failure)] * len(letters)
-        return [
-            self._result(mark, value, worker) for mark, value in zip(letters, values, strict=True)
-        ]
-
-    def _result(self, mark: str, value: Any, worker: str) -> Result:
-        match mark:
-            case "v":
-                return True, value
-            case "e":
-                error = raised_there(*value)
-                if is_here(error):
-                    failure = StepError(
-                        lacking_module(self.line.name, self.line.backend.name, error)
-                    )
-                    failure.__cause__ = error
-                    return False, failure
-                return False, error
-            case "t":
-                return False, TimedOut(value, f"left running: {self.line.name} on {worker}")
-        message = f"the result of {self.line.name!r} cannot be sent to the kernel: {value}"
-        return False, StepError(Diagnostic("step.unsent-result", message, hint=_FILE))
-
-    def _unread(self, error: BaseException) -> StepError:
-        """The failure of calls whose function or arguments a worker could not read."""
-        name, where = self.line.name, self.line.backend.name
-        if isinstance(error, ImportError) and error.name:
-            return StepError(lacking_module(name, where, error))
-        message = (
-            f"a worker of {where} cannot read {name!r} or its arguments: "
-            f"{type(error).__name__}: {error}"
-        )
-        return StepError(Diagnostic("step.unsendable", message, hint=STAY))
-
-    def _failure(self, error: BaseException) -> StepError:
-        name, where = self.line.name, self.line.backend.name
-        if isinstance(error, StepError):
-            return error
-        if isinstance(error, ImportError) and error.name:
-            return self._unread(error)
-        if python := other_python(error):
-            message = f"a worker of {where} cannot read {name!r}: {python}"
-            hint = "start the workers with the Python of the kernel"
-            return StepError(Diagnostic("step.unsendable", message, hint=hint))
-        message = f"{where} could not run {name!r}: {type(error).__name__}: {error}"
-        return StepError(Diagnostic("step.worker-lost", message, hint=STAY))
+            return [(False, self._reader.unpacking_failed(error))] * len(marks)
+        read = self._reader.result
+        return [read(mark, value, worker) for mark, value in zip(marks, values, strict=True)]
 
 
 _CANCELLED: Result = (False, asyncio.CancelledError())
-_FILE = f"write a file and return its path, or keep the tool here: {STAY}"
 
 
-class RemotePool(Generic[C]):
-    """The calls of one fan-out; see `engine.threads.CallPool`."""
+class RemoteFanOut(Generic[C]):
+    """The calls of one fan-out: see `engine.host.remote_calls.FanOutCalls`."""
 
     def __init__(
         self,
@@ -430,14 +387,14 @@ class RemotePool(Generic[C]):
         report: Callable[[list[C]], None],
         terms: Terms,
         halts: bool,
-        place: Callable[[Placement], None],
+        show: Callable[[Placement], None],
     ) -> None:
         self.queue = queue
         self.report = report
         self.terms = terms
         self.halts = halts
         self.in_flight = 0
-        self._shown = Shown(queue.dispatcher, place)
+        self._shown = Shown(queue.dispatcher, show)
         share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
         self.shared = SharedData(share()) if share is not None else None
         self._is_closed = self.halted = False
@@ -451,7 +408,7 @@ class RemotePool(Generic[C]):
         return self.queue.wanted_of(size, self.terms.limit)
 
     def move(self, count: int) -> None:
-        """So many more calls are with workers."""
+        """``count`` more calls are with workers."""
         self.in_flight += count
         self._shown.show(self.in_flight)
         self._remove_shared()
@@ -491,9 +448,9 @@ class RemotePool(Generic[C]):
     def _withdraw(self) -> list[CallEntry]:
         entries = list[CallEntry]()
         for source in (self._line.lost, self._line.waiting):
-            entries += [entry for entry in source if entry.pool is self]
+            entries += [entry for entry in source if entry.fan_out is self]
             # In place: the dispatcher may be looking at this queue.
-            rest = [entry for entry in source if entry.pool is not self]
+            rest = [entry for entry in source if entry.fan_out is not self]
             source.clear()
             source.extend(rest)
         return entries

@@ -40,17 +40,22 @@ UNWRITTEN = "(its text would have millions of characters)"
 TRACE = 20_000
 """Characters of a traceback."""
 
+VALUE, RAISED, LATE, UNSENT, NOT_STARTED = "v", "e", "t", "u", "n"
+"""The marks of a call: it has a value, raised, ran past its time limit, has a result that cannot be
+sent, or was not started."""
+UNREAD = "x"
+"""The mark of a chunk whose function or arguments the worker could not read."""
+
 Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
-"""A letter for each call; the outcomes in one pickle, or in one for each; seconds; prints (call,
-stream, text); the name of the worker. The letters: ``v`` value, ``e`` raised, ``t`` timed out,
-``u`` result that cannot be sent, ``n`` not started. A single ``x``: the chunk could not be read."""
+"""A mark for each call, or `UNREAD`; the outcomes in one pickle, or in one for each; seconds; prints
+(call, stream, text); the name of the worker."""
 
 
-def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, Any]) -> Outcome:
+def run(program: Any, digest: str, given: bytes, count: int, options: dict[str, Any]) -> Outcome:
     """Make ``count`` calls of a function.
 
     ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
-    process. ``given``: the pickled list of the keyword arguments. ``order``: ``timeout`` (seconds
+    process. ``given``: the pickled list of the keyword arguments. ``options``: ``timeout`` (seconds
     of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
     calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of files
     for large results begin; empty: there is no folder that the kernel sees).
@@ -61,12 +66,12 @@ def run(program: Any, digest: str, given: bytes, count: int, order: dict[str, An
         arguments = pickle.loads(given)
     except BaseException as error:
         # A module that the worker lacks.
-        return "x", [described(error)], time.perf_counter() - began, [], _worker()
-    capture = _capture_of(held, order.get("kernel"))
+        return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
+    capture = _capture_of(held, options.get("kernel"))
     spent: list[float] = []
-    marks, values = _make_calls(held, function, arguments, order, capture, spent)
-    files = _Files(order.get("files") or "")
-    marks, data = _packed(marks, values, order.get("most") or sys.maxsize, files)
+    marks, values = _make_calls(held, function, arguments, options, capture, spent)
+    files = _Files(options.get("files") or "")
+    marks, data = _packed(marks, values, options.get("most") or sys.maxsize, files)
     return marks, data, sum(spent), capture.texts if capture is not None else [], _worker()
 
 
@@ -128,27 +133,27 @@ def _make_calls(
     held: Any,
     function: Any,
     arguments: list[dict[str, Any]],
-    order: dict[str, Any],
+    options: dict[str, Any],
     capture: Any,
     spent: list[float],
 ) -> tuple[str, list[Any]]:
-    timeout = order.get("timeout")
+    timeout = options.get("timeout")
     marks = ""
     values = list[Any]()
     for i, given in enumerate(arguments):
         began = time.perf_counter()
-        target = (held, function, given, order, capture, i)
+        target = (held, function, given, options, capture, i)
         mark, value = _call(*target) if timeout is None else _call_in_time(target, timeout)
         spent.append(time.perf_counter() - began)
         marks += mark
-        values.append(described(value) if mark == "e" else value)
-        if mark != "v" and order.get("stops"):
-            return marks + "n" * (len(arguments) - i - 1), values
+        values.append(described(value) if mark == RAISED else value)
+        if mark != VALUE and options.get("stops"):
+            return marks + NOT_STARTED * (len(arguments) - i - 1), values
     return marks, values
 
 
 def _call(
-    held: Any, function: Any, given: dict[str, Any], order: dict[str, Any], capture: Any, i: int
+    held: Any, function: Any, given: dict[str, Any], options: dict[str, Any], capture: Any, i: int
 ) -> tuple[str, Any]:
     """One call in a context of its own. A process that it forks ends here."""
     # A tool may fork, and the child returns here too: it must not go on with the chunk.
@@ -157,22 +162,22 @@ def _call(
     if capture is not None:
         held.local.capture = (capture, i)
     try:
-        result = "v", contextvars.copy_context().run(_perform, function, given, order)
+        result = VALUE, contextvars.copy_context().run(_perform, function, given, options)
     except BaseException as error:
-        result = "e", error
+        result = RAISED, error
     finally:
         held.local.capture = before
         held.calls.discard(threading.get_ident())
     if os.getpid() != process:
-        os._exit(0 if result[0] == "v" else 1)
+        os._exit(0 if result[0] == VALUE else 1)
     return result
 
 
-def _perform(function: Any, given: dict[str, Any], order: dict[str, Any]) -> Any:
+def _perform(function: Any, given: dict[str, Any], options: dict[str, Any]) -> Any:
     limits: Any = sys.modules.get("agf_magics.limits.grants")
-    if limits is not None and order.get("grant") is not None:
+    if limits is not None and options.get("grant") is not None:
         # Without the package no run can be started here.
-        limits.granted.set(limits.Grant(*order["grant"]))
+        limits.granted.set(limits.Grant(*options["grant"]))
         # A tool that starts a run here is refused: a worker has no registry.
         limits.inside.set(True)
     value = function(**given)
@@ -195,7 +200,7 @@ def _call_in_time(target: tuple[Any, ...], timeout: float) -> tuple[str, Any]:
     thread = threading.Thread(target=lambda: ended.append(context.run(_call, *target)), daemon=True)
     thread.start()
     thread.join(timeout)
-    return ended[0] if ended else ("t", timeout)
+    return ended[0] if ended else (LATE, timeout)
 
 
 # --- prints ---
@@ -309,21 +314,21 @@ class _Files:
 
 
 def _packed(marks: str, values: list[Any], most: int, files: _Files) -> tuple[str, Any]:
-    """The outcomes in one pickle; if that fails or is large, one pickle for each, and ``u`` for
-    those that fail."""
+    """The outcomes in one pickle; if that fails or is large, one pickle for each, and `UNSENT`
+    for those that fail."""
     try:
         return marks, files.packed(values, most)
     except BaseException:
         pass
-    found, letters = list[Any](), list(marks)
+    found, changed = list[Any](), list(marks)
     for i, value in enumerate(values):
         try:
             data = files.packed(value, most)
         except BaseException as error:
-            letters[i] = "u"
+            changed[i] = UNSENT
             data = pickle.dumps(f"{type(error).__name__}: {_text(error)}"[:500])
         found.append(data)
-    return "".join(letters), found
+    return "".join(changed), found
 
 
 def too_large(size: int, most: int) -> str:

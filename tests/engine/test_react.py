@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 import agf_magics as agf
-from agf_magics.engine.linking.sessions import model_binding
+from agf_magics.engine.linking.model_binding import model_binding
 from agf_magics.engine.run_options import RunOptions
 from agf_magics.flow.progress import events as ev
 from agf_magics.flow.protocols import Name

@@ -48,10 +48,16 @@ def read(answer: Any) -> Any:
 
 
 def session(steps: int) -> Session:
-    def over(steps: int) -> agf.Diagnostic:
+    def too_many_steps(steps: int) -> agf.Diagnostic:
         return agf.Diagnostic("test.over", f"{steps} steps")
 
-    return Session(model=Name("m"), prompt=Computed(SPAN, lambda frame: "?"), read_answer=read, steps=steps, over=over)
+    return Session(
+        model=Name("m"),
+        prompt=Computed(SPAN, lambda frame: "?"),
+        read_answer=read,
+        steps=steps,
+        too_many_steps=too_many_steps,
+    )
 
 
 def talked(steps: int, said: list[Any]) -> list[Conversation]:

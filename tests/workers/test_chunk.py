@@ -30,10 +30,10 @@ sys.__stdout__.buffer.write(pickle.dumps(outcome))
 """
 
 
-def run_bare(function: Any, given: list[dict[str, Any]], **order: Any) -> tuple[str, list[Any], list[Any], str]:
+def run_bare(function: Any, given: list[dict[str, Any]], **options: Any) -> tuple[str, list[Any], list[Any], str]:
     """Marks, outcomes, prints and the name of the worker."""
     program = Program(function)
-    frame = applied(chunk.run, (program.pickled, program.digest, program.pack(given), len(given), order))
+    frame = applied(chunk.run, (program.pickled, program.digest, program.pack(given), len(given), options))
     packages = str(Path(cloudpickle.__file__).parents[1])
     done = subprocess.run([sys.executable, "-I", "-c", BARE, packages], input=frame, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()

@@ -12,7 +12,7 @@ import numpy
 
 from agf_magics.engine.host.remote_calls import Terms
 from agf_magics.engine.threads.call_threads import ThreadCall
-from agf_magics.workers.call_queue import CallQueue, RemotePool
+from agf_magics.workers.call_queue import CallQueue, RemoteFanOut
 from agf_magics.workers.sending.functions import own_modules
 from tests.workers.in_process import InProcess
 
@@ -56,8 +56,12 @@ def test_the_files_of_a_fan_out_stay_until_its_chunks_have_landed(tmp_path: Path
     async def main() -> None:
         backend, loop = Apart(str(tmp_path)), asyncio.get_running_loop()
         queue = CallQueue(backend)
-        ends: RemotePool[ThreadCall] = queue.pool(first_of, lambda calls: None, Terms(), False, lambda placement: None)
-        stays: RemotePool[ThreadCall] = queue.pool(first_of, lambda calls: None, Terms(), False, lambda placement: None)
+        ends: RemoteFanOut[ThreadCall] = queue.fan_out(
+            first_of, lambda calls: None, Terms(), False, lambda placement: None
+        )
+        stays: RemoteFanOut[ThreadCall] = queue.fan_out(
+            first_of, lambda calls: None, Terms(), False, lambda placement: None
+        )
 
         def calls(*numbers: int) -> list[ThreadCall]:
             return [ThreadCall(first_of, {"a": numpy.full(50_000, number)}, loop) for number in numbers]

@@ -27,6 +27,7 @@ from ...values.unread import LostError
 from ...values.value import Value, isolate
 from ..host.placement import choose_place
 from ..late_values import late_value, make_again
+from ..linking.answer_reader import reader_of
 from ..linking.linked import (
     BoundPolicy,
     Callee,
@@ -37,7 +38,6 @@ from ..linking.linked import (
     named_tools,
     schema_of,
 )
-from ..linking.sessions import reader_of
 from ..runner import CallSite, ShapeResult
 from . import dry_run as dry
 from .approvals import approve_first, ask_permission, permit_first

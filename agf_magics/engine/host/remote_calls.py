@@ -36,7 +36,7 @@ class Placement(NamedTuple):
     """The number of workers that are being started, before the first one is there."""
 
 
-class CallPool(Protocol[C_contra]):
+class FanOutCalls(Protocol[C_contra]):
     """The calls of one fan-out on workers."""
 
     @property
@@ -65,24 +65,24 @@ class RemoteCalls(Protocol):
 
     @property
     def wanted(self) -> int:
-        """As `CallPool.wanted`, for the calls of all functions."""
+        """As `FanOutCalls.wanted`, for the calls of all functions."""
 
     def hand(self, call: ThreadCall, terms: Terms) -> None:
         """Make ``call`` on a worker, under the rights of the present context. Its result is set on
         the present loop."""
 
-    def pool(
+    def fan_out(
         self,
         function: Callable[..., Any],
         report: Callable[[list[C]], None],
         terms: Terms,
         halts: bool,
-        place: Callable[[Placement], None],
-    ) -> CallPool[C]:
+        show: Callable[[Placement], None],
+    ) -> FanOutCalls[C]:
         """The calls of a fan-out over ``function``.
 
         ``report`` receives the calls that have ended. ``halts``: after a failure, no further call
-        is sent before the next `hand`. ``place`` receives each change of the number of calls that
+        is sent before the next `hand`. ``show`` receives each change of the number of calls that
         are with workers."""
 
 

@@ -35,8 +35,9 @@ from .field_checks import (
     unknown_reads,
 )
 from .linked import BoundPolicy, Callee, Candidates, Linked, ModelBinding, Person
+from .model_binding import model_binding, registered_names
 from .server_tools import absent, expand, not_connected
-from .sessions import model_binding, registered_names, session_flow, session_name
+from .sessions import session_flow, session_name
 
 MOST_STEPS = 100_000
 """Steps of a flow and of all its calls: ten small flows that call each other can have billions."""

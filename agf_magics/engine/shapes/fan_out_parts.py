@@ -15,7 +15,7 @@ from ...flow.progress.question import Denied
 from ...flow.step_path import StepPath
 from ...flow.steps import Branches, Each
 from ...journal.codec.encoding import preview
-from ...journal.records.records import CallKey, again
+from ...journal.records.records import CallKey, tries_within
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value
 from ..runner import CallSite, Scope, clock
@@ -98,4 +98,4 @@ def retry_scope(scope: Scope, at: StepPath, attempt: int) -> Scope:
     """The scope of this attempt at the part ``at``."""
     if attempt == 1:
         return scope
-    return scope._replace(tries=again(scope.tries, at, attempt))
+    return scope._replace(tries=tries_within(scope.tries, at, attempt))

@@ -37,7 +37,7 @@ from ..calls.call import (
 )
 from ..host.host import TURN
 from ..host.placement import has_effect
-from ..host.remote_calls import CallPool, Placement, Terms
+from ..host.remote_calls import FanOutCalls, Placement, Terms
 from ..late_values import late_value, when_read
 from ..runner import CallSite, Scope, clock, is_rescuable, store_value
 from .elements import Elements
@@ -86,9 +86,9 @@ class WorkerFanOut(FanOutParts):
     async def run(self, order: StartOrder) -> dict[int, StepError]:
         halts = self.each.failing.on_error == "abort" or self.each.failing.retries > 0
         assert self.host.queue is not None, "its calls run on workers"
-        pool, function = self.host.queue.pool, self.tool.function
-        self.remote: CallPool[Element] = self.context.run(
-            pool, function, self._collect, self.terms, halts, self._place
+        fan_out, function = self.host.queue.fan_out, self.tool.function
+        self.remote: FanOutCalls[Element] = self.context.run(
+            fan_out, function, self._collect, self.terms, halts, self._show
         )
         try:
             await self._run((i, 1) for i in order.rest)
@@ -194,7 +194,7 @@ class WorkerFanOut(FanOutParts):
                 element.end((False, error))
             self._collect(calls)
 
-    def _place(self, placement: Placement) -> None:
+    def _show(self, placement: Placement) -> None:
         self.runner.emit(ev.Placed(self.site.at, clock(), *placement))
 
     # --- ends ---

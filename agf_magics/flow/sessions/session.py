@@ -131,7 +131,7 @@ class Session:
     is not valid."""
     steps: int = STEPS
     """The maximum number of requests; in the last one the model must answer, without tools."""
-    over: Callable[[int], Diagnostic]
+    too_many_steps: Callable[[int], Diagnostic]
     """The error, given `steps`, if the last reply still calls tools; it names the setting."""
     with_calls: bool = False
     """Whether the session's value is ``{"answer", "calls"}``: the answer and the tool calls before
@@ -200,7 +200,7 @@ class Conversation:
             if not last:
                 return replace(conversation, verdict="tools")
             # The last request allows no tool, so a reply that calls one all the same has no answer.
-            return replace(conversation, fault=StepError(session.over(session.steps)))
+            return replace(conversation, fault=StepError(session.too_many_steps(session.steps)))
         try:
             if answer_call is not None and "fault" in answer_call:
                 raise StepError(

@@ -1,12 +1,10 @@
-"""The rows of a run in the journal: outcomes of calls, and marks.
-
-A row is checked when it is read: its checksum, the types of its cells, its texts.
-"""
+"""The rows of a run in the journal: outcomes of calls, and marks; `record_reader` checks them."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from ...flow.step_path import StepPath, seconds_between
@@ -200,21 +198,37 @@ def sequence_row(record: Record) -> SequenceRow:
 _is_sequence = checker(tuple[int, Text])
 
 
-def again(tries: str, at: StepPath, attempt: int) -> str:
+def tries_within(tries: str, at: StepPath, attempt: int) -> str:
     """``tries`` for the calls in attempt number ``attempt`` of ``at``."""
     return f"{tries}{SPLIT if tries else ''}{encode((*at, attempt))}"
 
 
 def around(at: StepPath) -> Iterator[StepPath]:
-    """``at`` and every path that it may be within, the outermost first."""
-    for place, bit in enumerate(at):
-        if not isinstance(bit, str):
-            continue
-        until = next((i for i in range(place + 1, len(at)) if isinstance(at[i], str)), len(at))
-        cuts = [i for i, letter in enumerate(bit) if letter in ".[" and i] + [len(bit)]
-        for cut in cuts:
-            for end in range(place + 1, until + 1):
-                yield (*at[:place], bit[:cut], *at[place + 1 : end])
+    """``at`` and every path that it may be within, the outermost first.
+
+    >>> for path in around(("steps[1]", "do.then", 3)):
+    ...     print(path)
+    ('steps',)
+    ('steps[1]',)
+    ('steps[1]', 'do')
+    ('steps[1]', 'do', 3)
+    ('steps[1]', 'do.then')
+    ('steps[1]', 'do.then', 3)
+    """
+    for place, part in enumerate(at):
+        if isinstance(part, str):
+            numbers = tuple(takewhile(lambda part: isinstance(part, int), at[place + 1 :]))
+            for step_id in _ids_around(part):
+                for count in range(len(numbers) + 1):
+                    yield (*at[:place], step_id, *numbers[:count])
+
+
+def _ids_around(step_id: str) -> Iterator[str]:
+    """``step_id`` and its beginnings that may be ids: ``steps``, ``steps[0]``, ``steps[0].do``."""
+    for end, letter in enumerate(step_id):
+        if letter in ".[" and end:
+            yield step_id[:end]
+    yield step_id
 
 
 def check_tries(tries: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, filterfalse, permutations
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ MOST_STEPS = 1_000_000
 _WORD = re.compile(r"\w+")
 MOST_LOOPS = 20
 """Loops without an end that are reported."""
-_ORDINARY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
+_PLAIN_KEY = re.compile(rf"(?!\d+\Z)(?:{KEY_NAME.pattern})")
 _OPERATORS = frozenset({"or", "and", "if", "else", "in", "is", "not"})
 """Words of other languages that are operators there."""
 
@@ -91,13 +91,18 @@ def read_keys(reader: Reader, graph: Graph) -> None:
         _read(reader, ref, names, graph.declares)
 
 
-def _is_ordinary(name: str) -> bool:
+def _is_plain_key(name: str) -> bool:
+    """Whether a name looks like a key, and not like an index or an expression of another language.
+
+    >>> [name for name in ("name", "unit price", "0", "a or b", "not a") if _is_plain_key(name)]
+    ['name', 'unit price']
+    """
     first, *others = name.split() or [""]
     *between, last = others or [""]
     is_expression = (
         (first == "not" and others) or _OPERATORS & set(between) or last in ("if", "or", "and")
     )
-    return _ORDINARY.fullmatch(name) is not None and not is_expression
+    return _PLAIN_KEY.fullmatch(name) is not None and not is_expression
 
 
 def _declare(name: str, declares: bool) -> str:
@@ -117,7 +122,7 @@ def _read(reader: Reader, ref: Ref, names_known: Collection[str], declares: bool
         reader.warn(
             "graph.hidden-name", message, ref.span, "rename the attribute, or return a mapping"
         )
-    odd = next(filterfalse(_is_ordinary, names), None)
+    odd = next(filterfalse(_is_plain_key, names), None)
     if odd is not None:
         hint = (
             "an expression is a path, one operator + - * / and one value: {state.n + 1}; a path "
@@ -228,19 +233,11 @@ def uneven_joins(reader: Reader, graph: Graph) -> None:
 
 def endless(reader: Reader, graph: Graph) -> None:
     """graph.endless-loop: a loop without an exit or a limit."""
-    walk = graph.walk
     order = {name: number for number, name in enumerate(graph.nodes)}
-    free = [
-        edge for edge in walk.edges if walk.limits.keys().isdisjoint((edge.source, edge.target))
-    ]
-    always = edges_by_source(edge for edge in free if edge.is_plain)
-    # A path ends at a node without edges, or whose edges all have conditions: none may be true.
-    ends = [name for name in order if all(edge.when for edge in walk.leaving.get(name, ()))]
-    back = edges_by_source(Edge(edge.target, edge.source) for edge in walk.edges)
-    leaves = distances(back, [*ends, END, *walk.limits])
-    # From a node with a plain edge that is the way; from one that no way leads out of, each edge.
-    stuck = edges_by_source(edge for edge in free if edge.source not in leaves)
-    after = {name: [edge.target for edge in each] for name, each in {**stuck, **always}.items()}
+    trapping = _edges_that_trap(graph.walk, _nodes_that_leave(graph))
+    after = {name: [edge.target for edge in edges] for name, edges in trapping.items()}
+    # A node without a plain edge names the loop, if there is one in it.
+    always = {name for name, edges in trapping.items() if any(edge.is_plain for edge in edges)}
     for _ in range(MOST_LOOPS):
         loop = first_cycle(after)
         if loop is None:
@@ -250,6 +247,25 @@ def endless(reader: Reader, graph: Graph) -> None:
         message = f"the loop through {name!r} never ends"
         reader.warn("graph.endless-loop", message, graph.place(name), hint)
         after = {name: targets for name, targets in after.items() if name not in loop}
+
+
+def _nodes_that_leave(graph: Graph) -> Collection[str]:
+    """The nodes from which some path ends: at END, at a limit, or at a node without edges or whose
+    edges all have conditions, because none of them may be true."""
+    walk = graph.walk
+    ends = [name for name in graph.nodes if all(edge.when for edge in walk.leaving.get(name, ()))]
+    back = edges_by_source(Edge(edge.target, edge.source) for edge in walk.edges)
+    return distances(back, [*ends, END, *walk.limits])
+
+
+def _edges_that_trap(walk: Walk, leaves: Collection[str]) -> Mapping[str, Sequence[Edge]]:
+    """By its source, each edge that keeps a run inside: the plain edges of a node, which are always
+    taken; all edges of a node without a plain one from which no path ends. Not those at a limit."""
+    free = [
+        edge for edge in walk.edges if walk.limits.keys().isdisjoint((edge.source, edge.target))
+    ]
+    stuck = edges_by_source(edge for edge in free if edge.source not in leaves)
+    return {**stuck, **edges_by_source(edge for edge in free if edge.is_plain)}
 
 
 def routers(reader: Reader, graph: Graph) -> None:
@@ -304,7 +320,7 @@ def _together(graph: Graph, names: Collection[str]) -> tuple[str, str] | None:
             if not (first.is_plain or second.is_plain):  # one of them is taken
                 continue
             for a, b in permutations(names, 2):
-                if one.get(a, -1) == other.get(b, -2):
+                if a in one and b in other and one[a] == other[b]:
                     return a, b
     return None
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from contextlib import suppress
+from collections.abc import Collection, Iterable
 from typing import Literal, NamedTuple
 
 from ...text.diagnostics import DefinitionError
-from ...text.source import Source, Span
+from ...text.source import Source, Span, Text
 from ...text.suggestions import join_hints
 from ...text.yaml.nodes import Scalar
 from .log.reference import DAGGER, KIND, parse
@@ -17,13 +16,22 @@ _LONGEST = 200
 """The most characters of a text that may be a whole reference without its sign."""
 
 _PATH = re.compile(r"(?<![\w.'\"†$-])([A-Za-z_][A-Za-z0-9_-]*)\.([^\s.|&()\[\]'\"†{}]+)")
+"""A kind and the first part of a path, without a sign before them and not in quotes: ``state.user`` in
+``state.user.name || 'nobody'``."""
 _NAMES = rf"({KIND.pattern})\.([^\s.|&()\[\]'\"†{{}}]++)([^\s|&()'\"†{{}}]*+)"
+"""A kind, the first part of its path and the rest: ``state``, ``user`` and ``.name``."""
 _PART = re.compile(rf"(?:\{{\s*+[†$]?+|[†$]){_NAMES}(?>(?:\s*+\}}{{1,2}})?)")
-_COMPUTES = re.compile(rf"(?<!\S){_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
+"""A path with a sign or a brace before it: ``$state.user`` in ``for $state.user``, ``{state.user}``,
+``{{ state.user }}`` without the first brace."""
+_COMPUTES = re.compile(rf"{_NAMES}\s++(?:[-+*/%<>]|[=!<>]=)\s")
+"""A path and an operator with space around it, at the beginning: ``state.n + 1``."""
 _UNKNOWN = re.compile(rf"\s*+\$({KIND.pattern})((?>(?:\.[^\s.|&()\[\]]++)*))\s*+(?=\Z|\[|\|\||&&)")
-"""A whole reference, or the first one of a fallback."""
+"""A whole reference, or the first one of a fallback: ``$result.x`` in ``$result.x || 0``."""
 _FOREIGN = re.compile(r"\s*\$?\{\{[^{}]*\}\}\s*|\s*\$\{[^{}]*\}\s*")
-"""A variable in the notation of GitHub Actions, of Jinja or of a shell."""
+"""A variable in the notation of GitHub Actions, of Jinja or of a shell: ``${{ env.KEY }}``,
+``{{ user.name }}``, ``${HOME}``."""
+_OPERATOR = re.compile(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]")
+"""An operator of references anywhere, or one of a computation after a reference: ``$state.n + 1``."""
 _PUNCTUATION = ".,;:!?"
 
 
@@ -45,47 +53,128 @@ class Suspect(NamedTuple):
     span: Span
 
 
-def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> Iterator[Suspect]:
-    """What in a text may be meant as a reference (decision P21)."""
-    text = node.text
-    if unknown := _UNKNOWN.match(text):
-        kind, path = unknown.groups()
-        span = node.locate(unknown.start(1) - 1, unknown.end(2))
-        yield Suspect(f"{kind}{path}", kind, path, "kind", bool(path), text, span)
-        return
-    inner = text.strip()
-    braces = inner.startswith(("{", "${")) and inner.endswith("}")
-    inner = inner.strip("${} \t\n").lstrip(DAGGER) if braces else text
-    match = _PATH.search(inner) if 2 < len(inner) <= _LONGEST else None
-    if match is not None and match[1] in kinds and not inner[: match.start()].strip("( "):
-        reference = _PATH.sub(rf"{re.escape(sign)}\g<0>".replace("\\$", "$"), inner)
-        with suppress(DefinitionError):
-            parse(Source("", reference).span())
-            yield Suspect(reference, match[1], match[2], "whole", braces, text, node.span)
-            return
-    if match is not None and match[1] not in kinds and _FOREIGN.fullmatch(text):
-        yield Suspect(
-            inner,
-            match[1],
-            match[2],
-            "kind",
-            marked=True,
-            text=text,
-            span=node.locate(0, len(text)),
-        )
-        return
-    computed = _COMPUTES.match(text)
-    for part in (computed,) if computed else _PART.finditer(text):
-        if part[1] in kinds:
-            path, first = (part[2] + part[3]).rstrip(_PUNCTUATION), part[2].rstrip(_PUNCTUATION)
-            span = node.locate(part.start(), part.end(3) if computed else part.end())
-            form: Literal["part", "computed"] = "computed" if computed else "part"
-            yield Suspect(f"{sign}{part[1]}.{path}", part[1], first, form, not computed, text, span)
+def find_suspects(node: Scalar, kinds: Collection[str], sign: str) -> list[Suspect]:
+    """What in a text may be meant as a reference (decision P21). ``kinds``: those that exist;
+    ``sign``: the one of the plan."""
+    whole = _of_unknown_kind(node) or _without_sign(node, kinds, sign) or _foreign(node, kinds)
+    if whole is not None:
+        return [whole]
+    if computed := _COMPUTES.match(node.text):
+        return _parts(node, [computed], kinds, sign, "computed")
+    return _parts(node, _PART.finditer(node.text), kinds, sign, "part")
+
+
+def _of_unknown_kind(node: Text) -> Suspect | None:
+    """A reference whose kind does not exist.
+
+    >>> _of_unknown_kind(Source("", "$result.x || 0").span())
+    Suspect(reference='result.x', kind='result', first='.x', form='kind', marked=True, \
+text='$result.x || 0', span=<:0-9>)
+    """
+    match = _UNKNOWN.match(node.text)
+    if match is None:
+        return None
+    kind, path = match.groups()
+    span = node.locate(match.start(1) - 1, match.end(2))
+    return Suspect(f"{kind}{path}", kind, path, "kind", bool(path), node.text, span)
+
+
+def _without_sign(node: Scalar, kinds: Collection[str], sign: str) -> Suspect | None:
+    """A text that is a whole reference as soon as it gets its signs.
+
+    >>> text = "{state.user || input.user}"
+    >>> _without_sign(Scalar(text, text, Source("", text).span()), ["state"], "$").reference
+    '$state.user || $input.user'
+    """
+    inner = _without_braces(node.text)
+    path = _first_path(inner)
+    if path is None or path[1] not in kinds or inner[: path.start()].strip("( "):
+        return None
+    reference = _PATH.sub(lambda path: sign + path[0], inner)
+    try:
+        parse(Source("", reference).span())
+    except DefinitionError:
+        return None
+    marked = inner != node.text
+    return Suspect(reference, path[1], path[2], "whole", marked, node.text, node.span)
+
+
+def _foreign(node: Text, kinds: Collection[str]) -> Suspect | None:
+    """A variable in the notation of another language.
+
+    >>> _foreign(Source("", "${{ env.KEY }}").span(), ["state"]).reference
+    'env.KEY'
+    """
+    text, inner = node.text, _without_braces(node.text)
+    path = _first_path(inner)
+    if path is None or path[1] in kinds or not _FOREIGN.fullmatch(text):
+        return None
+    span = node.locate(0, len(text))
+    return Suspect(inner, path[1], path[2], "kind", marked=True, text=text, span=span)
+
+
+def _parts(
+    node: Text,
+    matches: Iterable[re.Match[str]],
+    kinds: Collection[str],
+    sign: str,
+    form: Literal["part", "computed"],
+) -> list[Suspect]:
+    """References inside other text, or the first one of a computation.
+
+    >>> def references(text, pattern, form):
+    ...     node = Source("", text).span()
+    ...     suspects = _parts(node, pattern.finditer(text), ["state"], "$", form)
+    ...     return [(suspect.reference, suspect.span.text) for suspect in suspects]
+    >>> references("from {state.city} to $state.goal.", _PART, "part")
+    [('$state.city', '{state.city}'), ('$state.goal', '$state.goal.')]
+    >>> references("state.n + 1", _COMPUTES, "computed")
+    [('$state.n', 'state.n')]
+    """
+    suspects = []
+    for match in matches:
+        kind, first, rest = match.groups()
+        if kind in kinds:
+            path = (first + rest).rstrip(_PUNCTUATION)
+            end = match.end(3) if form == "computed" else match.end()
+            span = node.locate(match.start(), end)
+            marked = form == "part"
+            first = first.rstrip(_PUNCTUATION)
+            suspects.append(
+                Suspect(f"{sign}{kind}.{path}", kind, first, form, marked, node.text, span)
+            )
+    return suspects
+
+
+def _without_braces(text: str) -> str:
+    """What a text has in its braces; all of a text that is not in braces.
+
+    >>> _without_braces("${{ env.KEY }}"), _without_braces("{†state.x}"), _without_braces("state.x ")
+    ('env.KEY', 'state.x', 'state.x ')
+    """
+    stripped = text.strip()
+    if stripped.startswith(("{", "${")) and stripped.endswith("}"):
+        return stripped.strip("${} \t\n").lstrip(DAGGER)
+    return text
+
+
+def _first_path(text: str) -> re.Match[str] | None:
+    return _PATH.search(text) if 2 < len(text) <= _LONGEST else None
 
 
 def suspect_hint(hint: str | None, text: str) -> str | None:
     """A hint, and for a sentence how to write text that begins with a sign."""
-    if not re.search(r"\s", text.strip()) or re.search(r"[|&]|^\s*[†$]\S+\s+[-+*/%<>=!]", text):
+    if not _is_sentence(text):
         return hint
     start = text.strip()[:20]
     return join_hints(hint, f"double the sign of a text that begins with one: {start[:1]}{start}…")
+
+
+def _is_sentence(text: str) -> bool:
+    """Whether a text has several words and no operator.
+
+    >>> texts = "$state.x", "$state.x || 0", "$state.n + 1", "$state of the art"
+    >>> [text for text in texts if _is_sentence(text)]
+    ['$state of the art']
+    """
+    return len(text.split()) > 1 and not _OPERATOR.search(text)

@@ -77,7 +77,7 @@ def react(policy: Policy) -> tuple[Step, ...]:
         else (*space.tools.values(), *(Offer(listed.alias) for listed in agents.values())),
         read_answer=answer.read,
         steps=policy.number("max_steps", STEPS),
-        over=lambda limit: Diagnostic(
+        too_many_steps=lambda limit: Diagnostic(
             "policy.max-steps",
             f"the model did not answer within max_steps: it called tools in step {limit}",
             bound,

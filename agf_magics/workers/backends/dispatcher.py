@@ -267,20 +267,20 @@ class Shown:
     """What the live row says about an open fan-out on workers: how many of its elements they have,
     and whether the workers are still being started. Reports each change."""
 
-    def __init__(self, dispatcher: Dispatcher, place: Callable[[Placement], None]) -> None:
-        self.dispatcher, self._place = dispatcher, place
+    def __init__(self, dispatcher: Dispatcher, show: Callable[[Placement], None]) -> None:
+        self.dispatcher, self._show = dispatcher, show
         self.count = 0
         self._last = Placement(0, dispatcher.backend.name)
         dispatcher.fan_outs[self] = None
 
     def show(self, count: int) -> None:
-        """So many elements are with workers."""
+        """``count`` elements are with workers."""
         self.count = count
         backend = self.dispatcher.backend
         now = Placement(count, backend.name, getattr(backend, "starting", 0) if count else 0)
         if now != self._last:
             self._last = now
-            self._place(now)
+            self._show(now)
 
     def close(self) -> None:
         self.dispatcher.fan_outs.pop(self, None)

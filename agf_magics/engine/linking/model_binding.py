@@ -1,0 +1,50 @@
+"""The model that answers a step, and what it may call by which name."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...catalog import Agent, Model, ModelAgent, Registry, Tool
+from ...flow.flow import Flow
+from ...flow.protocols import Name
+from ...flow.steps import Invoke
+from ...text.diagnostics import Diagnostic, Diagnostics
+from .linked import ModelBinding
+from .server_tools import expand
+
+
+def model_binding(step: Invoke, registry: Registry, problems: Diagnostics) -> ModelBinding:
+    """The model that answers ``step``: the configured one, else the one that the step names
+    (decision B2)."""
+    held, configured = step.asking.config.get("model_object"), registry.model
+    named = held if isinstance(held, Model) else registry.named(step.name.text)
+    model = configured if configured is not None and held is None else named
+    span = step.place
+    if problem := model.problem():
+        problems.add(replace(problem, span=span))
+    if model is not named and step.name.text and model.name != named.name:
+        message = f"the configured model {model.name} answers instead of {step.name.text!r}"
+        problems.add(Diagnostic("model.configured", message, span, severity="note"))
+    if step.tools is None:
+        return ModelBinding(model, registry.offered)
+    names = [each for name in step.tools for each in registered_names(step, name, registry)]
+    callees = {alias: find_registered(name.text, registry) for alias, name in names}
+    # Unknown tools are reported at the step that calls them.
+    return ModelBinding(model, {alias: c for alias, c in callees.items() if c is not None})
+
+
+def find_registered(name: str, registry: Registry) -> Tool | Agent | ModelAgent | Flow | None:
+    """What a model calls by a registered name: a tool, else an agent, else a flow."""
+    shelves = (registry.tools, registry.agents, registry.flows)
+    return next((shelf[name] for shelf in shelves if name in shelf), None)
+
+
+def registered_names(step: Invoke, name: Name, registry: Registry) -> list[tuple[str, Name]]:
+    """The aliases of a name, with their registered names (decision B5): several for all tools of an
+    MCP server."""
+    # An alias that is registered means that: a definition must not hide what is registered.
+    if find_registered(name.text, registry) is not None:
+        return [(name.text, name)]
+    registered = step.lookup.registered.get(name.text, "")
+    expanded = expand(name.text, registered, registry)
+    return [(alias, Name(text, name.span)) for alias, text in expanded]
