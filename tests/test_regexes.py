@@ -79,7 +79,8 @@ def test_no_module_but_one_compiles_what_comes_from_elsewhere(used: list[Use]) -
             if isinstance(node, ast.ImportFrom) and node.module == "re":
                 found.append(f"{path.name}:{node.lineno} imports from re")
             if isinstance(node, ast.Import | ast.ImportFrom) and "re2" in {one.name for one in node.names}:
-                assert path.name == "patterns.py"
+                # The second escapes what it looks for.
+                assert path.name in ("patterns.py", "secret_search.py")
     assert found == []
     assert len(used) > 80  # `uses` refuses what is no constant
 
