@@ -116,6 +116,7 @@ MAKES: dict[str, Callable[[Any], Any]] = {
     "in an object array": lambda s: numpy.array([*leaves(s), None], dtype=object),
     "in a table": lambda s: pandas.DataFrame({"got": pandas.Series(leaves(s), dtype=object)}),
     "in a column's name": lambda s: pandas.DataFrame({text: [1] for text in texts(s)}),
+    "as whole numbers": lambda s: [f"pin {round(leaf)}" for leaf in leaves(s) if isinstance(leaf, int | float)],
     "as numbers": lambda s: [leaf for leaf in leaves(s) if isinstance(leaf, int | float)],
     "as decimals": lambda s: [decimal.Decimal(leaf) for leaf in leaves(s) if isinstance(leaf, int | float)],
     "as numbers of an array": lambda s: numpy.array([leaf for leaf in leaves(s) if isinstance(leaf, int | float)]),
@@ -135,6 +136,8 @@ def forms(secret: Any) -> Iterator[tuple[str, bytes]]:
         if isinstance(leaf, int | float):
             yield "number", json.dumps(leaf).encode()
             yield "pickled number", struct.pack(">d", leaf)
+            if leaf == int(leaf):
+                yield "whole number", str(int(leaf)).encode()
             if isinstance(leaf, int) and abs(leaf) >= 1 << 24:
                 yield "packed number", leaf.to_bytes(8, "little", signed=True)
     for text in texts(secret):
@@ -216,6 +219,7 @@ NESTED = st.recursive(
 @example(3.14159265, "itself", False)
 @example(3.14159265, "in an object", False)
 @example(314159265, "in an object", True)
+@example(314159265.0, "as whole numbers", False)
 @example({"4-key!": ['it\'s "quoted"']}, "as a repr", True)
 def test_no_form_of_a_secret_is_stored_or_shown(secret: Any, how: str, fails: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -205,3 +206,15 @@ def test_a_process_that_a_query_needed_is_used_again_and_one_that_was_ended_is_n
 
 def test_a_column_of_values_of_different_kinds_is_text() -> None:
     assert sql("select x from t", frames={"t": pd.DataFrame({"x": [1, "a"]})})["x"].tolist() == ["1", "a"]
+
+
+def test_an_empty_folder_that_an_uninstalled_package_left_is_not_where_the_process_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql("select 1")  # what is imported late is here before the packages are away
+    installed = str(Path(pa.__file__).parents[1])
+    (tmp_path / "left" / "duckdb").mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "left"), *(part for part in sys.path if part != installed)])
+    monkeypatch.delitem(sys.modules, "duckdb", raising=False)
+    QUERIES.close()  # the next query starts a process
+    assert sql("select 1 as one") == [{"one": 1}]

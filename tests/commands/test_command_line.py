@@ -169,10 +169,15 @@ def test_check_takes_files_folders_and_patterns(capsys: pytest.CaptureFixture[st
     Path("flows/b.json").write_text('{"pipeline": "b", "steps": [{"transform": {"value": "1"}}]}')
     Path("flows/docker-compose.yaml").write_text("services: {web: {image: x}}\n")
     Path("flows/.hidden/c.yaml").write_text(BAD)
+    Path("more/in/it").mkdir(parents=True)
+    for place in ("more/d.yaml", "more/in/it/e.yaml"):
+        Path(place).write_text(f"pipeline: {Path(place).stem}\nsteps: [{{transform: {{value: '1'}}}}]")
     assert main(["check", "flows", "goo*.yaml"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "flows/a.yaml: ok", "flows/b.json: ok", "good.yaml: ok", "  input n",
     ]  # fmt: skip
+    assert main(["check", "more/**/*.yaml"]) == 0
+    assert capsys.readouterr().out.splitlines() == ["more/d.yaml: ok", "more/in/it/e.yaml: ok"]
     assert main(["check", "good.yaml", "bad.yaml"]) == 1
     found = capsys.readouterr()
     assert found.out.splitlines() == ["good.yaml: ok", "  input n", "bad.yaml: 2 errors"]

@@ -18,6 +18,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 import agf_magics as agf
 from agf_magics.catalog import install
 from agf_magics.lifecycle.agent_tools import launch_tools
+from agf_magics.limits.grants import Grant
 
 LAUNCHES = ["run_pipeline", "run_pipeline_inline"]
 MAY = {"user": "abc", "anyone": "abc", "ab": "ab", "nothing": ""}
@@ -121,6 +122,23 @@ def test_a_tool_step_is_called_for_who_may_use_it_and_for_nobody_else(how: str, 
         else:
             assert "[step.not-allowed]" in found["data"]["error"]
             assert house.used == []
+
+
+# --- a tool for steps that ask ---
+
+
+@pytest.mark.parametrize(
+    ("tool", "alone", "asking"),
+    [("read", True, True), ("pay", False, True), ("run_pipeline", False, False), ("other", False, False)],
+)
+def test_a_tool_for_steps_that_ask_is_for_no_other_step_and_for_nobody_below(
+    tool: str, alone: bool, asking: bool
+) -> None:
+    asked = frozenset({"pay", "run_pipeline"})
+    grant = Grant().narrow(["read", "pay", "run_pipeline"], asked=asked)
+    assert (grant.allows(tool), grant.allows(tool, asks=True)) == (alone, asking)
+    below = grant.narrow(["read", "pay", "run_pipeline", "other"])
+    assert (below.allows(tool), below.allows(tool, asks=True)) == (alone, alone)
 
 
 # --- what a step opens has no more ---

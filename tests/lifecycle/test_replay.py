@@ -218,6 +218,22 @@ def test_secrets_are_masked_on_both_sides() -> None:
     assert made == []
 
 
+def test_a_secret_is_known_before_the_call_that_receives_it_is_replayed() -> None:
+    registry = agf.Registry()
+    agf.tool(lambda text: len(text), name="note", registry=registry)
+    agf.tool(lambda token: "in", name="enter", secret=("token",), registry=registry)
+    text = (
+        "pipeline: p\nsteps:\n- tool: {name: note, args: {text: !expr ctx.key}}\n"
+        "- tool: {name: enter, args: {token: !expr ctx.key}}"
+    )
+    given = {"key": "hunter2-hunter2"}
+    with agf.replay("new.agf", missing="record"):
+        agf.run(text, given, registry=registry)
+    assert "hunter2" not in Path("new.agf").read_text("utf-8")
+    with agf.replay("new.agf", strict=True):
+        assert agf.run(text, given, registry=registry).output == "in"
+
+
 def test_a_recording_names_no_folder_host_or_user(tmp_path: Path) -> None:
     shop = Shop()
     text = recorded(shop, "fig", "x").read_text("utf-8")

@@ -75,6 +75,15 @@ def test_a_comparison_that_nobody_asked_for_unpickles_nothing(journaled: Kernel)
     assert page.get("stale")["marks"] == []
 
 
+def test_a_comparison_that_nobody_asked_for_is_skipped_after_a_slow_one(journaled: Kernel) -> None:
+    page = two(journaled)
+    journaled.good("from agf_magics.notebook.explorer import forecasts\nslow, forecasts.SLOW = forecasts.SLOW, 0.0")
+    assert page.get("stale", auto=True)["marks"] == []
+    assert page.get("stale", auto=True) == {"skipped": "the last comparison was slow"}
+    assert page.get("stale")["marks"] == [], "a person asked for it"
+    journaled.good("forecasts.SLOW = slow")
+
+
 def test_the_state_at_each_moment_and_its_difference(journaled: Kernel) -> None:
     page = two(journaled)
     assert page.get("moments") == {"total": 3, "note": ""}

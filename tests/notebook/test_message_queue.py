@@ -18,6 +18,8 @@ from tornado.queues import Queue
 from agf_magics.notebook.output.front_end import page
 from agf_magics.notebook.output.message_queue import message_taker
 from agf_magics.notebook.output.receiving import receive_while_busy
+from agf_magics.settings.settings import current
+from tests.notebook.conftest import Shell
 
 
 class OldKernel:
@@ -115,3 +117,15 @@ def test_a_kernel_with_subshells_and_a_shell_without_a_kernel_have_no_queue_to_t
     kernel.kernel_info = {"supported_features": ["kernel subshells"]}  # type: ignore[attr-defined]
     assert message_taker(kernel) is None
     assert message_taker(None) is None
+
+
+def test_unloading_leaves_nobody_who_takes_messages(
+    shell: Shell, kernel: OldKernel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager, before = shell.ip.extension_manager, current.meanwhile
+    manager.unload_extension("agf_magics")
+    monkeypatch.setattr(shell.ip, "kernel", kernel, raising=False)
+    manager.load_extension("agf_magics")
+    assert current.meanwhile is not before, "a run that waits takes messages"
+    manager.unload_extension("agf_magics")
+    assert current.meanwhile is before

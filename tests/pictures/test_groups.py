@@ -57,6 +57,12 @@ def test_a_picture_of_a_thousand_steps_can_be_drawn() -> None:
     assert shown["groups"]["steps[0] … steps[49]"] == [f"steps[{number}]" for number in range(50)]
 
 
+@pytest.mark.parametrize("room", [{"width": 600}, {"height": 500}, {"width": "600", "height": 500}])
+def test_a_place_without_both_sizes_is_a_page(room: dict[str, object]) -> None:
+    linked = Linked(load(long(60)), {})
+    assert picture_json(linked, room) == picture_json(linked, {})
+
+
 def test_an_unfolded_group_leaves_the_lines_of_the_picture_as_they_are() -> None:
     linked, room = Linked(load(long(200)), {}), {"width": 600, "height": 500}
     shown = picture_json(linked, room)

@@ -10,8 +10,9 @@ import sys
 from dataclasses import replace
 from functools import partial
 from html import unescape
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
+from typing import Literal
 from xml.etree import ElementTree
 
 import pytest
@@ -24,7 +25,7 @@ from agf_magics.pictures import theme as look
 from agf_magics.pictures.diagram import MOST_SAVED_BOXES, Diagram
 from agf_magics.pictures.layout import export as export_module
 from agf_magics.pictures.layout import graphviz_module
-from agf_magics.pictures.layout.arrange import MOST_BOXES, READABLE, arrange, fit
+from agf_magics.pictures.layout.arrange import MOST_BOXES, READABLE, ROOM, arrange
 from agf_magics.pictures.layout.graphviz import (
     HOW_TO,
     TOO_LARGE,
@@ -243,8 +244,28 @@ def test_a_flow_that_reads_nothing_has_no_input_box() -> None:
 
 def test_a_long_chain_fills_the_room_in_lines() -> None:
     arranged = arrange(scene(load(long(60))))
-    assert fit(arranged.layout) > 0.85
+    assert ROOM[0] / arranged.layout.width > 0.85
     assert len({round(place.left) for place in arranged.layout.boxes.values()}) > 3
+
+
+@pytest.mark.parametrize("direction", ["TB", "LR"])
+def test_a_frame_has_more_room_around_it_than_a_box(direction: Literal["TB", "LR"]) -> None:
+    text = """
+pipeline: p
+steps:
+- tool: {name: first}
+- tool: {name: second}
+- for_each: {over: "[1]", on_error: abort, do: {tool: {name: each}}, collect: {transform: {value: '1'}}}
+- tool: {name: last}
+"""
+    boxes = arrange(scene(load(text)), direction).layout.boxes
+    first, second, frame, last = (boxes[f"steps[{number}]"] for number in range(4))
+    if direction == "TB":
+        between, before, after = (b.top - a.top - a.height for a, b in pairwise((first, second, frame, last)))
+    else:
+        between, before, after = (b.left - a.left - a.width for a, b in pairwise((first, second, frame, last)))
+    assert before > between
+    assert after > between
 
 
 def test_a_direction_can_be_chosen() -> None:
@@ -673,5 +694,5 @@ def test_a_chain_can_be_read_in_a_page_of_any_width() -> None:
     drawn = scene(load(ETL))
     for width, height in product(range(500, 1_700, 40), (720, 800)):
         layout = arrange(drawn, "auto", (float(width), float(height))).layout
-        assert fit(layout, (float(width), 0.0)) >= READABLE, (width, height)
+        assert width / layout.width >= READABLE, (width, height)
         assert layout.height < 2 * height, (width, height)

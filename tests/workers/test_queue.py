@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import agf_magics as agf
 from agf_magics.engine.host.remote_calls import Terms
 from agf_magics.engine.threads.call_threads import ThreadCall
+from agf_magics.flow.progress.events import StepCancelled, StepFinished, StepPrinted, StepStarted
 from agf_magics.lifecycle.runs.run import Run
 from agf_magics.workers.backends.backend import Lost
 from agf_magics.workers.call_queue import CallQueue
@@ -166,6 +167,22 @@ def test_at_most_two_chunks_for_each_lane_are_in_flight() -> None:
     fake = Fake(lanes=3, seconds=0.02)
     run_on(fake, FAN.format(on_error="abort"), list(range(2000)), double)
     assert fake.peak == 6
+
+
+def test_as_many_calls_have_started_as_are_in_flight_and_one_chunk_more_for_each_lane() -> None:
+    begun, most = 0, 0
+
+    def listen(event: Any) -> None:
+        nonlocal begun, most
+        if isinstance(event, StepStarted | StepFinished) and len(event.at) > 1:  # of an element
+            begun += 1 if isinstance(event, StepStarted) else -1
+            most = max(most, begun)
+
+    fake, registry = Fake(lanes=3, seconds=0.02), agf.Registry()
+    agf.tool(double, name="work", reuse=False, registry=registry)  # it travels alone: its chunks do not grow
+    text = FAN.format(on_error="abort")
+    run_virtual(agf.arun(text, {"xs": list(range(50))}, registry=registry, on=fake, on_event=listen))
+    assert (fake.peak, most) == (6, 9)
 
 
 @pytest.mark.parametrize("limit", [2, 5])
@@ -373,6 +390,28 @@ def test_a_cancelled_run_ends_and_drops_what_was_not_sent(after: float, sent: in
     run_virtual(main())
     assert len(fake.chunks) <= sent
     assert fake.in_flight == 0
+
+
+def test_a_call_that_ends_after_the_cancellation_has_its_prints_before_its_end() -> None:
+    """It ends within the grace, and its prints come with its result."""
+    prints = [(0, "stdout", "a word")]
+    fake = Fake(lanes=1, seconds=1.0, script=lambda n, xs: ("v", pickle.dumps(xs), 1.0, prints, "a worker"))
+    registry, events = agf.Registry(), list[Any]()
+    agf.tool(double, name="work", registry=registry)
+
+    async def main() -> None:
+        run = agf.arun(
+            FAN.format(on_error="abort"), {"xs": [0]}, registry=registry, on=fake, stream=True, on_event=events.append
+        )
+        task = asyncio.ensure_future(run)
+        await asyncio.sleep(0.5)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run_virtual(main())
+    kinds = (StepStarted, StepPrinted, StepCancelled)
+    assert [type(event) for event in events if isinstance(event, kinds) and len(event.at) > 1] == [*kinds]
 
 
 # --- what is sent ---

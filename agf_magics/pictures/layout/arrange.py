@@ -64,11 +64,6 @@ def arrange(
     return best._replace(layout=with_clear_labels(scene, best.layout))
 
 
-def fit(layout: Layout, room: tuple[float, float] = ROOM) -> float:
-    """The scale, at most 1, at which a layout fits the width of the room."""
-    return min(1.0, room[0] / layout.width)
-
-
 def _size(layout: Layout) -> tuple[float, float]:
     return layout.width, layout.height
 
