@@ -177,7 +177,7 @@ def read_words(command: Command, source: Source, words: Sequence[Token]) -> Pars
 def as_typed(program: str, arguments: Sequence[str]) -> tuple[Source, list[Token]]:
     """The line of a shell as a person may have typed it, and its words, which the shell has split.
 
-    >>> source, words = typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
+    >>> source, words = as_typed("agf-magics", ["run", "--set", "words=[pear, fig]"])
     >>> source.text, words[2].text, words[2].span.text
     ("agf-magics run --set 'words=[pear, fig]'", 'words=[pear, fig]', "'words=[pear, fig]'")
     """

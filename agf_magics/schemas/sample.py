@@ -109,7 +109,7 @@ class _Sampling:
 def resolve_pointer(root: Any, ref: str) -> Any:
     """What a reference such as ``#/$defs/a`` names in the schema ``root``; None: nothing.
 
-    >>> pointed({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
+    >>> resolve_pointer({"$defs": {"a/b": {"type": "null"}}}, "#/$defs/a~1b")
     {'type': 'null'}
     """
     at = root

@@ -40,7 +40,7 @@ def test_each_failure_has_the_value_of_its_element() -> None:
     found = run.progress.failures
     assert [(one.at[-1], one.element) for one in found] == [(1, 2), (2, {"a": [4]})]
     assert all(one.error.code == "step.tool-failed" for one in found)  # type: ignore[attr-defined]
-    assert 'steps[0].do#2 ({"a": [4]})' in run_text(run)
+    assert 'each of xs #2 ({"a": [4]})' in run_text(run)
     assert (run.output, all_dropped(run)) == ([1, 3], [])
 
 

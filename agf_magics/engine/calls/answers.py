@@ -60,7 +60,7 @@ def parse_given(question: Question, answer: Value, option: str = "") -> Value:
     """An answer that was given as a value, as if it were typed. ``option``: what the hint writes
     before it. Raises WrongAnswer if it does not fit the question.
 
-    >>> given_answer(Question("Which?", ("red", "green")), 2)
+    >>> parse_given(Question("Which?", ("red", "green")), 2)
     'green'
     """
     is_changed_call = question.approval and isinstance(answer, dict)
@@ -84,7 +84,7 @@ def read_approval(question: Question, answer: Value, place: Span | None) -> Valu
     """What ``answer`` means for an approval: True, False, or a mapping in place of the call. Raises
     WrongAnswer for anything else: it is neither a yes nor a denial (decision D123).
 
-    >>> checked_approval(Question("pay(5)?", approval=True), "Yes", None)
+    >>> read_approval(Question("pay(5)?", approval=True), "Yes", None)
     True
     """
     is_changed_call = isinstance(answer, dict) and answer and question.result

@@ -57,7 +57,7 @@ Verdict = Literal["tools", "again", "answer"]
 def strip_fence(text: str) -> str:
     """A reply without the code fence around all of it, if there is one.
 
-    >>> unfenced("```json\\n[1]\\n```"), unfenced("[1]")
+    >>> strip_fence("```json\\n[1]\\n```"), strip_fence("[1]")
     ('[1]', '[1]')
     """
     whole = text.strip()

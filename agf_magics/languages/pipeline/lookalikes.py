@@ -134,7 +134,7 @@ def is_expression(text: str, scope: Scope) -> bool:
 def with_tag(expression: str) -> str:
     """The expression as a YAML value with its tag.
 
-    >>> tagged("ctx.n + 1"), tagged("'Hi ' + ctx.name")
+    >>> with_tag("ctx.n + 1"), with_tag("'Hi ' + ctx.name")
     ('!expr ctx.n + 1', '!expr "\\'Hi \\' + ctx.name"')
     """
     if _PLAIN.fullmatch(expression):
