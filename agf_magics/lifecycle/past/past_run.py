@@ -258,8 +258,9 @@ class PastRun(BaseRun):
                 *(run.run_id, run.input, run.output, run.stores, run.order, run.records),
                 StoredValue(run._row.form or "again", run._row.output, run._row.shown),
                 run._row.previews,
-                {row.id: row.name for row in run.progress.rows.values()},
+                tuple(run.progress.rows.values()),
                 run.clock,
+                (run.language, run.name),
             )
             for run in (self, other)
         )
