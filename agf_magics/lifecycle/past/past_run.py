@@ -93,7 +93,8 @@ class PastRun(BaseRun):
         return self._row.head.seconds
 
     def clock(self, at: float) -> float:
-        """The seconds that it had run at a time, in seconds since 1970."""
+        """Return the seconds that it had run at a time, without its pauses. ``at``: in seconds since
+        1970. Required."""
         return self._row.head.clock(at)
 
     @property
