@@ -115,6 +115,39 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+TWO_FANS = """\
+pipeline: fans
+steps:
+- for_each:
+    over: ctx.files
+    on_error: abort
+    do: {tool: {name: fetch, args: {x: !expr item}}}
+    collect: {transform: {value: pipe}}
+    output: texts
+- fold:
+    over: texts
+    init: "0"
+    do: {tool: {name: add, args: {x: !expr item}}}
+    output: total
+"""
+
+
+def test_the_headline_counts_the_elements_of_the_fan_out_that_runs() -> None:
+    one, two = ("steps[0]",), ("steps[1]",)
+    first = [ev.StepStarted(one, 0.0), ev.FanOutStarted(one, 0.0, 400)]
+    second = [ev.StepFinished(one, 1.0, []), ev.StepStarted(two, 1.0), ev.FanOutStarted(two, 1.0, 376)]
+    end = [ev.StepFinished(two, 2.0, 0), ev.RunEnded(2.0, "ok")]
+    begun = [ev.RunStarted("fans", 0.0), *first]
+    said = [
+        [word for word in headline(told(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
+        for events in (begun, [*begun, *second])
+    ]
+    assert said == [["0 of 400 elements"], ["total: 0 of 376 elements"]]
+    counts = Updates(told(load(TWO_FANS), [*begun, *second, *end])).changes(2.0)
+    assert counts is not None
+    assert not [word for word in counts["counts"] if "element" in word]
+
+
 def test_every_step_is_a_row_with_its_state_in_words() -> None:
     progress = told(load(DIGEST), halfway())
     text = progress_text(progress, now=4.5)

@@ -30,6 +30,7 @@ from ...text.diagnostics import AgfError
 from ...values.value import Value
 from ..definitions.influence import dependents
 from ..launch.launch import link_run
+from ..past.align_steps import align
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
 from ..past.run_again import find_registered, input_again
@@ -39,7 +40,6 @@ from ..runs.trace import Trace
 from ..storage.reuse import latest_runs, reader_of_results
 from ..storage.start_journal import connect_journal
 from ..storage.stored_results import unpickle
-from .align_steps import align
 from .offline import Bounded, run_offline
 from .recorded_calls import Forecast, RecordedCalls
 
@@ -225,7 +225,8 @@ def _table(
             rows_of_run[row.id] = rows[-1]
     table = Stale(rows)
     table.run_id, table.rows_of_run = past.run_id, rows_of_run
-    table.is_edited = forecast.shows_edit or any(row["change"] for row in table)
+    has_moved = list(rows_of_run) != [row.id for row in past.progress.rows.values()]
+    table.is_edited = forecast.shows_edit or has_moved or any(row["change"] for row in table)
     why = f" ({type(error).__name__})"
     if isinstance(error, AgfError):
         why = f": {error.diagnostic.message}"

@@ -8,13 +8,13 @@ differ.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
-from ...flow.progress.rows import key_of
-from ...flow.step_path import format_path
+from ...flow.progress.rows import Key, Row, key_of
+from ...flow.step_path import StepPath, format_path
 from ...journal.codec.json_texts import encode
 from ...journal.codec.same_values import Essence, Stored, essence, have_same, is_same
 from ...journal.records.records import Record, StoredValue
@@ -33,6 +33,7 @@ from ..input.fields import fields_of
 from ..runs.model_use import uses
 from ..runs.trace import Trace
 from ..storage.manifest import Manifest
+from .align_steps import align
 
 MOST_VALUES = 100
 """Rows of the table of values."""
@@ -57,10 +58,13 @@ class ComparedRun(NamedTuple):
     stored_output: Stored
     previews: Collection[str] = ()
     """The names of the stores of which there is a preview only."""
-    names: Mapping[str, str] = {}
-    """The names of its steps, by their ids."""
+    rows: Sequence[Row] = ()
+    """Its steps, in the order of its definition."""
     clock: Callable[[float], float] = float
     """The seconds that it had run at a time."""
+    flow: tuple[str, str] = ("", "")
+    """The language and the name of what ran: another definition of the same flow is an edited
+    one."""
 
 
 class Differences(Trace):
@@ -158,33 +162,77 @@ class _Call(NamedTuple):
     """That of the call with its input: see `CallDigest`."""
 
 
-Calls = dict[str, _Call]
-"""The calls of a step, by their paths."""
+class _Step(NamedTuple):
+    """A step of the two runs: its key in each; None: the run does not have it."""
+
+    first: Key | None
+    other: Key | None
+
+    @property
+    def id(self) -> str:
+        """That of the first run, if it has the step."""
+        return "/".join(self.first or self.other or ())
+
+
+Steps = Mapping[Key, _Step]
+"""The steps of one run."""
+
+_Place = tuple[_Step, tuple[int, ...]]
+"""A call in both runs: its step, and the numbers of the elements and iterations around it."""
+
+Calls = dict[_Place, _Call]
+"""The calls of a step."""
 
 Same = bool | None
 """Whether two values are the same; None: what is stored does not say it."""
 
-Sames = dict[str, tuple[Same, Same]]
-"""By the path of a call of both runs: whether the outputs, and the inputs, are the same."""
+Sames = dict[_Place, tuple[Same, Same]]
+"""For each call of both runs: whether the outputs, and the inputs, are the same."""
+
+
+class _Side(NamedTuple):
+    """A run, and what its steps are in both runs."""
+
+    run: ComparedRun
+    steps: Steps
+
+    def step_of(self, at: StepPath) -> _Step:
+        key = key_of(at)
+        return self.steps.get(key) or _Step(key, key)
+
+    def place_of(self, at: StepPath) -> _Place:
+        return self.step_of(at), tuple([bit for bit in at if isinstance(bit, int)])
+
+
+def _sides(a: ComparedRun, b: ComparedRun) -> tuple[_Side, _Side]:
+    aligned = align(a.rows, b.rows, a.flow == b.flow)
+    other = {
+        row.key: _Step(aligned[row.key].key if row.key in aligned else None, row.key)
+        for row in b.rows
+    }
+    first = {row.key: _Step(row.key, None) for row in a.rows}
+    first |= {step.first: step for step in other.values() if step.first is not None}
+    return _Side(a, first), _Side(b, other)
 
 
 def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     """How the run ``b`` differs from the run ``a``. Raises DefinitionError if one of them is
     damaged."""
-    first, other = _by_step(a), _by_step(b)
-    sames = _sames(a, b, first, other)
-    steps, costs = dict.fromkeys((*first, *other)), (_costs(a), _costs(b))
-    names = {**b.names, **a.names}
+    sides = _sides(a, b)
+    first, other = map(_by_step, sides)
+    sames = _sames(sides, first, other)
+    steps, costs = dict.fromkeys((*first, *other)), [_costs(side) for side in sides]
+    names = [{row.key: row.name for row in run.rows} for run in (a, b)]
     comparison = Comparison(
         {
-            **_row(step, names.get(step, ""), first[step], other[step], sames),
+            **_row(step, _name(step, *names), first[step], other[step], sames),
             "cost": costs[0].get(step),
             "cost of the other": costs[1].get(step),
         }
         for step in steps
     )
     comparison.runs = (a.run_id, b.run_id)
-    rows = list(islice(_differences(a, b, sames), MOST_VALUES + 1))
+    rows = list(islice(_differences(sides, sames), MOST_VALUES + 1))
     comparison.is_cut = len(rows) > MOST_VALUES
     comparison.values = Differences(rows[:MOST_VALUES])
     texts, others = _texts(a.order), _texts(b.order)
@@ -195,9 +243,19 @@ def compare(a: ComparedRun, b: ComparedRun) -> Comparison:
     return comparison
 
 
-def _row(step: str, name: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
-    label = next(iter((*first.values(), *other.values()))).label
-    pairs = [sames[path] for path in first.keys() & other.keys()]
+def _name(step: _Step, first: Mapping[Key, str], other: Mapping[Key, str]) -> str:
+    """Its name in the runs that have it: ``clean``, or ``clean → tidy``."""
+    return _both(first.get(step.first or (), ""), other.get(step.other or (), ""))
+
+
+def _both(first: str, other: str) -> str:
+    """What two runs say of one thing; empty: nothing."""
+    return " → ".join(dict.fromkeys(filter(None, (first, other))))
+
+
+def _row(step: _Step, name: str, first: Calls, other: Calls, sames: Sames) -> dict[str, Any]:
+    labels = [next(iter(calls.values())).label if calls else "" for calls in (first, other)]
+    pairs = [sames[place] for place in first.keys() & other.keys()]
     outputs = Counter(output for output, _ in pairs)
     only = ""
     if not other:
@@ -208,9 +266,9 @@ def _row(step: str, name: str, first: Calls, other: Calls, sames: Sames) -> dict
     if differs and outputs[True] + outputs[None] == len(first) == len(other):
         differs = NOT_COMPARED
     return {
-        "step": step,
-        "name": name or label,
-        "label": label,
+        "step": step.id,
+        "name": name or _both(*labels),
+        "label": _both(*labels),
         "calls": len(first),
         "calls of the other": len(other),
         "same input": sum(same_input is True for _, same_input in pairs),
@@ -228,8 +286,8 @@ def _seconds(calls: Calls) -> float:
     return max(end for _, end in times) - min(begin for begin, _ in times) if times else 0.0
 
 
-def _by_step(run: ComparedRun) -> dict[str, Calls]:
-    calls: dict[str, Calls] = defaultdict(dict)
+def _by_step(side: _Side) -> dict[_Step, Calls]:
+    run, calls = side.run, defaultdict[_Step, Calls](dict)
     for record in _ended_calls(run):
         result, arguments = record.result, record.given
         output = record.error or (result.form, result.data, result.shown)
@@ -237,10 +295,11 @@ def _by_step(run: ComparedRun) -> dict[str, Calls]:
         time = record.started or 0.0, record.ended or record.started or 0.0
         time = run.clock(time[0]), run.clock(time[1])
         hashes = hash(output), hash(arguments.text)
-        step, path = calls["/".join(key_of(record.at))], format_path(record.at)
-        if path in step:  # an attempt before it
-            time = step[path].time[0], time[1]
-        step[path] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
+        place = side.place_of(record.at)
+        step = calls[place[0]]
+        if place in step:  # an attempt before it
+            time = step[place].time[0], time[1]
+        step[place] = _Call(record.what, *hashes, time, record.name, whole, record.digest)
     return calls
 
 
@@ -252,14 +311,14 @@ def _same_hashes(mine: int, theirs: int, are_whole: bool) -> bool | None:
 
 
 def _sames(
-    a: ComparedRun, b: ComparedRun, first: dict[str, Calls], other: dict[str, Calls]
+    sides: tuple[_Side, _Side], first: dict[_Step, Calls], other: dict[_Step, Calls]
 ) -> Sames:
     """Which calls of both runs have the same values. Those whose bytes differ are read again: the
     bytes of one value may differ."""
     sames: Sames = {}
     for step, calls in first.items():
-        for path, call in calls.items():
-            if (its := other[step].get(path)) is not None:
+        for place, call in calls.items():
+            if (its := other[step].get(place)) is not None:
                 wholes = zip(call.is_whole, its.is_whole, strict=True)
                 hashes = ((call.output, its.output), (call.input, its.input))
                 same_output, same_input = (
@@ -268,28 +327,29 @@ def _sames(
                 )
                 if same_input is None and call.digest is not None and call.digest == its.digest:
                     same_input = True
-                sames[path] = (same_output if call.what == its.what else False), same_input
-    unequal = {path for path, both in sames.items() if False in both}
+                sames[place] = (same_output if call.what == its.what else False), same_input
+    unequal = {place for place, both in sames.items() if False in both}
     if unequal:
-        mine = {path: _essences(record) for path, record in _records_at(a, unequal)}
-        for path, record in _records_at(b, unequal):
-            pairs = zip(sames[path], mine[path], _essences(record), strict=True)
+        a, b = sides
+        mine = {place: _essences(record) for place, record in _records_at(a, unequal)}
+        for place, record in _records_at(b, unequal):
+            pairs = zip(sames[place], mine[place], _essences(record), strict=True)
             output_is_same, input_is_same = (
                 have_same(first_essence, other_essence)
                 if same is False and first_essence and other_essence
                 else same
                 for same, first_essence, other_essence in pairs
             )
-            sames[path] = output_is_same, input_is_same
+            sames[place] = output_is_same, input_is_same
     return sames
 
 
-def _records_at(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[str, Record]]:
+def _records_at(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Place, Record]]:
     """The last record of each of these calls."""
-    for record in _ended_calls(run):
-        path = format_path(record.at)
-        if path in paths:
-            yield path, record
+    for record in _ended_calls(side.run):
+        place = side.place_of(record.at)
+        if place in places:
+            yield place, record
 
 
 def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
@@ -304,11 +364,11 @@ def _essences(record: Record) -> tuple[Essence | None, Essence | None]:
     )
 
 
-def _costs(run: ComparedRun) -> dict[str, Decimal]:
+def _costs(side: _Side) -> dict[_Step, Decimal]:
     """The estimated cost of the models of each step in US dollars, where the prices are known."""
-    costs: dict[str, Decimal] = defaultdict(Decimal)
-    for reply in uses(run.records()):
-        costs["/".join(key_of(reply.at))] += reply.cost or 0
+    costs = defaultdict[_Step, Decimal](Decimal)
+    for reply in uses(side.run.records()):
+        costs[side.step_of(reply.at)] += reply.cost or 0
     return costs
 
 
@@ -323,16 +383,17 @@ NOT_COMPARED = "not compared"
 """What is stored of both does not say whether they differ."""
 
 
-def _differences(a: ComparedRun, b: ComparedRun, sames: Sames) -> Iterator[dict[str, Any]]:
+def _differences(sides: tuple[_Side, _Side], sames: Sames) -> Iterator[dict[str, Any]]:
+    a, b = (side.run for side in sides)
     yield from _parts("input", a.input, b.input, is_same(a.order.packed, b.order.packed))
     yield from _parts("output", a.output, b.output, is_same(a.stored_output, b.stored_output))
     yield from _stores(a, b)
-    changed = {path: both for path, both in sames.items() if both != (True, True)}
+    changed = {place: both for place, both in sames.items() if both != (True, True)}
     shown = dict(islice(changed.items(), MOST_CALLS))
     # The values are read again: those of all calls may be more than the memory holds.
-    before, after = (dict(_small_records(run, shown)) for run in (a, b))
-    for path, both in shown.items():
-        yield from _call_parts(path, both, (before[path], after[path]))
+    before, after = (dict(_small_records(side, shown)) for side in sides)
+    for place, both in shown.items():
+        yield from _call_parts(both, (before[place], after[place]))
     if len(changed) > MOST_CALLS:
         yield _difference(counted(len(changed) - MOST_CALLS, "more call"), "…", "…")
 
@@ -359,17 +420,13 @@ def _unwritten(run: ComparedRun) -> set[str]:
     return {name for name in names if encode(run.stores[name]) == encode(input[name])}
 
 
-def _small_records(run: ComparedRun, paths: Container[str]) -> Iterator[tuple[str, Record]]:
+def _small_records(side: _Side, places: Container[_Place]) -> Iterator[tuple[_Place, Record]]:
     """The records of these calls, without their large values."""
-    for record in _ended_calls(run) if paths else ():
-        if format_path(record.at) in paths:
-            arguments = record.given._replace(text=_small(record.given.text))
-            data, shown = _small(record.result.data), _small(record.result.shown)
-            result = record.result._replace(data=data, shown=shown)
-            yield (
-                format_path(record.at),
-                record._replace(given=arguments, result=result, digest=None),
-            )
+    for place, record in _records_at(side, places) if places else ():
+        arguments = record.given._replace(text=_small(record.given.text))
+        data, shown = _small(record.result.data), _small(record.result.shown)
+        result = record.result._replace(data=data, shown=shown)
+        yield place, record._replace(given=arguments, result=result, digest=None)
 
 
 def _small(text: Any) -> Any:
@@ -379,9 +436,10 @@ def _small(text: Any) -> Any:
 
 
 def _call_parts(
-    path: str, sames: tuple[Same, Same], records: tuple[Record, Record]
+    sames: tuple[Same, Same], records: tuple[Record, Record]
 ) -> Iterator[dict[str, Any]]:
     a, b = records
+    path = format_path(a.at)
     same_output, same_input = sames
     yield from _parts(f"{path} input", a.given_shown, b.given_shown, same_input)
     if same_output is not True and (a.error or b.error):

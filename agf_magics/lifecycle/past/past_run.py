@@ -93,7 +93,8 @@ class PastRun(BaseRun):
         return self._row.head.seconds
 
     def clock(self, at: float) -> float:
-        """The seconds that it had run at a time, in seconds since 1970."""
+        """Return the seconds that it had run at a time, without its pauses. ``at``: in seconds since
+        1970. Required."""
         return self._row.head.clock(at)
 
     @property
@@ -258,8 +259,9 @@ class PastRun(BaseRun):
                 *(run.run_id, run.input, run.output, run.stores, run.order, run.records),
                 StoredValue(run._row.form or "again", run._row.output, run._row.shown),
                 run._row.previews,
-                {row.id: row.name for row in run.progress.rows.values()},
+                tuple(run.progress.rows.values()),
                 run.clock,
+                (run.language, run.name),
             )
             for run in (self, other)
         )

@@ -265,13 +265,18 @@ def _fans(progress: Progress, tallied: Mapping[Key, Tally]) -> dict[Key, Tally]:
 
 
 def count_elements(progress: Progress, now: float, tallied: Mapping[Key, Tally]) -> list[str]:
-    """How many elements of the outermost fan-outs have ended, if there is one, and their pace.
+    """How many elements of the outermost fan-out have ended, if there is one, and their pace; of
+    several that have started those that run, each with its name: ``clean: 12 of 400 elements``.
     ``tallied``: the elements of all fan-outs, which the rows show too."""
-    fans = _fans(progress, tallied)
-    ended = sum(tally.ended for tally in fans.values())
-    total = sum(tally.total for tally in fans.values())
-    paces = [pace(progress.rows[key], tally, now) for key, tally in fans.items()]
-    return [f"{ended:,} of {counted(total, 'element')}", *filter(None, paces)] if total else []
+    fans = {key: tally for key, tally in _fans(progress, tallied).items() if tally.total}
+    is_alone, words = len(fans) == 1, list[str]()
+    for key, tally in fans.items():
+        row = progress.rows[key]
+        if is_alone or row.running:
+            name = "" if is_alone else f"{line(row.name, 40)}: "
+            words.append(f"{name}{tally.ended:,} of {counted(tally.total, 'element')}")
+            words += filter(None, [pace(row, tally, now)])
+    return words
 
 
 def state_html(status: str) -> str:

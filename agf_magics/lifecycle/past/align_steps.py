@@ -1,0 +1,78 @@
+"""Which step of a definition is which step of an earlier or another one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from ...flow.progress.rows import Key, Row
+
+MOST_COMPARED = 500
+"""Steps of a definition that are compared by their order; in a larger one a step is the one with
+the same id."""
+
+
+def align(before: Sequence[Row], now: Sequence[Row], is_same_flow: bool = True) -> dict[Key, Row]:
+    """Which step of an earlier definition is which of the present one, although an edit moves the
+    ids: for each step of ``now`` that is also in ``before``, by its key, the step there.
+
+    Steps of equal kind and label, in the same order, are the same step. Of the others, a step that
+    is the only one of its kind and label in both has moved. Between all these, steps of one kind in
+    equal number are edited ones, unless the definitions are of different flows; all others are new
+    or removed.
+    """
+    if max(len(before), len(now)) > MOST_COMPARED:
+        there = {row.key: row for row in before}
+        pairs = ((there.get(row.key), row) for row in now)
+        return {
+            row.key: other
+            for other, row in pairs
+            if other is not None
+            and (other.word == row.word if is_same_flow else _looks(other) == _looks(row))
+        }
+    looks = [_looks(row) for row in before], [_looks(row) for row in now]
+    blocks = SequenceMatcher(None, *looks, autojunk=False).get_opcodes()
+    aligned: dict[Key, Row] = {}
+    others: list[tuple[list[Row], list[Row]]] = []
+    for tag, start, end, first, last in blocks:
+        if tag == "equal":
+            aligned.update(_pairs(before[start:end], now[first:last]))
+        else:
+            others.append((list(before[start:end]), list(now[first:last])))
+    moved = _moved(others)
+    aligned.update(moved)
+    gone = {row.key for row in moved.values()}
+    for olds, news in others if is_same_flow else ():
+        rest = (
+            [row for row in olds if row.key not in gone],
+            [row for row in news if row.key not in moved],
+        )
+        if [_kind(row) for row in rest[0]] == [_kind(row) for row in rest[1]]:
+            aligned.update(_pairs(*rest))
+    return aligned
+
+
+def _moved(others: Sequence[tuple[list[Row], list[Row]]]) -> dict[Key, Row]:
+    """The steps that stand elsewhere now."""
+    olds = [row for block, _ in others for row in block]
+    news = [row for _, block in others for row in block]
+    times = Counter(map(_looks, olds)), Counter(map(_looks, news))
+    old_of = {_looks(row): row for row in olds}
+    return {
+        row.key: old_of[look]
+        for row in news
+        if (look := _looks(row)) in old_of and times[0][look] == times[1][look] == 1
+    }
+
+
+def _pairs(olds: Sequence[Row], news: Sequence[Row]) -> dict[Key, Row]:
+    return dict(zip((row.key for row in news), olds, strict=True))
+
+
+def _kind(row: Row) -> tuple[int, str]:
+    return row.depth, row.word
+
+
+def _looks(row: Row) -> tuple[int, str, str]:
+    return row.depth, row.word, row.label

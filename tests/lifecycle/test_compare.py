@@ -1,0 +1,186 @@
+"""Two runs side by side: which step is which, after an edit and of different flows."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+import agf_magics as agf
+from tests.engine.kept import journal_in
+
+TOOLS = ("load", "clean", "dedupe", "text", "since", "extra")
+INNER = "pipeline: inner\nsteps:\n- tool: {name: load, args: {x: !expr ctx.x}, output: a}\n"
+INPUT = {"start": "begin", "items": ["x", "y"]}
+
+
+@pytest.fixture(autouse=True)
+def _journal(tmp_path: Path) -> Iterator[None]:
+    with journal_in(tmp_path):
+        yield
+
+
+@pytest.fixture
+def registry() -> agf.Registry:
+    registry = agf.Registry()
+    for name in TOOLS:
+
+        def call(x: object, name: str = name) -> str:
+            return f"{name}({x})"
+
+        def agent(x: object, name: str = name) -> dict[str, str]:
+            return {"said": f"{name}({x})"}
+
+        call.__name__ = call.__qualname__ = name
+        agent.__name__ = agent.__qualname__ = f"{name}_agent"
+        agf.tool(call, registry=registry)
+        agf.agent(agent, registry=registry)
+    agf.define(INNER, registry=registry)
+    return registry
+
+
+def ran(registry: agf.Registry, language: str, text: str, name: str = "main") -> agf.PastRun:
+    agf.define(text, language, name=name, registry=registry)
+    return agf.runs(agf.run(name, {} if language == "plan" else INPUT, registry=registry).run_id)
+
+
+def tool(name: str, output: str, x: str = "k") -> str:
+    return f"- tool: {{name: {name}, args: {{x: {x}}}, output: {output}}}\n"
+
+
+def pipeline(*steps: str) -> str:
+    return "pipeline: main\nsteps:\n" + "".join(steps)
+
+
+def each(name: str, output: str) -> str:
+    return (
+        "- for_each:\n    over: ctx.items\n    on_error: abort\n"
+        f"    do: {{tool: {{name: {name}, args: {{x: !expr item}}}}}}\n"
+        f"    collect: {{transform: {{value: pipe}}}}\n    output: {output}\n"
+    )
+
+
+def calling(pipeline: str) -> str:
+    return f"- call: {{pipeline: {pipeline}, pass: {{x: ctx.start}}}}\n"
+
+
+def policy(*agents: str) -> str:
+    steps = "".join(f"  - {{agent: {name}_agent, input_mapping: {{x: parent.input.start}}}}\n" for name in agents)
+    return f"id: agf.sequential\nconfig:\n  steps:\n{steps}"
+
+
+def plan(*tools: str) -> str:
+    return "name: main\nstate: {}\ncalls:\n" + "".join(
+        f"- {{_tool: {name}, x: k, _outputPath: $state.{name}}}\n" for name in tools
+    )
+
+
+def graph(**nodes: str) -> str:
+    lines = [
+        f"  {node}: {{type: tool_call, tool: {name}, args: {{x: k}}, state_key: out}}\n" for node, name in nodes.items()
+    ]
+    names = ["START", *nodes, "END"]
+    edges = [f"- {{from: {one}, to: {two}}}\n" for one, two in pairwise(names)]
+    return f"state: {{start: str, items: list, out: str}}\nnodes:\n{''.join(lines)}edges:\n{''.join(edges)}"
+
+
+LOAD, CLEAN, TEXT = tool("load", "raw"), tool("clean", "tidy"), tool("text", "said")
+NEW = tool("dedupe", "fresh")
+FIRST, SECOND = "only in the first", "only in the second"
+
+CASES = {
+    "equal": ("pipeline", pipeline(LOAD, CLEAN), pipeline(LOAD, CLEAN), {"raw": "", "tidy": ""}),
+    "inserted": (
+        *("pipeline", pipeline(LOAD, CLEAN, TEXT), pipeline(LOAD, NEW, CLEAN, TEXT)),
+        {"raw": "", "tidy": "", "said": "", "fresh": SECOND},
+    ),
+    "inserted, and it writes what another step wrote": (
+        *("pipeline", pipeline(LOAD, CLEAN), pipeline(LOAD, tool("clean", "cleaned"), tool("dedupe", "tidy"))),
+        {"raw": "", "tidy → cleaned": "", "tidy": SECOND},
+    ),
+    "removed": (
+        *("pipeline", pipeline(LOAD, NEW, CLEAN, TEXT), pipeline(LOAD, CLEAN, TEXT)),
+        {"raw": "", "fresh": FIRST, "tidy": "", "said": ""},
+    ),
+    "moved": (
+        *("pipeline", pipeline(LOAD, NEW, CLEAN, TEXT), pipeline(LOAD, CLEAN, TEXT, NEW)),
+        {"raw": "", "tidy": "", "said": "", "fresh": ""},
+    ),
+    "turned round": (
+        *("pipeline", pipeline(LOAD, NEW, CLEAN), pipeline(CLEAN, NEW, LOAD)),
+        {"raw": "", "tidy": "", "fresh": ""},
+    ),
+    "renamed": (
+        *("pipeline", pipeline(LOAD, CLEAN), pipeline(LOAD, tool("clean", "neat"))),
+        {"raw": "", "tidy → neat": ""},
+    ),
+    "replaced": (
+        *("pipeline", pipeline(LOAD, CLEAN, TEXT), pipeline(LOAD, NEW, TEXT)),
+        {"raw": "", "tidy → fresh": "yes", "said": ""},
+    ),
+    "an argument is edited": (
+        *("pipeline", pipeline(LOAD, CLEAN), pipeline(NEW, LOAD, tool("clean", "tidy", "v"))),
+        {"raw": "", "tidy": "yes", "fresh": SECOND},
+    ),
+    "nested": (
+        *("pipeline", pipeline(LOAD, calling("inner")), pipeline(LOAD, CLEAN, calling("inner"))),
+        {"raw": "", "a": "", "tidy": SECOND},
+    ),
+    "fan-out": (
+        *("pipeline", pipeline(LOAD, each("clean", "all")), pipeline(NEW, LOAD, each("clean", "all"))),
+        {"raw": "", "clean": "", "fresh": SECOND},
+    ),
+    "fan-out that is replaced": (
+        *("pipeline", pipeline(LOAD, each("clean", "all")), pipeline(LOAD, each("text", "all"))),
+        {"raw": "", "clean → text": "yes"},
+    ),
+    "policy": (
+        *("policy", policy("load", "clean"), policy("dedupe", "load", "clean")),
+        {"load_agent": "", "clean_agent": "", "dedupe_agent": SECOND},
+    ),
+    "plan": (
+        *("plan", plan("load", "clean"), plan("dedupe", "load", "clean")),
+        {"load": "", "clean": "", "dedupe": SECOND},
+    ),
+    "graph": (
+        *("graph", graph(one="load", two="clean"), graph(new="dedupe", one="load", due="clean")),
+        {"one": "", "two → due": "", "new": SECOND},
+    ),
+}
+
+
+@pytest.mark.parametrize(("language", "first", "other", "expected"), CASES.values(), ids=CASES)
+def test_a_step_is_compared_with_itself_wherever_it_stands(
+    registry: agf.Registry, language: str, first: str, other: str, expected: dict[str, str]
+) -> None:
+    compared = ran(registry, language, first).compare(ran(registry, language, other))
+    assert sorted((row["name"], row["differs"]) for row in compared) == sorted(expected.items())
+    for row in compared:
+        calls = row["calls"], row["calls of the other"]
+        lacks = {FIRST: calls[1], SECOND: calls[0]}.get(row["differs"])
+        assert (lacks == 0) if lacks is not None else calls[0] == calls[1] > 0
+    shown = {row["value"].split("#")[0].split(" ")[0] for row in compared.values if row["value"].startswith("steps[")}
+    assert shown <= {row["step"] for row in compared if row["differs"] == "yes"}
+
+
+def test_different_flows_share_the_steps_that_are_the_same(registry: agf.Registry) -> None:
+    one = ran(registry, "pipeline", pipeline(LOAD, tool("clean", "enriched"), TEXT), "main")
+    text = pipeline(LOAD, tool("since", "since"), TEXT).replace("main", "second")
+    two = ran(registry, "pipeline", text, "second")
+    rows = {row["name"]: row["differs"] for row in one.compare(two)}
+    assert rows == {"raw": "", "enriched": FIRST, "said": "", "since": SECOND}
+
+
+def test_flows_of_different_languages_are_compared(registry: agf.Registry) -> None:
+    compared = ran(registry, "pipeline", pipeline(LOAD, CLEAN)).compare(
+        ran(registry, "plan", plan("load", "since"), "other")
+    )
+    assert {row["name"]: row["differs"] for row in compared}["since"] == SECOND
+
+
+def test_a_value_that_differs_has_the_path_of_the_first_run(registry: agf.Registry) -> None:
+    one = ran(registry, "pipeline", pipeline(LOAD, CLEAN))
+    compared = one.compare(ran(registry, "pipeline", pipeline(NEW, LOAD, tool("clean", "tidy", "v"))))
+    values = {row["value"]: (row["first"], row["other"]) for row in compared.values}
+    assert values["steps[1] input.x"] == ("k", "v")
+    assert values["steps[1] output"] == ("clean(k)", "clean(v)")
