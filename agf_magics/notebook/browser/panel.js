@@ -12,8 +12,9 @@ class Panel {
     this.node = element("div", { class: "panel", role: "group", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
-    this.isMoved = false; // a person scrolled: it no longer follows a reply that arrives
-    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
+    this.place = { top: 0 }; // `isFollowed`: the end of a reply stays in sight, until a person scrolls
+    this.node.addEventListener("scroll", () => { this.place.top = this.node.scrollTop; }, { passive: true });
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.place.isFollowed = false; }, { passive: true });
   }
 
   // Ask again for what is selected if it changed; soon, if it was asked for just now.
@@ -35,8 +36,10 @@ class Panel {
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;
-      this.isMoved = false;
       this.parts.clear();
+      // At its end a cell is shown by a new view, which is where the last one was.
+      const of = `${this.state.runId} ${id}`, { kept } = this.state;
+      this.place = kept.place = kept.place?.of === of ? { ...kept.place } : { of, top: 0 };
       this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
     }
     if (isBusy) return;
@@ -51,7 +54,8 @@ class Panel {
     }
     if (found.calls) found.calls.of = JSON.stringify(calls);
     const facts = JSON.stringify(found);
-    if (id !== this.id || facts === this.facts) return;
+    if (id !== this.id) return;
+    if (facts === this.facts) return this.parts.get("session")?.fetch(); // what arrives is in the session alone
     this.facts = facts;
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
@@ -63,9 +67,11 @@ class Panel {
     }
   }
 
-  // The end of a part that grows comes in sight.
-  follow(node) {
-    if (!this.isMoved && this.state.last.live) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+  // A part grows: its end comes in sight if it is followed, else the place of the last view.
+  keepPlace(node) {
+    if (!node.clientHeight) return; // not here yet, or not any more
+    if (this.place.isFollowed) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+    else this.node.scrollTop ||= this.place.top;
   }
 
   showRun(run) {
@@ -364,6 +370,7 @@ class Conversation {
     this.step = step;
     this.node = element("div");
     this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
+    new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
   }
 
   async fetch() {
@@ -371,13 +378,13 @@ class Conversation {
     try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
     const before = this.said;
+    if (found.messages.at(-1)?.arriving) this.view.panel.place.isFollowed ??= true;
     this.said = new Map(found.messages.map((message, k) => {
       const key = `${k} ${JSON.stringify(message)}`;
       return [key, before.get(key) ?? this.message(message)];
     }));
     const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
-    if (found.messages.at(-1)?.arriving) this.view.panel.follow(this.node);
   }
 
   // A field to choose one of several sessions.
