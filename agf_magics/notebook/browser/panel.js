@@ -235,7 +235,7 @@ class CallPages {
     this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
       on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
     this.inner = element("div");
-    this.node = element("div", {}, element("h4", {}, "Calls"), this.search, this.inner);
+    this.node = element("div", { class: "calls" }, element("h4", {}, "Calls"), this.search, this.inner);
   }
 
   again(changes) {
@@ -306,7 +306,10 @@ class CallPages {
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
-    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+    if (shown !== this.shown || !this.listed.isConnected) {
+      this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+      this.listed.classList.add("of-calls"); // beside the steps it is without the inputs, and messages have several lines
+    }
     this.shown = shown;
     const tools = element("div", { class: "actions" }, this.pages(page),
       this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
