@@ -21,6 +21,7 @@ class Panel {
   changed(rows, before) {
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
     const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
+    if (rows.includes(i)) this.node.querySelector(":scope > .facts")?.replaceWith(this.head());
     const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
     this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
@@ -115,13 +116,18 @@ class Panel {
     return node;
   }
 
-  show(step) {
-    const look = this.state.byName.get(step.state);
-    const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
+  // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
+  head() {
+    const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
+    const facts = [step.took, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
-    const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
+    return element("div", { class: "facts" }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
       facts ? ` · ${facts}` : "", ` · ${step.does} · `, element("code", {}, step.id));
-    const children = [element("h3", {}, step.name), head, ...this.view.extras.panelParts(step, this.view.chosen)];
+  }
+
+  show(step) {
+    this.step = step;
+    const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));
