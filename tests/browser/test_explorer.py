@@ -142,6 +142,18 @@ def test_every_view_of_a_failed_run_and_its_resumption(opened: Open, app: str) -
     assert app != "lab" or page.errors == []
 
 
+EXPLORER = "[...document.querySelectorAll('.agf-run')].map(host => host.explorer).findLast(Boolean)"
+IDLE = "explorer => { explorer.extras.isDue = false; return !explorer.extras.stale.disabled; }"
+"""Whether no edits are checked now; it does not begin by itself any more."""
+CHECKS = """(explorer, late) => {
+    if (!explorer.state.kept.cancelled) throw new Error("nothing was cancelled");
+    explorer.state.kept.cancelled = performance.now() - late;
+    explorer.extras.stale.click();
+    return explorer.extras.stale.disabled;
+}"""
+"""Whether a click on Check edits, so many milliseconds after one on Cancel, checks."""
+
+
 @pytest.mark.parametrize("app", ["lab", "notebooks"])
 def test_a_step_is_looked_at_and_the_run_cancelled_while_the_cell_waits(opened: Open, app: str) -> None:
     page = opened(SETUP, ASLEEP, app=app)
@@ -152,6 +164,9 @@ def test_a_step_is_looked_at_and_the_run_cancelled_while_the_cell_waits(opened: 
     page.explorer(1).locator("button:text-is('Cancel')").click()
     page.finished()
     page.says(1, "RunCancelled", "cancelled")
+    # Check edits stands where Cancel was: the second of two quick clicks does nothing, a later one checks.
+    page.wait(f"({IDLE})({EXPLORER})")
+    assert page.page.evaluate(f"() => [0, 1001].map(it => ({CHECKS})({EXPLORER}, it))") == [False, True]
     saved = page.save()
     assert {kind for output in saved.cells[1].outputs for kind in output.get("data", {})} == {"text/html", "text/plain"}
     assert "widgets" not in saved.metadata

@@ -88,6 +88,11 @@ def test_a_group_of_a_long_chain_is_unfolded_where_it_is(opened: Open) -> None:
     assert boxes.filter(has_text="✓ 10/10").count() == 12
     assert page.explorer(1).locator(".panel h3").inner_text() == "x124", "the step that failed is selected"
     page.picture("folded-chain")
+    chosen = picture.locator("g.box[aria-pressed=true]")
+    assert chosen.get_attribute("data-step") == name
+    page.explorer(1).locator(".title").click()  # the run: no box
+    chosen.wait_for(state="detached")
+    assert not picture.locator(".chosen").count()
     before = [corner(boxes.filter(has_text="x61 …")), corner(failed)]
     failed.click()
     frame = picture.locator(f"g.frame[data-step='{name}']")

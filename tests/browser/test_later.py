@@ -232,9 +232,22 @@ ALONE = """() => {
 }"""
 
 
+DROPS = """%%pipeline
+pipeline: some
+steps:
+- tool: {name: hold, args: {until: !expr ctx.until}, output: done}
+- for_each:
+    items: [1, 0, 0]
+    on_error: continue
+    do: {transform: {value: 1 / item}}
+    collect: {transform: {value: pipe}}
+"""
+
+
 def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_asks_the_browser(opened: Open) -> None:
     page = opened(SETUP, HOLD, BACKGROUND, run_held("own-ends"), run_held("own-fails"), release("own-ends"),
-                  release("own-fails"))  # fmt: skip
+                  release("own-fails"), DROPS, run_held("own-drops").replace("slow", "some"),
+                  release("own-drops"))  # fmt: skip
     page.page.evaluate(f"({ALONE})()")
     for cell in range(5):
         page.run(cell)
@@ -252,6 +265,13 @@ def test_without_the_extension_the_page_itself_shows_the_notice_and_the_bell_ask
     page.picture("notices-own")
     notices.last.locator("button[aria-label=Close]").click()
     page.wait("![...document.getElementById('agf-notices').shadowRoot.querySelectorAll('.notice.error')].length")
+    for cell in (7, 8):
+        page.run(cell)
+    page.explorer(8)
+    page.run(9)
+    page.wait("window.told.length === 3")
+    assert page.page.evaluate("window.told")[2] == "some · ! ok · 2 failed and dropped"
+    page.page.locator("#agf-notices .notice.warning", has_text="2 failed and dropped").wait_for()
 
 
 @pytest.mark.parametrize("place", ["cell", "explorer"])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from notebooks.scripted_server import Answer, ScriptedServer, calls
-from tests.browser.harness import EXPLORERS, Lab, Open
+from tests.browser.harness import EXPLORERS, Lab, Notebook, Open
 from tests.browser.test_seen import IN_SIGHT
 
 pytestmark = pytest.mark.browser
@@ -72,6 +72,66 @@ def test_a_reply_is_shown_while_it_arrives_with_the_prints_of_tools(opened: Open
     panel.locator("summary:text-is('thinking')").click()
     panel.locator("text=The user asks for a price.").wait_for()
     page.picture("a reply that has arrived", 1)
+
+
+SLOW = """%load_ext agf_magics
+import asyncio
+import agf_magics as agf
+from pydantic_ai.models.function import FunctionModel
+
+async def talk(messages, info):
+    with await asyncio.to_thread(open, "lines") as fifo:
+        while text := await asyncio.to_thread(fifo.readline):
+            yield text
+
+agf.registry.choose(FunctionModel(stream_function=talk, model_name="figs"))"""
+TALK = """%%pipeline --run
+pipeline: talk
+steps:
+- agent: {prompt: "Name many fruits.", output: answer}"""
+ITS_END = """([panel, text]) => {
+    const said = [...panel.querySelectorAll('.said.model')].at(-1);
+    const bottom = node => node.getBoundingClientRect().bottom;
+    return said?.innerText.includes(text) && bottom(said) <= bottom(panel) && bottom(said) > bottom(panel) - 60
+        && [...said.querySelectorAll('pre')].every(pre => pre.scrollHeight <= pre.clientHeight + 1);
+}"""
+"""Whether the last reply has this text, and its end is in sight, uncut."""
+PANEL = f"{EXPLORERS}.map(root => root.querySelector('.panel')).find(Boolean)"
+
+
+@pytest.mark.parametrize("is_scrolled", [False, True])
+def test_an_arriving_reply_grows_after_the_click_and_its_end_or_the_place_stays(
+    opened: Open, lab: Lab, is_scrolled: bool
+) -> None:
+    if not (lab.folder / "lines").exists():
+        os.mkfifo(lab.folder / "lines")
+    page = opened(SLOW, TALK)
+    page.run_all(wait=False)
+    with (lab.folder / "lines").open("w", buffering=1) as lines:
+        lines.write("the first\n")
+        page.explorer(1).locator(".row", has_text="the first").first.wait_for()
+        panel = page.open_step(1, "Name many fruits.")
+        panel.locator(".said:has-text('arriving') >> text=the first").wait_for()
+        for start in (1, 41, 81):
+            lines.write("".join(f"- fruit {number}\n" for number in range(start, start + 40)))
+            shows_end(page, f"fruit {start + 39}")
+        page.picture("a long reply that arrives", 1)
+        if is_scrolled:  # a person reads what came before
+            place = page.page.evaluate(f"() => {PANEL}.scrollTop") - 400
+            panel.hover()
+            page.page.mouse.wheel(0, -400)
+            page.wait(f"Math.abs({PANEL}.scrollTop - it) < 5", place)
+    page.finished()
+    panel.locator(".said.model li", has_text="fruit 120").wait_for()
+    if is_scrolled:
+        page.wait(f"Math.abs({PANEL}.scrollTop - it) < 100", place)
+    else:
+        shows_end(page, "fruit 120")
+    page.picture(f"a long reply that has arrived-{is_scrolled}", 1)
+
+
+def shows_end(page: Notebook, text: str) -> None:
+    page.wait(f"({ITS_END})([{PANEL}, it])", text)
 
 
 PRICED = """%load_ext agf_magics

@@ -94,6 +94,10 @@ def whole(selector: str) -> str:
     return WHOLE.strip().replace("SELECTOR", selector)
 
 
+UNCUT = """calls => [calls, ...calls.querySelectorAll('td.bad')].every(node => node.scrollWidth <= node.clientWidth)
+  && [...calls.querySelectorAll('tr:has(.bad)')].every(row => row.innerText.includes('bad record'))
+  && [...calls.querySelectorAll('tr:not(:has(.bad))')].every(row => row.clientHeight < 30)"""
+"""Whether no message of a failed call is cut, and nothing is beside the table; other calls have one line."""
 IN_SIGHT = """node => {
   const inner = node.getBoundingClientRect();
   const outers = [node.parentNode, node.closest('.list')].map(outer => outer.getBoundingClientRect());
@@ -111,7 +115,7 @@ def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(op
     explorer.locator(".title").click()
     panel = explorer.locator(".panel")
     panel.locator("summary:has-text('8 × tool \\'clean\\' failed: ValueError: bad record …')").click()
-    panel.locator("code:has-text('steps[0].do#3, steps[0].do#8')").wait_for()
+    panel.locator("code:has-text('cleaned #3, cleaned #8')").wait_for()
     panel.locator("text=in Python: agf.runs('fan-").wait_for()
     page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     panel.locator("summary:has-text('cleaned')").click()
@@ -120,6 +124,9 @@ def test_failures_are_grouped_elements_counted_and_a_resumed_run_has_its_name(op
     assert page.page.evaluate("() => navigator.clipboard.readText()").startswith("[\n 0,\n 1,\n 2,\n 4,")
     page.picture("seen-failures", 2)
     page.open_step(2, "for_each").locator("td:text-is('#3')").wait_for()
+    assert panel.locator(".of-calls tr:has(td.bad)").count() == 8
+    assert panel.locator(".of-calls").evaluate(UNCUT)
+    page.picture("seen-calls", 2)
     page.run(3)
     explorer.locator("button:text-is('Resume')").click()
     explorer.locator("header >> text=! ok").wait_for()
@@ -137,6 +144,7 @@ def test_a_running_fan_out_has_its_numbers_and_its_pace_in_the_row_at_every_widt
     explorer.locator("header", has_text=re.compile(f"4 of 40 elements · {pace}")).wait_for()
     row.click()
     explorer.locator(".panel h4").first.wait_for()
+    explorer.locator(".panel .facts", has_text=re.compile(f"4 ok, 36 running of 40 · {pace}")).wait_for()
     for width in (1200, 900, 700):
         page.page.set_viewport_size({"width": width, "height": 1400})
         brief = row.filter(has_text=re.compile(f"4/40 ▶36 · {pace}"))

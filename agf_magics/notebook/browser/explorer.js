@@ -27,7 +27,7 @@ class Explorer {
     this.title.append(this.titles.name, " · ", this.titles.status, this.titles.counts, this.took = element("span"), this.titles.dropped);
     this.buttons = {
       cancel: button("Cancel", () => this.act("cancel"), { title: "Cancel this run; Kernel ▸ Interrupt (■) does the same" }),
-      resume: button("Resume", () => this.act("resume"), { title: "Resume this run: completed calls are not repeated" }),
+      resume: button("Resume", this.afterCancel(() => this.act("resume")), { title: "Resume this run: completed calls are not repeated" }),
       rerun: button("Run from here", () => this.act("rerun", { step: this.state.tree[this.chosen][Step.id] }),
         { title: "A new run: the results on which the selected step depends are reused" }),
     };
@@ -174,7 +174,7 @@ class Explorer {
     setText(parts.status, `${mark} ${word}`);
     setText(parts.counts, ` · ${last.counts.join(" · ")} · `);
     setText(this.took, duration(this.state.now()));
-    setText(parts.dropped, last.dropped ? ` · ${number(last.dropped)} failed and dropped` : "");
+    setText(parts.dropped, last.dropped ? ` · ${droppedWords(last.dropped)}` : "");
     this.deaf.hidden = !this.state.isDeaf;
     this.buttons.cancel.hidden = !last.live || this.state.isDeaf;
     this.buttons.cancel.disabled = !can.has("cancel");
@@ -223,10 +223,11 @@ class Explorer {
     return [list, button("Answer", () => give({ choice: Number(list.value) })), more ? field("Other", "another choice") : ""].flat();
   }
 
+  // A click on a button that comes where Cancel was, also in the view after the end of the cell: the second of two quick clicks means nothing.
+  afterCancel(act) { return () => performance.now() - this.state.kept.cancelled < 1000 || act(); }
+
   async act(name, given) {
-    // The second of two quick clicks means nothing.
-    if (name === "resume" && performance.now() - this.cancelled < 1000) return;
-    if (name === "cancel") this.cancelled = performance.now();
+    if (name === "cancel") this.state.kept.cancelled = performance.now();
     this.message.hidden = true;
     const was = this.state.last.status;
     try {

@@ -19,7 +19,7 @@ class Extras {
     this.view = view;
     this.state = view.state;
     this.state.extras ??= { marks: new Map(), summary: "", isOpen: false }; // all views of a run show the same
-    this.stale = button("Check edits", () => this.check(), {
+    this.stale = button("Check edits", view.afterCancel(() => this.check()), {
       title: "Mark the steps that a new run with --reuse would run again after your edits. Nothing runs." });
     this.time = button("State over time", () => this.openTime(), { title: "The stores or the state of the run at each moment", "aria-expanded": "false" });
     this.bell = bell();
@@ -102,7 +102,7 @@ class Extras {
 
   // A box of the picture: a dashed border, and a label on its lower edge.
   paintBox(box, i) {
-    const rows = i >= 0 ? [i] : box.isFolded ? this.view.picture.groups[-1 - i] : [], mark = rows.map(row => this.mark(row, box.isFolded)).find(Boolean), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
+    const rows = i >= 0 ? [i] : box.isFolded ? this.view.picture.groups[-2 - i] : [], mark = rows.map(row => this.mark(row, box.isFolded)).find(Boolean), now = mark ? `${badgeOf(mark)} ${titleOf(mark)}` : "";
     if (box.marked === now || (!now && !box.badge)) return;
     box.marked = now;
     const [x, y, width, height] = ["x", "y", "width", "height"].map(name => Number(box.ring.getAttribute(name)));

@@ -2,9 +2,9 @@
 // installed, otherwise a box in the corner of the page. The browser's own come only after a click on the bell.
 
 const SHOWN = 10000; // milliseconds that news stays, unless it is bad or asks for an answer
-const KINDS = { ok: "success", dropped: "success" }; // by the status of a run that has ended
+const KINDS = { ok: "success", dropped: "warning" }; // by the status of a run that has ended
 const FEW = 3; // choices of a question that are buttons of its notice
-const PASSING = new Set(Object.values(KINDS));
+const PASSING = new Set(["success"]);
 const BELL = "M8 1.5a4.3 4.3 0 0 0-4.3 4.3v3L2.2 11.3h11.6l-1.5-2.5v-3A4.3 4.3 0 0 0 8 1.5zM6.3 12.5a1.7 1.7 0 0 0 3.4 0z";
 
 class Notices {
@@ -27,7 +27,7 @@ class Notices {
       this.open.delete(text);
     }
     if (wasLive && !last.live) {
-      const words = [name, status ? `${status.mark} ${status.word}` : last.status, last.why].filter(Boolean).join(" · ");
+      const words = [name, status ? `${status.mark} ${status.word}` : last.status, last.dropped ? droppedWords(last.dropped) : "", last.why].filter(Boolean).join(" · ");
       if (last.status !== "cancelled") this.show(words, KINDS[last.status] ?? "error"); // somebody did that, and knows it
     } else for (const question of last.questions ?? []) if (!known.includes(question.text)) this.open.set(question.text, this.show(`${name} · ? ${question.text}`, "warning", this.choices(question)));
   }
@@ -58,6 +58,8 @@ class Notices {
     return event.defaultPrevented ? event.detail.dismiss ?? (() => {}) : toast(text, kind, go, choices);
   }
 }
+
+const droppedWords = count => `${number(count)} failed and dropped`;
 
 // A box in the corner of the page, above everything.
 function toast(text, kind, go, choices) {

@@ -12,14 +12,16 @@ class Panel {
     this.node = element("div", { class: "panel", role: "group", "aria-label": "Details", tabindex: 0 });
     this.id = null;
     this.parts = new Map(); // what a person may have opened stays while the step changes
-    this.isMoved = false; // a person scrolled: it no longer follows a reply that arrives
-    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.isMoved = true; }, { passive: true });
+    this.place = { top: 0 }; // `isFollowed`: the end of a reply stays in sight, until a person scrolls
+    this.node.addEventListener("scroll", () => { this.place.top = this.node.scrollTop; }, { passive: true });
+    for (const event of ["wheel", "pointerdown", "keydown"]) this.node.addEventListener(event, () => { this.place.isFollowed = false; }, { passive: true });
   }
 
   // Ask again for what is selected if it changed; soon, if it was asked for just now.
   changed(rows, before) {
     const i = this.view.chosen, isMine = row => row === i || (this.parts.has("session") && this.state.isInside(row, i));
     const { live, status, dropped } = this.state.last, pause = AGAIN * (this.parts.has("calls") ? 2 : i < 0 ? 0.4 : 1);
+    if (rows.includes(i)) this.node.querySelector(":scope > .facts")?.replaceWith(this.head());
     const isDue = !live || performance.now() - (this.asked ?? 0) > pause;
     this.isOld ||= i < 0 ? before !== status || dropped !== this.dropped : rows.some(isMine);
     if (isDue && this.isOld && !this.state.isDeaf) this.fetch();
@@ -35,8 +37,10 @@ class Panel {
     if (this.id !== id || isBusy) {
       this.id = id;
       this.facts = null;
-      this.isMoved = false;
       this.parts.clear();
+      // At its end a cell is shown by a new view, which is where the last one was.
+      const of = `${this.state.runId} ${id}`, { kept } = this.state;
+      this.place = kept.place = kept.place?.of === of ? { ...kept.place } : { of, top: 0 };
       this.node.replaceChildren(title, hint(isBusy ? "Details come when the cell has ended." : "…"));
     }
     if (isBusy) return;
@@ -51,7 +55,8 @@ class Panel {
     }
     if (found.calls) found.calls.of = JSON.stringify(calls);
     const facts = JSON.stringify(found);
-    if (id !== this.id || facts === this.facts) return;
+    if (id !== this.id) return;
+    if (facts === this.facts) return this.parts.get("session")?.fetch(); // what arrives is in the session alone
     this.facts = facts;
     const top = this.node.scrollTop;
     if (row) this.show(found); else this.showRun(found);
@@ -63,9 +68,11 @@ class Panel {
     }
   }
 
-  // The end of a part that grows comes in sight.
-  follow(node) {
-    if (!this.isMoved && this.state.last.live) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+  // A part grows: its end comes in sight if it is followed, else the place of the last view.
+  keepPlace(node) {
+    if (!node.clientHeight) return; // not here yet, or not any more
+    if (this.place.isFollowed) this.node.scrollTop += node.getBoundingClientRect().bottom - this.node.getBoundingClientRect().bottom + 8;
+    else this.node.scrollTop ||= this.place.top;
   }
 
   showRun(run) {
@@ -109,13 +116,18 @@ class Panel {
     return node;
   }
 
-  show(step) {
-    const look = this.state.byName.get(step.state);
-    const facts = [step.took, step.counted, step.why].filter(Boolean).join(" · ");
+  // The first line. State and counters are those of the row, which an update brings before the kernel is asked.
+  head() {
+    const { step } = this, { chosen } = this.view, row = this.state.rows[chosen], look = this.state.look(chosen);
+    const facts = [step.took, row[Now.counted], step.why].filter(Boolean).join(" · ");
     const color = `color-mix(in srgb, ${look.color} 45%, var(--jp-ui-font-color1, CanvasText))`;
-    const head = element("div", {}, element("span", { style: { color, fontWeight: 600 } }, step.words),
+    return element("div", { class: "facts" }, element("span", { style: { color, fontWeight: 600 } }, row[Now.words] || `${look.mark} ${look.word}`),
       facts ? ` · ${facts}` : "", ` · ${step.does} · `, element("code", {}, step.id));
-    const children = [element("h3", {}, step.name), head, ...this.view.extras.panelParts(step, this.view.chosen)];
+  }
+
+  show(step) {
+    this.step = step;
+    const children = [element("h3", {}, step.name), this.head(), ...this.view.extras.panelParts(step, this.view.chosen)];
     const part = (title, ...inner) => children.push(element("h4", {}, title), ...inner);
     if (step.error) part("Error", errorElement(step.error));
     if (step.session) part("Conversation", this.part("session", () => new Conversation(this.view, step.session)));
@@ -229,7 +241,7 @@ class CallPages {
     this.search = element("input", { type: "search", placeholder: "Find a call", "aria-label": "Find a call", hidden: true,
       on: { keydown: ends, change: event => this.again({ text: event.target.value.trim() }) } });
     this.inner = element("div");
-    this.node = element("div", {}, element("h4", {}, "Calls"), this.search, this.inner);
+    this.node = element("div", { class: "calls" }, element("h4", {}, "Calls"), this.search, this.inner);
   }
 
   again(changes) {
@@ -300,7 +312,10 @@ class CallPages {
     const elements = this.hasElements && this.go("By element", "Group the calls by element", { byElement: true, index: [], offset: 0 });
     const only = this.index.length ? element("p", {}, `element #${this.index.join("#")}`) : "";
     const shown = JSON.stringify([this.order, rows]); // of a running step often only the number of all calls changes
-    if (shown !== this.shown || !this.listed.isConnected) this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+    if (shown !== this.shown || !this.listed.isConnected) {
+      this.listed = table(this.heads(page.rows.some(call => call.at.includes("#")) ? "element" : "call"), rows, row => this.open(row.number));
+      this.listed.classList.add("of-calls"); // beside the steps it is without the inputs, and messages have several lines
+    }
     this.shown = shown;
     const tools = element("div", { class: "actions" }, this.pages(page),
       this.failed || page.failed && page.failed < page.total ? this.go(filter, filter, { offset: 0, failed: !this.failed }) : "", elements || "");
@@ -364,6 +379,7 @@ class Conversation {
     this.step = step;
     this.node = element("div");
     this.said = new Map(); // the elements of the messages, by their JSON: those that stay are not written again
+    new ResizeObserver(() => view.panel.keepPlace(this.node)).observe(this.node); // its Markdown comes later
   }
 
   async fetch() {
@@ -371,13 +387,13 @@ class Conversation {
     try { found = await this.state.request("session", { step: this.step, ...(this.index ? { index: this.index } : {}) }); }
     catch (error) { return this.node.replaceChildren(hint(error.message)); }
     const before = this.said;
+    if (found.messages.at(-1)?.arriving) this.view.panel.place.isFollowed ??= true;
     this.said = new Map(found.messages.map((message, k) => {
       const key = `${k} ${JSON.stringify(message)}`;
       return [key, before.get(key) ?? this.message(message)];
     }));
     const said = [...this.said.values()];
     this.node.replaceChildren(this.sessions(found), ...said, found.more ? hint("… and more: run.calls has all") : "");
-    if (found.messages.at(-1)?.arriving) this.view.panel.follow(this.node);
   }
 
   // A field to choose one of several sessions.

@@ -151,8 +151,8 @@ class PictureView {
     const grouped = kind => new Map([...this.svg.querySelectorAll(`g.${kind}`)].map(group => [group.dataset.step, group]));
     const boxes = grouped("box"), frames = grouped("frame"), titles = grouped("title");
     this.boxes = new Map();
-    this.groups = []; // the rows of each group of steps
-    const rowOf = id => found.groups[id] ? -this.groups.push(found.groups[id].map(step => this.rowOf(found.flow, step))) : this.rowOf(found.flow, id);
+    this.groups = []; // the rows of each group of steps, whose numbers begin at -2: -1 is the run
+    const rowOf = id => found.groups[id] ? -1 - this.groups.push(found.groups[id].map(step => this.rowOf(found.flow, step))) : this.rowOf(found.flow, id);
     for (const id of found.frames) this.addBox(titles.get(id), rowOf(id), id, frames.get(id));
     for (const id of found.boxes) this.addBox(boxes.get(id), rowOf(id), id, boxes.get(id));
     for (const id of found.frames) this.addFold(frames.get(id), id, "−");
@@ -297,8 +297,8 @@ class PictureView {
     this.following();
     for (const [i, box] of this.boxes) {
       this.view.extras.paintBox(box, i);
-      const { look, words, done, lost, does, tail } = i < 0 ? this.groupNow(this.groups[-1 - i]) : this.stepNow(i);
-      const isChosen = i === this.view.chosen || (i < 0 && box.isFolded && this.groups[-1 - i].includes(this.view.chosen));
+      const { look, words, done, lost, does, tail } = i < 0 ? this.groupNow(this.groups[-2 - i]) : this.stepNow(i);
+      const isChosen = i === this.view.chosen || (i < 0 && box.isFolded && this.groups[-2 - i].includes(this.view.chosen));
       this.write(box, tail ? ending(plainWords(tail), box) : beginning(does, box), tail || does);
       const now = `${look.name} ${words} ${done} ${lost} ${isChosen}`;
       if (box.now === now) continue;
@@ -336,7 +336,7 @@ class PictureView {
     if (!this.boxes.has(this.view.chosen)) this.boxes.values().next().value?.group.setAttribute("tabindex", 0);
   }
 
-  lookOf(i) { return i < 0 ? this.groupNow(this.groups[-1 - i]).look : this.state.look(i); }
+  lookOf(i) { return i < 0 ? this.groupNow(this.groups[-2 - i]).look : this.state.look(i); }
 
   // What the box of a step shows.
   stepNow(i) {
