@@ -137,9 +137,12 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     inner = page.output(4).locator(".agf-run .agf-run .explorer")
     inner.locator("header", has_text="broken").wait_for()
     assert box(inner)[1] >= box(runs.locator(".sides").first)[1]
+    chosen = runs.locator("tr[aria-current=true]")
+    assert ["broken" in text for text in chosen.all_inner_texts()] == [True]
     page.picture("whole-runs", 4)
     link.click()
     inner.wait_for(state="detached")
+    assert chosen.count() == 0
     assert page.page.evaluate("window.hacked") is None
     page.theme("Dark")
     page.picture("whole-runs-dark", 4)
