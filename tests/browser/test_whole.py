@@ -357,6 +357,35 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
     assert "resumed above" not in page.output(2).inner_text()
 
 
+SLOW = """import asyncio
+WORKS = []
+
+@tool
+async def fragile(n: int) -> int:
+    await asyncio.sleep(0 if WORKS else 300)
+    return n"""
+
+
+def test_a_run_that_was_cancelled_and_resumed_says_so_in_the_saved_page(opened: Open) -> None:
+    page = opened(SETUP, SLOW, FLAKY, "WORKS.append(1)")
+    page.run(0)
+    page.run(1)
+    page.run(2, wait=False)
+    explorer = page.explorer(2)
+    explorer.locator("button:text-is('Cancel')").click()
+    page.finished()
+    page.run(3)
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.says(2, "It was cancelled, and was resumed above.")
+    said = [output.get("data", {}).get("text/plain", "") for output in page.save().cells[2].outputs]
+    assert "It was cancelled, and was resumed above." in said
+    panel = page.open_step(2, "fragile")
+    panel.locator("h4:text-is('Output')").wait_for()  # it is drawn again until it has the call
+    panel.locator("button:text-is('Run from here')").click()
+    page.says(2, "It was cancelled; the run above began from a step of it.")
+
+
 def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:
     page = opened(SETUP, FRAGILE + "\nWORKS.append(1)", FLAKY)
     page.run_all()
