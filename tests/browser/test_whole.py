@@ -137,9 +137,12 @@ def test_the_list_of_runs_opens_them_and_compares_two(opened: Open) -> None:
     inner = page.output(4).locator(".agf-run .agf-run .explorer")
     inner.locator("header", has_text="broken").wait_for()
     assert box(inner)[1] >= box(runs.locator(".sides").first)[1]
+    chosen = runs.locator("tr[aria-current=true]")
+    assert ["broken" in text for text in chosen.all_inner_texts()] == [True]
     page.picture("whole-runs", 4)
     link.click()
     inner.wait_for(state="detached")
+    assert chosen.count() == 0
     assert page.page.evaluate("window.hacked") is None
     page.theme("Dark")
     page.picture("whole-runs-dark", 4)
@@ -352,6 +355,35 @@ def test_the_error_of_a_resumed_run_is_one_line_and_a_place_leads_to_its_cell(op
     explorer.locator(".panel button, header button", has_text="Run from here").first.click()
     page.says(2, "It failed; the run above began from a step of it.")
     assert "resumed above" not in page.output(2).inner_text()
+
+
+SLOW = """import asyncio
+WORKS = []
+
+@tool
+async def fragile(n: int) -> int:
+    await asyncio.sleep(0 if WORKS else 300)
+    return n"""
+
+
+def test_a_run_that_was_cancelled_and_resumed_says_so_in_the_saved_page(opened: Open) -> None:
+    page = opened(SETUP, SLOW, FLAKY, "WORKS.append(1)")
+    page.run(0)
+    page.run(1)
+    page.run(2, wait=False)
+    explorer = page.explorer(2)
+    explorer.locator("button:text-is('Cancel')").click()
+    page.finished()
+    page.run(3)
+    explorer.locator("button:text-is('Resume')").click()
+    explorer.locator("header >> text=✓ ok").wait_for()
+    page.says(2, "It was cancelled, and was resumed above.")
+    said = [output.get("data", {}).get("text/plain", "") for output in page.save().cells[2].outputs]
+    assert "It was cancelled, and was resumed above." in said
+    panel = page.open_step(2, "fragile")
+    panel.locator("h4:text-is('Output')").wait_for()  # it is drawn again until it has the call
+    panel.locator("button:text-is('Run from here')").click()
+    page.says(2, "It was cancelled; the run above began from a step of it.")
 
 
 def test_a_moment_lights_up_its_step_and_a_run_goes_on_from_it(opened: Open) -> None:

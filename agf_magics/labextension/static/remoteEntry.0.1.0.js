@@ -406,17 +406,21 @@
     }
   };
 
+  const ENDED = { error: 'It failed', cancelled: 'It was cancelled', interrupted: 'It was interrupted', waiting: 'It waited for an answer' };
+
   /* The error of an attempt that was resumed is one line. */
   const foldErrors = (tracker) => {
     document.addEventListener('agf-continued', (event) => {
       const panel = tracker.find((one) => one.node.contains(event.target));
       const outputs = panel?.content.widgets.find((cell) => cell.node.contains(event.target))?.model.outputs;
-      const { how, was } = event.detail ?? {}, ended = was === 'cancelled' ? 'It was cancelled' : 'It failed';
-      const text = how === 'resume' ? `${ended}, and was resumed above.` : `${ended}; the run above began from a step of it.`;
+      const { how, was } = event.detail ?? {};
       for (let i = 0; i < (outputs?.length ?? 0); i++) {
         const { type, metadata } = outputs.get(i);
         if (type !== 'error' && !metadata?.[FOLDED]) continue; // the line of an attempt before is about the last one now
-        outputs.set(i, { output_type: 'display_data', metadata: { [FOLDED]: true }, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
+        // A run that was resumed may be ok now: the line still says how its cell ended.
+        const end = ENDED[was] ? was : ENDED[metadata?.[FOLDED]] ? metadata[FOLDED] : 'error';
+        const text = ENDED[end] + (how === 'resume' ? ', and was resumed above.' : '; the run above began from a step of it.');
+        outputs.set(i, { output_type: 'display_data', metadata: { [FOLDED]: end }, data: { 'text/plain': text, 'text/html': `<em>${text}</em>` } });
       }
     });
   };

@@ -143,6 +143,7 @@ export default base => {
         element("div", { class: "actions" }, element("span", {}, `${number(first + 1)}–${number(last)} of ${number(total)} runs`), pages, this.compare),
         element("div", { class: "scroll" }, element("table", {}, element("thead", {}, head), element("tbody", {}, body))));
       this.choose();
+      this.markOpen();
     }
 
     async ask(name, given, use) {
@@ -161,16 +162,27 @@ export default base => {
       this.open = null;
       open?.host.remove();
       if (open?.mark) this.state.request("close", { mark: open.mark }).catch(() => {});
-      for (const link of this.list.querySelectorAll(".link")) link.setAttribute("aria-expanded", String(link.textContent === id && open?.id !== id));
-      if (open?.id === id) return;
+      if (open?.id === id) return this.markOpen();
       const host = element("div", { slot: "run" }), now = this.open = { id, host };
       this.host.append(host);
+      this.markOpen();
       this.ask("open", { run: id }, ({ mark }) => {
         now.mark = mark;
         host.className = `agf-run ${mark}`;
         if (this.open !== now) this.state.request("close", { mark }).catch(() => {});
         else this.host.append(host); // the page looks again
       });
+    }
+
+    // The row of the run that is open below the list is a chosen row.
+    markOpen() {
+      for (const link of this.list.querySelectorAll(".link")) {
+        const isOpen = link.textContent === this.open?.id;
+        link.setAttribute("aria-expanded", String(isOpen));
+        const row = link.closest("tr");
+        if (isOpen) row.setAttribute("aria-current", "true");
+        else row.removeAttribute("aria-current");
+      }
     }
 
     showDifference() {
