@@ -18,8 +18,11 @@ FOLDER = Path(__file__).parents[2] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SHELVES = ("tools", "agents", "transforms", "policies", "flows", "schemas")
 
-ONLY_RUNNING = {"graphs.ipynb": {"tools take_topic", "tools log_question", "tools issue_ticket"}}
-"""What only the running program knows: a loop over functions, in a module that gets the registry."""
+ONLY_RUNNING = {
+    "graphs.ipynb": {"tools take_topic", "tools log_question", "tools issue_ticket"},
+    "large-values.ipynb": {"flows reserved"},
+}
+"""What only the running program knows: a loop over functions, in a module that gets the registry; `agf.define`."""
 
 WIDER = {"what-you-see.ipynb": {"tools chart"}}
 """Tools whose stand-in takes more: an annotation is a type of another package."""
