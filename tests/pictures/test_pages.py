@@ -134,10 +134,10 @@ steps:
 
 def test_the_headline_counts_the_elements_of_the_fan_out_that_runs() -> None:
     one, two = ("steps[0]",), ("steps[1]",)
-    first = [ev.StepStarted(one, 0.0), ev.FanOutStarted(one, 0.0, 400)]
-    second = [ev.StepFinished(one, 1.0, []), ev.StepStarted(two, 1.0), ev.FanOutStarted(two, 1.0, 376)]
-    end = [ev.StepFinished(two, 2.0, 0), ev.RunEnded(2.0, "ok")]
-    begun = [ev.RunStarted("fans", 0.0), *first]
+    first: list[ev.Event] = [ev.StepStarted(one, 0.0), ev.FanOutStarted(one, 0.0, 400)]
+    second: list[ev.Event] = [ev.StepFinished(one, 1.0, []), ev.StepStarted(two, 1.0), ev.FanOutStarted(two, 1.0, 376)]
+    end: list[ev.Event] = [ev.StepFinished(two, 2.0, 0), ev.RunEnded(2.0, "ok")]
+    begun: list[ev.Event] = [ev.RunStarted("fans", 0.0), *first]
     said = [
         [word for word in headline(told(load(TWO_FANS), events), now=2.0).split(" · ") if "element" in word]
         for events in (begun, [*begun, *second])
