@@ -221,6 +221,7 @@ def test_the_view_follows_the_run_until_a_person_moves_it(opened: Open) -> None:
     row.wait_for()
     page.open_view(1, "Picture")
     explorer.locator("svg.minimap rect.seen").wait_for()
+    page.wait("!" + whole("g.box rect"))  # the beginning has left: the step that runs is in sight
     page.picture("seen-following", 1)
     explorer.locator("svg.minimap").click(position={"x": 2, "y": 2})
     first = explorer.locator("g.box").first
