@@ -7,8 +7,9 @@ const NUMBER = 56; // pixels of a number of the axis
 const SEARCHED = 15; // rows from which a tree has a field to search
 const BOLD = 7.2; // about the width of a letter of a name
 const BEYOND = 4; // rows above and below those in sight
+const [UNCOUNTED, COUNTED] = [60, 30]; // pixels that a short row without counters has more for its name than `room`, and one with them less
 
-// The turns of a model where there is little room: its tools and the last request.
+// The turns of a model where the row has no room for all of them: its tools and the last request.
 function brief(name) { return name.replace(/^request 1 · (?!request)|(?<= · )request \d+ · (?!request)/g, ""); }
 
 class StepList {
@@ -132,11 +133,14 @@ class StepList {
     const now = `${place} ${this.shown.length} ${folded.has(i)} ${i === chosen} ${isShort} ${isBrief} ${room} ${this.lists}`;
     if (node.row === row && node.now === now) return;
     const name = this.state.nameOf(i);
-    const words = isShort ? brief(name) : name;
+    // What arrives is more interesting than the counters, until the step ends.
+    const counted = isBrief && row[Now.brief] || row[Now.counted], shown = (row[Now.end] === null && row[Now.tail]) || counted || row[Now.tail] || "";
+    const lead = this.state.tree[i][Step.depth] * 14 + 44, isWhole = !isShort || (!this.isTimeline && lead + name.length * BOLD <= room + (shown ? -COUNTED : UNCOUNTED));
+    const words = isWhole ? name : brief(name);
     if (node.label.textContent !== words) {
       node.label.textContent = words;
       // The name first: what is beside it has its least width, and no more.
-      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - 220px, ${this.state.tree[i][Step.depth] * 14 + 44 + words.length * BOLD}px)`;
+      if (!this.isTimeline) node.name.style.minWidth = `min(62%, 100% - 220px, ${lead + words.length * BOLD}px)`;
     }
     if (node.name.title !== (node.whole = [`${name} — ${this.state.tree[i][Step.does]}`, this.state.tree[i][Step.id]].join("\n"))) node.name.title = node.whole;
     Object.assign(node, { row, now });
@@ -146,8 +150,6 @@ class StepList {
     if (node.said !== state) node.state.setAttribute("aria-label", node.said = state); // a mark alone says nothing
     node.state.style.setProperty("--state", look.color);
     setText(node.twist, !this.state.hasInner[i] ? "" : folded.has(i) ? "▸" : "▾");
-    // What arrives is more interesting than the counters, until the step ends.
-    const counted = isBrief && row[Now.brief] || row[Now.counted], shown = (row[Now.end] === null && row[Now.tail]) || counted || row[Now.tail] || "";
     const whole = [row[Now.counted], row[Now.tail]].filter(Boolean).join("\n"), isNumbers = shown === counted && /^[^a-z]/i.test(shown); // not why a step was skipped
     if (node.shown !== shown) node.counted.replaceChildren(...(isNumbers ? shown.split(/(?= · )/).map(part => element("span", {}, part)) : [shown]));
     node.shown = shown;
