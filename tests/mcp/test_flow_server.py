@@ -18,12 +18,14 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 import agf_magics as agf
 from agf_magics import DefinitionError, Registry
 from agf_magics.engine.host.host import NoUser
+from agf_magics.flow.progress.events import StepFinished
 from agf_magics.flow.progress.question import Question
 from agf_magics.mcp.server.asked import TRIES, Asked
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
 from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
+from agf_magics.mcp.server.served_run import ServedRun
 from tests.engine import kept
 
 MODES = ("auto", "legacy")
@@ -228,6 +230,18 @@ def test_progress_is_reported(registry: Registry, gate: Gate, mode: str) -> None
 
     in_loop(registry, mode, act)
     assert told[0] == (1, "steps[0]")
+
+
+def test_a_step_that_finishes_before_anybody_waits_is_told() -> None:
+    async def main() -> None:
+        served = ServedRun()
+        served.ended = asyncio.get_running_loop().create_future()
+        served.listen(StepFinished(("steps[0]",), 0.0, 1))
+        await asyncio.sleep(0)  # the loop has been woken, and nobody was there
+        assert await asyncio.wait_for(served.next(0), 60) is None
+        assert (served.done, served.at) == (1, "steps[0]")
+
+    asyncio.run(main())
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -140,7 +140,7 @@ class FlowServer:
         assert served.run is not None, "it was started"
         told = 0
         while not served.has_ended:
-            question = await served.next()
+            question = await served.next(told)
             if question is None and served.done > told:
                 told = served.done
                 await context.session.report_progress(told, None, served.at)

@@ -25,9 +25,10 @@ class ServedRun:
         self._changed = asyncio.Event()
         self.asked = Asked(self._tell)
         self.done = 0
-        """Steps that have finished."""
+        """Steps that had finished when progress was told last."""
         self.at = ""
         """The path of the last of them."""
+        self._finished = 0
         self._told = 0.0
         self.run: Run | None = None
         self.ended: asyncio.Future[None] | None = None
@@ -48,10 +49,11 @@ class ServedRun:
     def listen(self, event: ev.Event) -> None:
         """Count the steps; on the loop of the engine."""
         if type(event) is ev.StepFinished:
-            self.done += 1
+            self._finished += 1
             now = time.monotonic()
             if now - self._told > EVERY:
                 self._told, self.at = now, format_path(event.at)
+                self.done = self._finished
                 self._tell()
 
     def _tell(self) -> None:
@@ -66,11 +68,12 @@ class ServedRun:
     def has_ended(self) -> bool:
         return self.ended is not None and self.ended.done()
 
-    async def next(self) -> Question | None:
-        """Wait for a change; the question that is open then. Ends at once if there is nothing to wait
-        for."""
+    async def next(self, known: int) -> Question | None:
+        """Wait for a change; the question that is open then. ``known``: the steps that the caller knows
+        to have finished. Ends at once if there is nothing to wait for: a step may have finished
+        before anybody waited."""
         assert self.ended is not None, "it has begun"
-        if not self.has_ended and self.asked.current is None:
+        if not self.has_ended and self.asked.current is None and self.done <= known:
             changed = asyncio.ensure_future(self._changed.wait())
             try:
                 await asyncio.wait((changed, self.ended), return_when=asyncio.FIRST_COMPLETED)
