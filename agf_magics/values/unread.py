@@ -135,6 +135,16 @@ class ReadWhenUsed(dict[str, Any]):
     def get(self, name: str, default: Any = None) -> Any:
         return read_all(super().get(name, default))
 
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        return read_all(super().setdefault(name, default))
+
+    def pop(self, name: str, *default: Any) -> Any:
+        return read_all(super().pop(name, *default))
+
+    def popitem(self) -> tuple[str, Any]:
+        name, value = super().popitem()
+        return name, read_all(value)
+
     # Python copies a dict past its methods, unless it has an iterator of its own.
     def __iter__(self) -> Iterator[str]:
         return super().__iter__()

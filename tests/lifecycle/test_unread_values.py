@@ -155,6 +155,8 @@ def test_each_door_gives_the_value_itself(on: str, path: Path) -> None:
         "a copy": dict(run.stores)["frame"],
         "two stars": {**run.stores}["frame"],
         "copy": copy.copy(run.stores)["frame"],
+        "pop": run.stores.pop("frame"),  # type: ignore[attr-defined]
+        "setdefault": run.stores.setdefault("frame"),  # type: ignore[attr-defined]
         "a step": run.steps["steps[0]"].value,
     }
     assert {name: type(value) for name, value in doors.items()} == dict.fromkeys(doors, pd.DataFrame)
@@ -231,6 +233,37 @@ def test_each_place_that_needs_a_value_reads_it_or_makes_its_call_again(place: s
     assert [warning.code for warning in run.warnings] == again
     if not rows:
         assert session.made == ([1] if again else []), "one call for all that need it"
+
+
+ALONE = "- tool: {name: read, args: {n: 1}, output: x}"
+MANY = """
+- for_each:
+    over: ctx.numbers
+    on_error: continue
+    do: {tool: {name: read, args: {n: !expr item}}}
+    collect: {transform: {value: pipe}}
+"""
+
+
+@pytest.mark.parametrize(("step", "status", "reads"), [(ALONE, "error", [1]), (MANY, "ok", [1, 2])])
+def test_what_another_run_has_lost_is_a_failure_of_the_tool_that_asks_for_it(
+    step: str, status: str, reads: list[int], path: Path
+) -> None:
+    session = Session()
+    other = session.resumed(TWO)
+    zero(path, frame_of(2)["a"].to_numpy())
+    asked = []
+
+    @agf.tool(registry=session.registry, reuse=False, where="loop")
+    def read(n: int) -> str:
+        asked.append(n)
+        return type(other.stores["first"]).__name__
+
+    agf.define(f"pipeline: asks\nsteps:\n{step}", registry=session.registry)
+    run = agf.run("asks", {"numbers": [1, 2]}, registry=session.registry, raises=False, limits=agf.Limits(timeout=60))
+    assert (run.status, asked, session.made) == (status, reads, []), run.error
+    errors = [run.error] if run.error is not None else [each.error for each in run.progress.failures]
+    assert {getattr(error, "code", "") for error in errors} == {"journal.lost-value"}
 
 
 REFUSED = {

@@ -21,6 +21,7 @@ from ...text.diagnostics import Diagnostic, StepError
 from ...text.length import can_write
 from ...text.raised import cause_of, describe_exception, is_a, kind_of, notes_of, text_of
 from ...values.extent import TooDeep
+from ...values.unread import LostError
 from ..host.remote_calls import OutcomeUnknown
 from ..runner import CallSite
 from ..threads.user_code import TimedOut
@@ -150,10 +151,13 @@ def failure_from_record(recorded: str, step: Invoke) -> StepError:
 def _copy(error: StepError) -> StepError | None:
     """The same error without its path: a run inside a tool has set the path in its own flow. None
     if its class is one of a user that cannot be read as an error of ours."""
+    # What another run has lost, or cannot store, is no value of this run: no call of this one brings
+    # it back, and `on_error` applies.
+    kind = StepError if type(error) in (LostError, UnstoredError) else type(error)
     # Not `copy.copy`, and not the class: both call its `__init__` or `__reduce__`, which a user may
     # have written.
     try:
-        copy = type(error).__new__(type(error), *error.args)
+        copy = kind.__new__(kind, *error.args)
         copy.__dict__.update({**error.__dict__, "path": None, "where": None})
         copy.__cause__ = cause_of(error)
         is_ours = all(isinstance(each, Diagnostic) for each in copy.diagnostics)
