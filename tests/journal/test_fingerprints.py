@@ -8,6 +8,7 @@ import decimal
 import io
 import random
 import types
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
-from agf_magics.journal.codec.fingerprints import Fingerprint
+from agf_magics.journal.codec.fingerprints import Fingerprint, is_same_print, print_of
 
 N = 20_000
 DAYS = pd.date_range("2026-01-01", periods=N, freq="h", tz="UTC")
@@ -256,3 +257,27 @@ def test_a_file_that_another_program_changes_is_noticed(tmp_path: Path) -> None:
 )
 def test_of_what_cannot_be_pickled_nobody_can_tell(make: Callable[[], Any]) -> None:
     assert Fingerprint(make()).unknown
+
+
+def test_a_change_in_two_places_that_one_crc32_does_not_see_is_seen() -> None:
+    """Each bit of the last four bytes changes the crc32 of all by a fixed amount: they can make up for a byte before."""
+    size = 2_000_000
+    before = bytes(size)
+    wanted = zlib.crc32(b"\x01" + bytes(size - 1)) ^ zlib.crc32(before)
+    rows = [
+        (zlib.crc32(bytes(size - 4) + (1 << bit).to_bytes(4, "little")) ^ zlib.crc32(before), 1 << bit)
+        for bit in range(32)
+    ]
+    tail = 0
+    for bit in range(32):
+        pivot = next(row for row in rows if row[0] >> bit & 1)
+        rows = [
+            (row[0] ^ pivot[0], row[1] ^ pivot[1]) if row[0] >> bit & 1 else row for row in rows if row is not pivot
+        ]
+        if wanted >> bit & 1:
+            wanted, tail = wanted ^ pivot[0], tail ^ pivot[1]
+    after = b"\x01" + bytes(size - 5) + tail.to_bytes(4, "little")
+    assert zlib.crc32(after) == zlib.crc32(before)
+    prints = [print_of(np.frombuffer(bytearray(data), "u1")) for data in (before, after)]
+    assert prints[0] is not None
+    assert not is_same_print(prints[0], prints[1])

@@ -45,7 +45,8 @@ CONTENTS = 16
 """Bytes of each half of `Print.contents`."""
 
 WHOLE = 1_000_000
-"""Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts."""
+"""Bytes of one text, or of bytes, from which on a checksum is enough: these are no small parts. Of more
+memory each piece of this size has one."""
 
 MANY = 10_000
 """Elements of an array of objects from which on constants in it are known by their places."""
@@ -58,6 +59,17 @@ _CONSTANTS = frozenset({*ATOMS, bytes, complex, datetime.date, datetime.timedelt
 """The types of elements that nobody can change."""
 
 
+def checksum(memory: Any) -> int:
+    """Each MB has 32 bits of its own: one checksum of all would miss one change in four billion,
+    however much it changes."""
+    if memory.nbytes <= WHOLE:
+        return zlib.crc32(memory)
+    view = memoryview(memory).cast("B")
+    pieces = (view[start : start + WHOLE] for start in range(0, view.nbytes, WHOLE))
+    sums = b"".join(zlib.crc32(piece).to_bytes(4, "little") for piece in pieces)
+    return int.from_bytes(hashlib.sha256(sums).digest()[:8], "little")
+
+
 class Checksums:
     """The checksums of memory at one moment, each made once. The memory is held: no other value has
     its place."""
@@ -68,9 +80,9 @@ class Checksums:
     def of(self, raw: memoryview) -> int:
         place = address(raw), raw.nbytes
         if not place[0] or raw.nbytes < LEAST:
-            return zlib.crc32(raw)
+            return checksum(raw)
         if place not in self._known:
-            self._known[place] = raw, zlib.crc32(raw)
+            self._known[place] = raw, checksum(raw)
         return self._known[place][1]
 
     def clear(self) -> None:
@@ -203,7 +215,7 @@ class _Hash:
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
         if size >= WHOLE:  # one text, or bytes
-            self.hash.update(b"%d %d" % (size, zlib.crc32(data)))
+            self.hash.update(b"%d %d" % (size, checksum(memoryview(data))))
             return size
         self._left -= size
         if self._left < 0:
@@ -295,7 +307,7 @@ def _of_array(array: Any, prints: Print) -> Any:
             memoryview(array)
             return NotImplemented
     for piece in _pieces(array):
-        prints.buffers.append((piece.nbytes, zlib.crc32(piece)))
+        prints.buffers.append((piece.nbytes, checksum(piece)))
     return str, (what,)
 
 

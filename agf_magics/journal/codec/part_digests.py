@@ -7,10 +7,9 @@ place, with the same checksum, has the same bytes; a checksum takes a third of t
 from __future__ import annotations
 
 import hashlib
-import zlib
 from typing import NamedTuple
 
-from .fingerprints import Checksums, address
+from .fingerprints import Checksums, address, checksum
 
 MOST_PLACES = 100_000
 
@@ -36,21 +35,21 @@ class PartDigests:
         place = address(raw), raw.nbytes
         if not place[0] or type(raw.obj) is bytes:
             return digest_of(raw)
-        checksum = checksums.of(raw)
-        known, digest = self._known.get(place, (None, ""))
-        if known != checksum:
+        now = checksums.of(raw)
+        before, digest = self._known.get(place, (None, ""))
+        if before != now:
             digest = digest_of(raw)
-            made.append(Made(raw, checksum, digest))
+            made.append(Made(raw, now, digest))
         return digest
 
     def learn(self, made: list[Made]) -> bool:
         """Know the digests that were made; False: somebody has changed memory meanwhile."""
-        if any(zlib.crc32(each.raw) != each.checksum for each in made):
+        if any(checksum(each.raw) != each.checksum for each in made):
             return False
         if len(self._known) >= MOST_PLACES:
             self._known.clear()
-        for raw, checksum, digest in made:
-            self._known[address(raw), raw.nbytes] = checksum, digest
+        for each in made:
+            self._known[address(each.raw), each.raw.nbytes] = each.checksum, each.digest
         return True
 
 
