@@ -182,13 +182,14 @@ def draw(
     - ``registry``: the `Registry` to look names up in. Default None: the registry of this process.
     """
     from .lifecycle.definitions.linking import link_flow
+    from .lifecycle.run_internals import linked_flow
     from .pictures.diagram import Diagram
 
     if isinstance(flow, Run | PastRun):
-        return Diagram(flow.flow, flow.progress, direction, flow._linked.callees)
-    known = default(registry)
-    found = find_flow(flow, known)
-    return Diagram(found, None, direction, link_flow(found, known)[0].callees)
+        return Diagram(flow.flow, flow.progress, direction, linked_flow(flow).callees)
+    names = default(registry)
+    definition = find_flow(flow, names)
+    return Diagram(definition, None, direction, link_flow(definition, names)[0].callees)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -469,6 +469,17 @@ def test_the_package_makes_no_code() -> None:
     assert {module: names for module, names in found.items() if names} == {}
 
 
+def test_only_one_file_reads_the_private_names_of_a_run() -> None:
+    names = {"_linked", "_in_journal", "_definition", "_input_value"}
+    readers = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in names and ast.unparse(node.value) != "self"
+    }
+    assert readers == {str(Path("lifecycle", "run_internals.py"))}
+
+
 LATE = (
     *("anywidget", "dask", "ipywidgets", "jinja2", "jsonschema", "mcp", "numpy", "openai", "pandas", "pydantic"),
     *("statistics", "tomllib", "yaml", "agf_magics.mcp"),

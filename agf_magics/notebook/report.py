@@ -24,6 +24,7 @@ from ..lifecycle.past.calls_of_run import calls_of
 from ..lifecycle.past.comparison import Comparison
 from ..lifecycle.past.named_run import find_named
 from ..lifecycle.past.past_run import PastRun
+from ..lifecycle.run_internals import linked_flow
 from ..lifecycle.runs.run import Run
 from ..lifecycle.scoring.table_comparison import TableComparison
 from ..lifecycle.table_runs.table import LABEL
@@ -380,7 +381,7 @@ def _started(run: AnyRun) -> datetime:
 
 def _picture(run: AnyRun) -> str:
     """The picture in an image, where nothing in it can act on the page."""
-    drawn = Diagram(run.flow, run.progress, callees=run._linked.callees)
+    drawn = Diagram(run.flow, run.progress, callees=linked_flow(run).callees)
     try:
         picture = run.secrets.text(drawn.svg())
     except NoPicture as error:

@@ -260,7 +260,7 @@ def test_of_what_cannot_be_pickled_nobody_can_tell(make: Callable[[], Any]) -> N
 
 
 def test_a_change_in_two_places_that_one_crc32_does_not_see_is_seen() -> None:
-    """Each bit of the last four bytes changes the crc32 of all by a fixed amount: they can make up for a byte before."""
+    """Each of the last 32 bits changes the crc32 of all in its own way: together they make up for a byte before."""
     size = 2_000_000
     before = bytes(size)
     wanted = zlib.crc32(b"\x01" + bytes(size - 1)) ^ zlib.crc32(before)

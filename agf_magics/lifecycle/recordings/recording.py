@@ -34,6 +34,7 @@ from ...text.source import UNUSABLE, Source, path_error_reason
 from ...values.value import Value, is_json
 from ..past.named_run import find_ended
 from ..past.past_run import PastRun, find_past_run
+from ..run_internals import place_in_journal
 from ..runs.run import Run
 
 RECORDING_FORMAT = 1
@@ -161,7 +162,7 @@ def _large_json(call: Record, past: PastRun) -> Value:
     try:
         if opaque_kind(bare(call.result.parts or b"")):
             return None
-        value = call.read_value(past.run_id, trust=False, files=past._in_journal[0].files)
+        value = call.read_value(past.run_id, trust=False, files=place_in_journal(past)[0].files)
     except DecodeError:
         return None
     return value if is_json(value) else None

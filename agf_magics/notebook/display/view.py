@@ -21,6 +21,7 @@ from ...engine.runner import clock
 from ...flow.flow import Flow
 from ...flow.progress.rows import Row
 from ...lifecycle.past.past_run import PastRun
+from ...lifecycle.run_internals import linked_flow
 from ...lifecycle.runs.pending_questions import PendingQuestion
 from ...lifecycle.runs.run import Run, state_of
 from ...pictures.amounts import duration
@@ -96,7 +97,7 @@ class Page(View):
     def reserve(self, run: Run) -> None:
         self.slot.reserve(self._first(run))
         if self._drawing is not None:
-            self._drawing.begin(self._show_picture, run._linked.callees)
+            self._drawing.begin(self._show_picture, linked_flow(run).callees)
 
     def tick(self, run: Run) -> None:
         now, changes = time.monotonic(), run.progress.changes
@@ -362,7 +363,7 @@ class Pictured(View):
 
     def reserve(self, run: Run) -> None:
         self._slot.reserve(EMPTY)
-        self._drawing.begin(self._slot.end, run._linked.callees)
+        self._drawing.begin(self._slot.end, linked_flow(run).callees)
         self._lines.reserve(run)
 
     def tick(self, run: Run) -> None:
