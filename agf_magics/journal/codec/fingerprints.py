@@ -59,7 +59,7 @@ _CONSTANTS = frozenset({*ATOMS, bytes, complex, datetime.date, datetime.timedelt
 """The types of elements that nobody can change."""
 
 
-def checksum(memory: Any) -> int:
+def memory_checksum(memory: Any) -> int:
     """Each MB has 32 bits of its own: one checksum of all would miss one change in four billion,
     however much it changes."""
     if memory.nbytes <= WHOLE:
@@ -80,9 +80,9 @@ class Checksums:
     def of(self, raw: memoryview) -> int:
         place = address(raw), raw.nbytes
         if not place[0] or raw.nbytes < LEAST:
-            return checksum(raw)
+            return memory_checksum(raw)
         if place not in self._known:
-            self._known[place] = raw, checksum(raw)
+            self._known[place] = raw, memory_checksum(raw)
         return self._known[place][1]
 
     def clear(self) -> None:
@@ -215,7 +215,7 @@ class _Hash:
     def write(self, data: Any) -> int:
         size = memoryview(data).nbytes
         if size >= WHOLE:  # one text, or bytes
-            self.hash.update(b"%d %d" % (size, checksum(memoryview(data))))
+            self.hash.update(b"%d %d" % (size, memory_checksum(memoryview(data))))
             return size
         self._left -= size
         if self._left < 0:
@@ -307,7 +307,7 @@ def _of_array(array: Any, prints: Print) -> Any:
             memoryview(array)
             return NotImplemented
     for piece in _pieces(array):
-        prints.buffers.append((piece.nbytes, checksum(piece)))
+        prints.buffers.append((piece.nbytes, memory_checksum(piece)))
     return str, (what,)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from .fingerprints import Checksums, address, checksum
+from .fingerprints import Checksums, address, memory_checksum
 
 MOST_PLACES = 100_000
 
@@ -44,7 +44,7 @@ class PartDigests:
 
     def learn(self, made: list[Made]) -> bool:
         """Know the digests that were made; False: somebody has changed memory meanwhile."""
-        if any(checksum(each.raw) != each.checksum for each in made):
+        if any(memory_checksum(each.raw) != each.checksum for each in made):
             return False
         if len(self._known) >= MOST_PLACES:
             self._known.clear()

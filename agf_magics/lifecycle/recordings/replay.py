@@ -251,7 +251,8 @@ class Replay:
         message = f"{self.name} has no call of {asked.what} {asked.name!r} with these arguments"
         hint = f"record the run again; {CALL_IT}"
         if near:
-            _, call = min(near, key=lambda each: each[0])
+            # Of several the first one by its place: elements end in another order each time.
+            _, call = min(near, key=lambda each: (each[0], encode(list(each[1].at))))
             path, then, now = next(
                 find_differences(call.arguments, arguments), ("", call.arguments, arguments)
             )
