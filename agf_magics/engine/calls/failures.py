@@ -95,7 +95,7 @@ def _cure(what: str, raised: BaseException, moves: bool) -> str:
 
 def check_stored(step: Invoke, key: CallKey, name: str, journal: Journal) -> None:
     """Raise UnstoredError if the result of a call that must not be repeated could not be stored."""
-    why = journal.rows.unstored.pop(key, None)
+    why = journal.rows.unstorable.pop(key, None)
     if why is None:
         return
     message = f"the result of {name!r} cannot be stored, and its call must not be repeated: {why}"

@@ -143,7 +143,7 @@ class CallRows:
         self.objects = KnownObjects()
         self.results: LargeResults | None = None
         """What stores large results; None: these are not stored."""
-        self.unstored: dict[CallKey, str] = {}
+        self.unstorable: dict[CallKey, str] = {}
         """Why the results of calls that must not be repeated could not be stored."""
         self.digests = CallDigest(most, self.objects.digest)
         self.identities = Identities()
@@ -412,7 +412,7 @@ class CallRows:
         if why:
             packed = EncodedValue("again", None, packed.shown or encode(preview(value)), why)
         if packed.is_refused and outcome.must_be_stored:
-            self.unstored[call.key] = packed.why or ""
+            self.unstorable[call.key] = packed.why or ""
         elif packed.form == "again" and packed.why != QUICKER_TO_MAKE:
             self._not_stored(call, packed.why)
         elif type(packed.data) is str and len(packed.data) >= LARGE and not self.secret.active:
