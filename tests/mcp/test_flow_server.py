@@ -20,8 +20,8 @@ from agf_magics import DefinitionError, Registry
 from agf_magics.engine.host.host import NoUser
 from agf_magics.flow.progress.events import StepFinished
 from agf_magics.flow.progress.question import Question
-from agf_magics.mcp.server.asked import TRIES, Asked
 from agf_magics.mcp.server.flow_tools import flow_tool, flow_tools
+from agf_magics.mcp.server.open_question import TRIES, OpenQuestion
 from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
@@ -391,7 +391,7 @@ def test_a_program_that_fills_the_form_wrongly_is_not_asked_for_ever(registry: R
 
 def test_a_question_that_nobody_answers_is_given_up() -> None:
     told = list[str]()
-    asking = Asked(lambda: told.append("asked"), patience=0)
+    asking = OpenQuestion(lambda: told.append("asked"), patience=0)
     with pytest.raises(NoUser):
         asyncio.run(asking.ask(Question("Which?")))
     assert told == ["asked"]
