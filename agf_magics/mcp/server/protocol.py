@@ -291,8 +291,10 @@ def _request(served: ServedRun, question: Question) -> types.ElicitRequestFormPa
 
 def _input_required(run: Run, form: types.ElicitRequestFormParams) -> types.InputRequiredResult:
     """The client brings the question to its person and calls again; the id of the run is no secret."""
-    requests = {QUESTION_KEY: types.ElicitRequest(params=form)}
-    return types.InputRequiredResult(input_requests=requests, request_state=run.run_id)
+    request = types.ElicitRequest(params=form)
+    return types.InputRequiredResult(
+        input_requests={QUESTION_KEY: request}, request_state=run.run_id
+    )
 
 
 async def _elicit(context: Context, served: ServedRun, question: Question) -> None:
