@@ -456,7 +456,8 @@ def _calls(calls: Sequence[Json]) -> str:
     rows = list[tuple[str, ...]]()
     for call in calls:
         again = f" (attempt {call['attempt']})" if call["attempt"] > 1 else ""
-        state = {"failed": "✗ failed", "finished": "✓ ok"}.get(call["what"], call["what"])
+        outcome: str = call["what"]
+        state = {"failed": "✗ failed", "finished": "✓ ok"}.get(outcome, outcome)
         rows.append((call["at"] + again, state, call["took"], call["output"], call["input"]))
     return table_html(columns, tuple(rows))
 
