@@ -96,8 +96,7 @@ class AgfMagics(_Shared):
         ("auto", "widget", "html", "text", "off"),
         "auto",
         help="How a run is shown: auto is a live widget in a front end, static HTML in a kernel "
-        "without one, lines of "
-        "text in a terminal.",
+        "without one, lines of text in a terminal.",
     ).tag(config=True)
     progress_after = Float(
         0.3, min=0.0, help="Seconds after which a live view of a run is shown."

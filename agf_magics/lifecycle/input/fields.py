@@ -11,7 +11,7 @@ from ...engine.linking.linked import Linked, accepts_of
 from ...flow.checks.wiring import follow, wires
 from ...flow.flow import Flow
 from ...flow.graph_steps import Walk
-from ...flow.protocols import Frame, HintedArgs, Ref
+from ...flow.protocols import Frame, HintedArgs
 from ...flow.steps import Invoke
 from ...settings.settings import current
 from ...text.diagnostics import DefinitionError, Diagnostic
