@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
@@ -26,7 +25,8 @@ from agf_magics.mcp.server.own_tools import NAMES
 from agf_magics.mcp.server.protocol import FlowServer
 from agf_magics.mcp.server.run_app import PAGE_TOOL, RUN_ID, URI, document
 from agf_magics.mcp.server.served_run import ServedRun
-from tests.engine import kept
+
+pytestmark = pytest.mark.usefixtures("journaled")
 
 MODES = ("auto", "legacy")
 
@@ -114,12 +114,6 @@ def registry(gate: Gate) -> Registry:
     for text in define:
         agf.define(text, registry=made)
     return made
-
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with kept.journal_in(tmp_path):
-        yield
 
 
 @asynccontextmanager

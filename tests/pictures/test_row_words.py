@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,13 +17,8 @@ from agf_magics.pictures.pages.updates import Updates, describe_tree
 from agf_magics.pictures.row_words import listed, shown_name
 from agf_magics.pictures.scene.builder import scene
 from agf_magics.pictures.scene.scene import Box, Frame
-from tests.engine.kept import journal_in
 
-
-@pytest.fixture(autouse=True)
-def _journal(tmp_path: Path) -> Iterator[None]:
-    with journal_in(tmp_path):
-        yield
+pytestmark = pytest.mark.usefixtures("journaled")
 
 
 @pytest.fixture
