@@ -123,19 +123,8 @@ def read_cell(cell: str) -> ReadText | None:
                 places[id(problem.span.source)] = start
                 sources.append(problem.span.source)
         written = WrittenText(problems=tuple(error.diagnostics), is_refused=True)
-    return ReadText(
-        cell,
-        language,
-        start,
-        end,
-        end + 1,
-        written,
-        places,
-        tuple(sources),
-        name,
-        is_run,
-        input_names,
-    )
+    body = (written, places, tuple(sources))
+    return ReadText(cell, language, start, end, end + 1, *body, name, is_run, input_names)
 
 
 def read_file_text(text: str, language: str, name: str) -> ReadText:

@@ -78,9 +78,7 @@ class Server:
         self._session: Session | None = None
         self._masked = Masked()
         self._listed: dict[str, Listed] = {}
-        self._problems: dict[str, Diagnostic] = {
-            warning.message: warning for warning in target.warnings(self._who)
-        }
+        self._problems = {warning.message: warning for warning in target.warnings(self._who)}
         self._stderr = deque[str](maxlen=STDERR_PIECES)
         self._links = set[str]()
         """The addresses of resources that results have linked to."""

@@ -35,7 +35,7 @@ class OwnTool(NamedTuple):
     accepts: Schema
     call: Callable[[Arguments], Awaitable[dict[str, Value] | str]]
     """Gets arguments that fit ``accepts``. May raise DefinitionError."""
-    reads_only: bool
+    reads_only: bool = False
     """Whether it changes nothing."""
     meta: Mapping[str, Any] | None = None
     """What it says about the page of a run: that the page shows its result, or calls it."""
@@ -97,7 +97,6 @@ def _to_begin(act: _RunTools, names: Sequence[str]) -> Sequence[OwnTool]:
             "Start a flow that takes long and return its run_id at once. run_result returns the result.",
             _schema(required=("name",), name=name, input=input),
             act.launch,
-            reads_only=False,
             meta=META,
         ),
     )
@@ -118,7 +117,6 @@ def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
             "it asks. A run that the end of the server interrupted goes on.",
             _schema(run_id=run_id),
             act.result,
-            reads_only=False,
             meta=META,
         ),
         OwnTool(
@@ -126,7 +124,6 @@ def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
             "Answer the question of a run with what the person said. Never answer for the person.",
             _schema(run_id=run_id, answer=of_person),
             act.answer,
-            reads_only=False,
             meta=META,
         ),
         OwnTool(
@@ -134,7 +131,6 @@ def _to_follow(act: _RunTools) -> Sequence[OwnTool]:
             "Cancel a run. What it has done stays in the journal.",
             _schema(run_id=run_id),
             act.cancel,
-            reads_only=False,
             meta=META,
         ),
         OwnTool(
