@@ -175,8 +175,7 @@ def _check_columns(
         # Where a language does not say that a name must be there, its absence may be meant.
         is_meant = name in optional or not (alike or len(missing) == len(read))
         severity: Severity = "warning" if is_meant and name not in certain else "error"
-        hint = join_hints(near, cure)
-        problems.add(Diagnostic("over.column", message, span, hint, severity))
+        problems.add(Diagnostic("over.column", message, span, join_hints(near, cure), severity))
     problems.refuse()
     return tuple(problems)
 
