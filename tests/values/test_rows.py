@@ -22,7 +22,7 @@ ROWS = [{"n": number, "text": f"{'é' * (number % 3)}\n" * (number % 2)} for num
 
 def csv_file(path: Path, rows: list[dict[str, Any]]) -> FileRows:
     lines = [f'{row["n"]},"{row["text"]}"\n' + "\n" * (row["n"] % 5 == 0) for row in rows]
-    path.write_bytes(("\ufeff\"n\", text\n" + "".join(lines)).encode())
+    path.write_bytes(('\ufeff"n", text\n' + "".join(lines)).encode())
     return CsvFile(path)
 
 
