@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,13 +23,20 @@ URL = "http://127.0.0.1:1/v1"
 
 def error(kind: str, *given: Any, **attributes: Any) -> Exception:
     """An error of a library, which is known by the name of its class and by its attributes."""
-    made = type(kind, (Exception,), {})(*given)
+    made: Exception = type(kind, (Exception,), {})(*given)
     vars(made).update(attributes)
     return made
 
 
 def http(status: int, message: str = "no", **more: Any) -> Exception:
     return error("ModelHTTPError", f"status_code: {status}", status_code=status, body={"message": message}, **more)
+
+
+def caused(raised: Exception, *inner: BaseException) -> Exception:
+    """``raised``, with its cause, the cause of that, and so on."""
+    for outer, cause in pairwise((raised, *inner)):
+        outer.__cause__ = cause
+    return raised
 
 
 LATER = "try again later"
@@ -84,6 +94,12 @@ ERRORS: dict[str, tuple[Exception, str, str, str | None, bool]] = {
     ),
     "broken off": (
         error("BrokenOff", ValueError("reset")),
+        *("model.broken-off", "the reply of openai:m ended in the middle: reset"),
+        "the row of the step shows what arrived; run again, or %resume the run to repeat only this request",
+        False,
+    ),
+    "broken off, said by its cause": (
+        caused(error("Odd"), error("AnswerBroken", "reset")),
         *("model.broken-off", "the reply of openai:m ended in the middle: reset"),
         "the row of the step shows what arrived; run again, or %resume the run to repeat only this request",
         False,
@@ -159,6 +175,159 @@ def test_a_reply_that_is_no_answer_has_the_same_words() -> None:
     assert timeout_fault("m", 2.5).diagnostic.message == "m did not reply within 2.5 s"
 
 
+# --- connections ---
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+BASES = ("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "OLLAMA_BASE_URL")
+
+
+@pytest.fixture(autouse=True)
+def _no_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*PROXIES, *BASES):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.lower(), raising=False)
+
+
+ONLINE = "connect this computer to the network, and run again"
+CLOSED = "its log may say why; the address may also need https://, or be that of another program"
+
+CONNECTIONS: dict[str, tuple[list[BaseException], str, str, str]] = {
+    "refused": (
+        *([ConnectionRefusedError()], "model.no-server"),
+        *("there is no server for openai:m at HOST: the connection was refused", ONLINE),
+    ),
+    "no answer": (
+        *([TimeoutError()], "model.no-server"),
+        *("there is no server for openai:m at HOST: it does not answer", ONLINE),
+    ),
+    "another error of the system": (
+        *([OSError("odd")], "model.no-server"),
+        *("there is no server for openai:m at HOST: the connection failed", ONLINE),
+    ),
+    "another error": (
+        *([error("Odd")], "model.no-server"),
+        *("there is no server for openai:m at HOST: Odd", ONLINE),
+    ),
+    "no name": (
+        *([OSError(), socket.gaierror()], "model.no-server"),
+        "there is no server for openai:m at HOST: its name is not known",
+        "correct the address, or connect to its network",
+    ),
+    "closed": (
+        *([ConnectionResetError()], "model.no-server"),
+        *("the server of openai:m at HOST closed the connection without an answer", CLOSED),
+    ),
+    "closed, by the name of the error": (
+        *([error("RemoteProtocolError"), error("Odd")], "model.no-server"),
+        *("the server of openai:m at HOST closed the connection without an answer", CLOSED),
+    ),
+    "no TLS": (
+        *([ssl.SSLError()], "model.certificate"),
+        *("the server of openai:m at HOST does not speak TLS", "write http:// if it has no certificate"),
+    ),
+    "a certificate": (
+        *([error("SSLCertVerificationError", verify_message="expired")], "model.certificate"),
+        "the certificate of the server of openai:m at HOST is not trusted: expired",
+        "os.environ['SSL_CERT_FILE'] = '…' names a file with the certificates that you trust, such as those of your "
+        "company",
+    ),
+    "a port": (
+        *([OverflowError()], "model.address"),
+        *("the address of openai:m at HOST has a port out of range", ""),
+    ),
+    "a header": (
+        *([UnicodeEncodeError("ascii", "é", 0, 1, "no")], "model.key"),
+        "a header of the request to openai:m has a character that no header may have",
+        "copy the key again, without blanks and quotes",
+    ),
+    "a header, said by the library": (
+        *([error("LocalProtocolError")], "model.key"),
+        "a header of the request to openai:m has a character that no header may have",
+        "copy the key again, without blanks and quotes",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CONNECTIONS)
+def test_a_connection_that_failed_says_why_and_what_to_do(what: str) -> None:
+    inner, code, message, hint = CONNECTIONS[what]
+    told = explain_failure(caused(error("ModelConnectionError"), *inner), "openai:m", "http://far.example/v1")
+    assert (told.code, told.diagnostic.hint or "", told.again) == (code, hint, False)
+    assert told.diagnostic.message == message.replace("HOST", "http://far.example/v1")
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "variable", "hint"),
+    [
+        ("ollama:m", False, "", "start it: ollama serve (OLLAMA_BASE_URL sets another address)"),
+        ("openai:m", True, "", "start the server, or set its address: %config AgfMagics.model_base_url = …, or"),
+        ("openai-chat:m", False, "OPENAI_BASE_URL", "start the server, or correct os.environ['OPENAI_BASE_URL']"),
+        (
+            "google:m",
+            False,
+            "GOOGLE_GEMINI_BASE_URL",
+            "start the server, or correct os.environ['GOOGLE_GEMINI_BASE_URL']",
+        ),
+        ("google:m", False, "OPENAI_BASE_URL", ONLINE),
+        ("openai:m", True, "OPENAI_BASE_URL", "start the server, or set its address:"),
+    ],
+)
+def test_whose_server_it_is_that_is_not_there(
+    model: str, own: bool, variable: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variable:
+        monkeypatch.setenv(variable, URL)
+    told = explain_failure(caused(error("ModelConnectionError"), ConnectionRefusedError()), model, URL, own)
+    assert (told.diagnostic.hint or "").startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("raised", "where", "not_to", "hint"),
+    [
+        (caused(error("ModelConnectionError"), OSError()), "http://far.example/v1", "", "far.example"),
+        (
+            caused(error("ModelConnectionError"), OSError()),
+            "http://far.example/v1",
+            "a.example",
+            "a.example,far.example",
+        ),
+        (caused(error("Odd"), error("ProxyError")), "http://far.example/v1", "", "far.example"),
+        (http(407), "http://far.example/v1", "", "far.example"),
+        (http(502), URL, "", "127.0.0.1"),
+        (error("UnexpectedModelBehavior", "odd"), URL, "", "127.0.0.1"),
+    ],
+)
+def test_a_proxy_that_does_not_reach_the_server_is_named(
+    raised: Exception, where: str, not_to: str, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    if not_to:
+        monkeypatch.setenv("NO_PROXY", not_to)
+    told = explain_failure(raised, "m", where)
+    assert told.code == "model.proxy"
+    assert told.diagnostic.message == (
+        f"m at {where} is not reached by the proxy http://proxy.example:3128 of HTTP_PROXY"
+    )
+    assert told.diagnostic.hint == f'os.environ["NO_PROXY"] = "{hint}" asks no proxy for it'
+
+
+@pytest.mark.parametrize(
+    ("raised", "where", "code"),
+    [
+        (http(502), "http://far.example/v1", "model.server"),
+        (error("Odd", "odd"), URL, "model.failed"),
+        (error("ModelTimeoutError"), "http://far.example/v1", "model.timeout"),
+        (caused(error("Odd"), ConnectionRefusedError()), "", "model.failed"),
+    ],
+)
+def test_a_proxy_is_not_blamed_for_what_a_server_says(
+    raised: Exception, where: str, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    assert explain_failure(raised, "m", where).code == code
+
+
 # --- keys ---
 
 
@@ -173,12 +342,13 @@ def test_a_reply_that_is_no_answer_has_the_same_words() -> None:
         ("https://host/v1?api_key=abc&n=1", "https://host/v1?api_key=•••&n=1"),
         ("https://host/v1?n=1&Access-Token=abc: refused", "https://host/v1?n=1&Access-Token=•••: refused"),
         ("the value of the environment: hunter2-hunter2", "the value of the environment: •••"),
+        ("the shorter one: hunter2-", "the shorter one: •••"),
         ("a short one of the environment: hunter", "a short one of the environment: hunter"),
     ],
 )
 def test_no_text_of_an_error_has_a_key(text: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "hunter2-hunter2")
-    monkeypatch.setenv("SHOP_PASSWORD", "hunter2-")  # the longer one goes first
+    monkeypatch.setenv("SHOP_PASSWORD", "hunter2-")  # 8 characters; the longer one goes first
     monkeypatch.setenv("OTHER_KEY", "hunter")
     raised = fault("model.failed", text, text)
     assert (raised.diagnostic.message, raised.diagnostic.hint) == (told, told)

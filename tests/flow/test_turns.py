@@ -75,3 +75,7 @@ def test_the_last_turns_are_kept_and_all_are_counted() -> None:
     turns = told([("begin", "")] * (KEPT + 2))
     assert [turn.number for turn in turns] == list(range(3, KEPT + 3))
     assert turns.requests == KEPT + 2
+
+
+def test_a_step_has_one_session_or_one_for_each_element() -> None:
+    assert [Turns().is_one, Turns(False).is_one] == [True, False]

@@ -54,7 +54,7 @@ ARROW: dict[str, tuple[list[Any], str, list[Any]]] = {
     "hours of numpy": ([np.datetime64("2024-03-01T12", "h")], "timestamp[s]", [NOON]),
     "milliseconds of numpy": ([np.datetime64("2024-03-01T12", "ms"), None], "timestamp[ms]", [NOON, None]),
     "days of numpy": ([np.timedelta64(1, "D")], "duration[s]", [datetime.timedelta(1)]),
-    "five minutes of numpy": ([np.timedelta64(12, "5m")], "duration[s]", [HOUR]),
+    "five minutes of numpy": ([np.timedelta64(12, ("m", 5))], "duration[s]", [HOUR]),
     "missing ones of pandas": ([pd.NaT, NOON], "timestamp[us]", [None, NOON]),
     "arrays": ([np.array([1, 2]), None], "list<item: int64>", [[1, 2], None]),
     "arrays of dates": ([np.array(["2024-03-01"], "M8[D]")], "list<item: timestamp[s]>", [[MIDNIGHT]]),

@@ -72,7 +72,10 @@ def test_an_opaque_value_is_refused_by_the_name_of_its_type_or_written_otherwise
     assert write_json(value, 1_000, lambda part: f"<{part}>") == ('{"a":["<1>","2026-01-02",null]}', True)
 
 
-@pytest.mark.parametrize("value", [{1: "a"}, [{"a": {None: 1}}], {"a": [[{True: 1}]]}])
+SHARED = [1]
+
+
+@pytest.mark.parametrize("value", [{1: "a"}, [{"a": {None: 1}}], {"a": [[{True: 1}]]}, [{1: "a"}, SHARED, SHARED]])
 def test_a_mapping_with_other_keys_than_texts_is_refused(value: Any) -> None:
     with pytest.raises(TypeError) as refused:
         write_json(value, 1_000)

@@ -62,9 +62,25 @@ class Kept:
     n: int
 
 
+class Alike:
+    """It has what tables have, and is none."""
+
+    columns = column_names = ("n",)
+    iloc = to_dicts = to_pylist = collect = None
+
+
 NO_TABLE: dict[str, tuple[Any, str, str, str]] = {
     "a number": (7, "over.no-table", "expected a table, got a number", "a DataFrame, an Arrow table"),
     "an array": (np.eye(2), "over.no-table", "expected a table, got an opaque ndarray", "a list of mappings"),
+    "a column of pandas": (pd.Series([1]), "over.no-table", "expected a table, got an opaque Series", "a DataFrame"),
+    "a column of polars": (
+        polars.Series([1]),
+        "over.no-table",
+        "expected a table, got an opaque Series",
+        "a DataFrame",
+    ),
+    "a column of Arrow": (pa.array([1]), "over.no-table", "expected a table, got an opaque Int64Array", "a DataFrame"),
+    "what only looks like a table": (Alike(), "over.no-table", "expected a table, got an opaque Alike", "a DataFrame"),
     "a mapping": ({"n": [1]}, "over.no-table", "expected a table, got an object", "a DataFrame"),
     "a list of numbers": ([1], "over.no-table", "row 0 of the table is a number", "write a mapping for each row"),
     "a list of tuples with names": (
