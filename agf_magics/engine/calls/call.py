@@ -341,7 +341,7 @@ async def _begin_effect(
         await journal.start_effect(started)
         return None
     text = (
-        f"{started.name!r} was called with {started.given or '{}'} and its outcome is unknown. "
+        f"{started.name!r} was called with {started.arguments or '{}'} and its outcome is unknown. "
         f"Call it again?"
     )
     question = Question(
