@@ -133,8 +133,6 @@ LONG_FUNCTIONS: dict[str, str] = {
     "catalog.agents.arguments": "one row for each name that an agent's parameter may have (decision A10)",
     "commands.line._options": "one pass over the words of a line, each arm a form of an option",
     "engine.calls.call.call": "the one way of a call, in the order that matters",
-    "engine.calls.subflows.call_flow": "the order of limits, grant and frame around a called flow is the point",
-    "engine.linking.field_checks.check_arguments": "one walk over the arguments with all that may be wrong",
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
     "languages.graph.load.walk": "the parts of the walk stand beside each other",

@@ -205,9 +205,8 @@ class Journal:
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        """A call that is about to be made. ``arguments`` is encoded now, because user code may change
-        it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
-        outcome."""
+        """A call that is about to be made, encoded now: user code may change its ``arguments``.
+        ``tools`` and ``grant``: what the callee may use, if a later run may reuse the outcome."""
         self.rows.digests.is_eager |= self.reuse is not None
         return self.rows.start(step, callee, key, arguments, tools, grant)
 
@@ -275,9 +274,9 @@ class Journal:
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
-        return (
-            self.reuse.take(call.digest, call.argument_objects) if self.reuse is not None else None
-        )
+        if self.reuse is None:
+            return None
+        return self.reuse.take(call.digest, call.argument_objects)
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not

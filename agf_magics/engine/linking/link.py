@@ -338,7 +338,8 @@ class _Linker:
         if name in flows:
             near = f"{name!r} is a {flows[name].language}: call: {{pipeline: {name}}}"
         elif (gone := tools.gone(name)) is not None:
-            message, near = f"{message}: {gone.why}", gone.hint
+            message = f"{message}: {gone.why}"
+            near = gone.hint
         self.problems.error("flow.unknown-tool", message, step.name.span, near)
         return None
 
