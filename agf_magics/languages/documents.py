@@ -181,8 +181,10 @@ class Reader(ABC):
     key itself."""
 
     def __init__(self, problems: Diagnostics) -> None:
-        self.problems, self._before = problems, problems.error_count
-        self.error, self.warn = problems.error, problems.warn
+        self.problems = problems
+        self._before = problems.error_count
+        self.error = problems.error
+        self.warn = problems.warn
 
     @property
     def error_count(self) -> int:
@@ -198,7 +200,8 @@ class Reader(ABC):
         The values are added to ``into`` one by one, for readers that use the value of an earlier
         key.
         """
-        values, written = {} if into is None else into, node.fields
+        values = {} if into is None else into
+        written = node.fields
         slips = self.unknown(kind, node)
         for name, key in kind.keys.items():
             value = written.get(name)

@@ -173,7 +173,8 @@ class _Loader:
 
     def state_names(self, document: Fields) -> None:
         """Collect the names that expressions may use before the first expression is read."""
-        state, nodes = document.fields.get("state"), document.inner("nodes")
+        state = document.fields.get("state")
+        nodes = document.inner("nodes")
         named = set(BUILT_IN)
         if isinstance(state, Fields):
             self.reader.declared = frozenset(state.fields)
@@ -193,9 +194,11 @@ class _Loader:
             name = key.text
             if isinstance(value, Fields):
                 fields = self.reader.fields(STATE_KEY, value, key.span)
-                kind, reducer = name_at(fields, "type", Name("any")), fields.get("reducer")
+                kind = name_at(fields, "type", Name("any"))
+                reducer = fields.get("reducer")
             elif is_text(value):
-                kind, reducer = Name(value.text, value.span), None
+                kind = Name(value.text, value.span)
+                reducer = None
             else:
                 hint = f"{name}: int, or {name}: {{type: list, reducer: add}}"
                 message = f"the type of a state key must be a name, got {shown(value)}"

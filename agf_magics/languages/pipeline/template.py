@@ -94,7 +94,8 @@ def parse_template(text: Text, scope: Scope) -> Template:
         path = _PATH.match(braces[1])
         if path is None or path[2] in KEYWORDS:
             continue
-        first, is_known = path[2], scope.knows(path[2])
+        first = path[2]
+        is_known = scope.knows(path[2])
         if path.end() == len(braces[1]):
             inner = _Inside(text, braces.start(1) + path.start(1), path[1])
             parts += [
@@ -108,14 +109,13 @@ def parse_template(text: Text, scope: Scope) -> Template:
                     *sorted(scope.names.hidden),
                     *sorted(scope.stores),
                 ]
-                near, reason = (
-                    suggest(first, choices),
-                    f"if the input has it, write {{ctx.{first}}}",
-                )
+                near = suggest(first, choices)
+                reason = f"if the input has it, write {{ctx.{first}}}"
                 message = (
                     f"{{{first}}} stays text unless the input has {first!r}: no step writes it"
                 )
-                place, hint = (inner.locate(0, len(first)), " ".join(filter(None, (near, reason))))
+                place = inner.locate(0, len(first))
+                hint = " ".join(filter(None, (near, reason)))
                 warnings.append(
                     Diagnostic("pipeline.template-name", message, place, hint, "warning")
                 )

@@ -37,7 +37,8 @@ class CallReader:
         self.error = reader.error
 
     def call(self) -> Call | None:
-        node, reader = self.node, self.reader
+        node = self.node
+        reader = self.reader
         fields = reader.fields(CALL, node, node.span)
         delegate: Name | None = fields.get("_delegate")
         activity: str | None = fields.get("_activity")
@@ -166,11 +167,13 @@ class CallReader:
     def check_allowed(self, path: str, rule: Mapping[str, Any], span: Span) -> None:
         """Check a path against its JSON Schema, which the tool's schema contains."""
         for violation in judge(rule)(path)[:1]:
-            code, hint = "plan.forbidden-path", suggest(path, rule.get("enum", ()), "its paths")
+            code = "plan.forbidden-path"
+            hint = suggest(path, rule.get("enum", ()), "its paths")
             if "const" in rule:
                 hint = f"write _outputPath: {rule['const']}"
             if violation.keyword == "unusable":  # the schema of a tool message
-                code, hint = "plan.bad-pattern", SYNTAX
+                code = "plan.bad-pattern"
+                hint = SYNTAX
             self.error(code, f"the output path of this tool {describe(violation)}", span, hint)
 
 

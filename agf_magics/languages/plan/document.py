@@ -52,7 +52,8 @@ class DocumentReader(Reader):
     def document(self, node: Fields) -> Document:
         """As much of a document as can be read."""
         if "_tool" in node.fields and "calls" not in node.fields:
-            slip, hint = node.keys["_tool"], "begin the call with a dash: - _tool: …"
+            slip = node.keys["_tool"]
+            hint = "begin the call with a dash: - _tool: …"
             self.error(
                 "plan.document-shape",
                 "a plan must be a list of calls, not one call",

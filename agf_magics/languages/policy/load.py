@@ -45,7 +45,8 @@ def parse(text: Text) -> Path:
 
 def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     policy = _policy(root, root.inner("execution_policy"), problems)
-    limits, refuses = caps(root, problems), unmet_requirements(root, problems)
+    limits = caps(root, problems)
+    refuses = unmet_requirements(root, problems)
     if policy is None:
         return None
     steps = _policy_steps(policy)
@@ -60,7 +61,8 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
             hint = "the model of an agf.react asks before it calls one"
             problems.warn("policy.approval", message, span, hint)
     metadata = root.inner("metadata")
-    name, label = metadata.scalar("id"), metadata.text_at("id")
+    name = metadata.scalar("id")
+    label = metadata.text_at("id")
     return Flow(
         name=label,
         language="policy",
@@ -87,11 +89,13 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
 
 
 def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
-    id, config = node.scalar("id"), node.inner("config")
+    id = node.scalar("id")
+    config = node.inner("config")
     space = ActionSpace(root, problems)
     if id is None or config is NOTHING:
         return None
-    takes, gives = _interface(root, "input"), _interface(root, "output")
+    takes = _interface(root, "input")
+    gives = _interface(root, "output")
     return Policy(id, config, space, takes, gives, problems)
 
 

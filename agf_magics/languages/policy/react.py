@@ -46,14 +46,16 @@ _PLACEHOLDER = re.compile(r"\{\{\{?\s*+([^{}]*+)\}?\}\}")
 
 def react(policy: Policy) -> tuple[Step, ...]:
     """Reason and act until the model answers (AGF-58)."""
-    space, values = policy.space, plain(policy.config)
+    space = policy.space
+    values = plain(policy.config)
     model = policy.config.scalar("model")
     if model is None:
         return ()
     _check_texts(policy)
     choice: Literal["auto", "required", "none"] = values.get("tool_choice") or "auto"
     bound = policy.span("max_steps")
-    answer, agents = Answer(policy.gives), _agents(policy)
+    answer = Answer(policy.gives)
+    agents = _agents(policy)
     permits = {
         **space.permits,
         **{name: agent.permit for name, agent in agents.items() if agent.permit},
@@ -85,7 +87,8 @@ def react(policy: Policy) -> tuple[Step, ...]:
         ),
         permits=permits,
     )
-    word, span = policy.id.text, policy.id.span
+    word = policy.id.text
+    span = policy.id.span
     return (
         session_steps(session, id="react", word=word, label=model.text, span=span, target=RESULT),
     )

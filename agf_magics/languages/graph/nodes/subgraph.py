@@ -21,7 +21,8 @@ from .writes import write_as_subgraph, write_changed
 
 def build_subgraph(reader: Reader, fields: FieldValues, site: NodeSite) -> BuiltNode:
     name: Name = fields["graph"]
-    into, out = fields.get("input_mapping"), fields.get("output_mapping")
+    into = fields.get("input_mapping")
+    out = fields.get("output_mapping")
     if fields.get("mode") == "direct":
         into = out = "auto"
     if not into and not out:

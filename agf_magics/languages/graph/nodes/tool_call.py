@@ -34,10 +34,8 @@ def build_tool_call(reader: Reader, fields: FieldValues, site: NodeSite) -> Buil
     fixed = name.value if isinstance(name, Constant) else None
     tools.used.update(tools.spans if fixed is None else (fixed,))
     if fixed in tools.commands:
-        message, hint = (
-            f"tool_call cannot call the command {fixed!r}",
-            "write type: tool to run a command",
-        )
+        message = f"tool_call cannot call the command {fixed!r}"
+        hint = "write type: tool to run a command"
         reader.warn(
             "graph.tool-call-command",
             f"{message}: its result will say 'Unknown tool'",
