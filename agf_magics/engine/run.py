@@ -69,7 +69,6 @@ async def run(
     Raises StepError if a step fails, and CancelledError if the run is cancelled.
     """
     runner = Runner(shapes, options, host, emit, journal, secrets, progress, on_frame)
-    limits = runner.budget.limits
     # Nothing above awaits or raises: after this event there is always a RunEnded.
     emit(ev.RunStarted(linked.flow.name, clock()))
     failure: BaseException | None = None
@@ -78,7 +77,7 @@ async def run(
     grant = rights().grant
     with _context_of(runner, grant):
         try:
-            async with Deadline(limits.timeout, host):
+            async with Deadline(runner.budget.limits.timeout, host):
                 ended = await _run_flow(runner, linked, flow_input, grant)
         except asyncio.CancelledError:
             await _recorded(runner)
@@ -86,7 +85,7 @@ async def run(
             raise
         except OutOfTime:
             # Without a cause, whose frames would be ours.
-            failure = timeout_exceeded(linked, limits)
+            failure = timeout_exceeded(linked, runner.budget.limits)
             patience = host.grace
         except RecursionError:  # of the engine: what user code raises is a failure of its step
             failure = _too_deep(linked)

@@ -64,7 +64,7 @@ class Takes(NamedTuple):
     """A kind of value."""
 
     says: str
-    """What a message calls it: ``'name' must be …``."""
+    """Its words in a message: ``'name' must be a name``."""
     example: str
     """A value, as a hint shows it."""
     schema: Mapping[str, Any]
@@ -102,7 +102,7 @@ class Kind(NamedTuple):
     """A mapping of a language: a node of one kind, an edge, a document."""
 
     name: str
-    """What a message calls it."""
+    """Its words in a message: ``a step``."""
     doc: str
     keys: Mapping[str, Key]
     prefix: str = ""
@@ -271,11 +271,7 @@ class Reader(ABC):
         """``node`` if it is a text."""
         if is_text(node) and not node.is_expr:
             return node
-        self.wrong_type(
-            node,
-            key,
-            f'quote it: "{node.text}"' if node.text else None,
-        )
+        self.wrong_type(node, key, f'quote it: "{node.text}"' if node.text else None)
         return None
 
     def name(self, node: Node, key: Key) -> Name | None:
@@ -440,6 +436,7 @@ def is_nothing(node: Node) -> bool:
 
 
 def read_text(reader: Reader, node: Node, key: Key) -> Name | None:
+    """A text with its place, which may be blank."""
     text = reader.text(node, key)
     return None if text is None else Name(text.text, text.span)
 

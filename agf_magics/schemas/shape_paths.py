@@ -38,13 +38,13 @@ class PathFault(NamedTuple):
             hint = "mark it required: true in its schema, or give a default"
             return Diagnostic("flow.maybe-absent", message, span, hint, "note")
         message = f"unknown field {self.name!r}"
-        hint = suggest(self.name, self.within.fields, "its fields")
+        near = suggest(self.name, self.within.fields, "its fields")
         if self.alone:
-            hint = f"{self.name!r} is a name of its own here; write: {self.alone}"
+            near = f"{self.name!r} is a name of its own here; write: {self.alone}"
         if "object" not in self.within.kinds:
             message = f"{self.within} has no field {self.name!r}"
         fails = certain and (self.within.closed or "object" not in self.within.kinds)
-        return Diagnostic("flow.schema-field", message, span, hint, "error" if fails else "warning")
+        return Diagnostic("flow.schema-field", message, span, near, "error" if fails else "warning")
 
 
 Found = tuple[Shape | None, PathFault | None]

@@ -152,12 +152,13 @@ _OF_PYTHON_CODE = 1 << 9
 """The flag of a class that a `class` statement made (Py_TPFLAGS_HEAPTYPE)."""
 
 _MEMBERS: tuple[Any, ...] = (list, tuple, set, frozenset, deque)
+_PLAIN: Any = object
 _ARGS: Any = BaseException.__dict__["args"]
 
 
 def _is_written_by_python(kind: type) -> bool:
     """Whether the text of an object of this class is its class and its address."""
-    return kind.__repr__ is object.__repr__ and kind.__str__ is object.__str__
+    return kind.__repr__ is _PLAIN.__repr__ and kind.__str__ is _PLAIN.__str__
 
 
 def _slots(value: Any) -> list[Any]:

@@ -34,9 +34,8 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
     memory. Without a journal, the output with the number of its row.
     """
     run = site.run
-    step = site.step
     journal = run.journal
-    terms = step.exchange.row
+    terms = site.step.exchange.row
     assert terms is not None, "only a row is called like this"
     budget = Budget(run.budget.limits, run.budget, terms.sessions)
     inside = _runner_of_row(run, budget)
@@ -49,12 +48,12 @@ async def call_row(site: CallSite[Invoke], linked: Linked, call: CallFlow) -> Va
                 raise error_from(record.error, (linked.flow.source,))
             return None
         row = terms.row_of(site.frame)
-        started = journal.start_call(step, linked.flow, site.key, row)._replace(kind=ROW)
+        started = journal.start_call(site.step, linked.flow, site.key, row)._replace(kind=ROW)
         keep = partial(_keep, journal, started, budget)
     began = time.time()
     try:
         value = await call(
-            CallSite(inside, step, site.frame, site.scope, site.index, site.at), linked
+            CallSite(inside, site.step, site.frame, site.scope, site.index, site.at), linked
         )
     except StepError as failure:
         error = failure

@@ -137,19 +137,18 @@ class _Linker:
                 ):
                     sound.add(gives.text)
         if steps > MOST_STEPS:  # a run has a row for each step of each call
-            message = (
-                f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
-                f"{MOST_STEPS:,} are allowed"
-            )
-            self.problems.error(
-                "flow.too-large",
-                message,
-                flow.origin.span,
-                "a for_each or a fold repeats a step without a copy",
-            )
+            self.refuse_large(flow, steps)
             steps = 0  # not reported again for its callers
         self.size[key_of(flow)] = steps, open_inside + 1
         return callees, brought
+
+    def refuse_large(self, flow: Flow, steps: int) -> None:
+        message = (
+            f"{flow.name!r} has {steps:,} steps with all that it calls; at most "
+            f"{MOST_STEPS:,} are allowed"
+        )
+        hint = "a for_each or a fold repeats a step without a copy"
+        self.problems.error("flow.too-large", message, flow.origin.span, hint)
 
     def uses(self, flow: Flow) -> tuple[frozenset[str] | None, frozenset[str]]:
         """The tools that ``flow`` may use, and those of them that need an approval. An alias means

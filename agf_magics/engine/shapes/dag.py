@@ -141,8 +141,9 @@ class _Run:
             if not is_rescuable(error):
                 raise
             return Outcome(None, None, error, "failed")
-        status = "fired" if type(step) is Invoke and not step.awaited else "finished"
-        return finished((value, None, None, status))
+        if type(step) is Invoke and not step.awaited:
+            return finished((value, None, None, "fired"))
+        return finished((value, None, None, "finished"))
 
     def skip(self, number: int, reason: Skip) -> None:
         self.waiting.remove(number)

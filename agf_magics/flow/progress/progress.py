@@ -159,10 +159,6 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
             _blame(progress, row)
         case ev.StepAbandoned(at, when):
             _end_call(progress, at, when).left += 1
-        case ev.StepRetried(at):
-            row = progress.row(at)
-            row.retried += 1
-            _excuse(progress, row)
         case ev.StepSkipped(at, _, why):
             row = progress.row(at)
             row.why = why
@@ -173,11 +169,15 @@ def _fold_step(progress: Progress, event: ev.Event) -> None:
 
 
 def _fold_report(progress: Progress, event: ev.Event) -> None:
-    """What happens in a step between its begin and its end."""
+    """What happens to a step between its begin and its end."""
     match event:
         case ev.CallStarted(at, _, kind, name):
             if (turns := progress.row(at).turns) is not None:
                 turns.begin(at, kind, name)
+        case ev.StepRetried(at):
+            row = progress.row(at)
+            row.retried += 1
+            _excuse(progress, row)
         case ev.FanOutStarted(at, _, width):
             row = progress.row(at)
             row.width = (row.width or 0) + width
@@ -207,8 +207,6 @@ def _fold_report(progress: Progress, event: ev.Event) -> None:
             row.reports[at] = event
             if done is None and not text:
                 del row.reports[at]
-        case ev.TokensUsed():
-            count_use(progress, event)
         case _:
             _fold_run(progress, event)
 
@@ -263,6 +261,8 @@ def with_outer(times: Mapping[Key, tuple[float, float]]) -> Mapping[Key, tuple[f
 def _fold_run(progress: Progress, event: ev.Event) -> None:
     """What concerns the whole run."""
     match event:
+        case ev.TokensUsed():
+            count_use(progress, event)
         case ev.BackgroundCallEnded(_, _, error):
             if error is not None:
                 diagnostic = error.diagnostic

@@ -192,12 +192,8 @@ class CallRows:
         if tools is not None:
             if not whole:
                 # Whether a call can be reused is decided by what it gets now.
-                is_fresh = self.digests.is_eager
-                objects = (
-                    fingerprint(arguments)
-                    if is_fresh
-                    else fingerprint(arguments, self.objects.last)
-                )
+                earlier = () if self.digests.is_eager else (self.objects.last,)
+                objects = fingerprint(arguments, *earlier)
             digested = self.digests.of(
                 step, callee, arguments, complete, tools, grant, received.any
             )

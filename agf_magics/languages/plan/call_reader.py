@@ -37,6 +37,7 @@ class CallReader:
         self.error = reader.error
 
     def call(self) -> Call | None:
+        """The call; None, after an error, if it names no tool."""
         node = self.node
         reader = self.reader
         fields = reader.fields(CALL, node, node.span)
@@ -53,15 +54,7 @@ class CallReader:
         if path is not None:
             authored["_outputPath"] = path
         instance, shared = fields.get("_instance", (None, False))
-        for name in node.fields:
-            if "_tool" not in node.inner(name).fields:
-                continue
-            message = f"{name!r} is passed as an object: a call in an argument is not made"
-            hint = (
-                f"make it one of calls:, with _outputPath: {reader.sign}state.x, and pass "
-                f"{reader.sign}state.x here"
-            )
-            reader.warn("plan.literal-reference", message, node.keys[name].span, hint)
+        self.warn_of_inner_calls()
         return Call(
             index=self.index,
             id=f"calls[{self.index}]",
@@ -80,7 +73,18 @@ class CallReader:
             background=Background(schema or {}, self.scopes(fields)),
         )
 
+    def warn_of_inner_calls(self) -> None:
+        """Warn of an argument that looks like a call."""
+        for name in self.node.fields:
+            if "_tool" not in self.node.inner(name).fields:
+                continue
+            message = f"{name!r} is passed as an object: a call in an argument is not made"
+            store = f"{self.reader.sign}state.x"
+            hint = f"make it one of calls:, with _outputPath: {store}, and pass {store} here"
+            self.reader.warn("plan.literal-reference", message, self.node.keys[name].span, hint)
+
     def no_tool(self) -> None:
+        """Report a call without a tool, unless the key is misspelt, which is reported."""
         node = self.node
         unknown = [
             name for name in node.fields if name.startswith(CALL.prefix) and name not in CALL.keys

@@ -50,16 +50,7 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
     if policy is None:
         return None
     steps = _policy_steps(policy)
-    unreachable = list(policy.space.unreachable())
-    if policy.id.text == "agf.react":  # its model would be offered them
-        policy.refuses.extend(unreachable)
-    else:
-        problems.extend(replace(error, severity="warning") for error in unreachable)
-        for alias in policy.space.permits:
-            message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
-            span = policy.space.tools[alias].name.span
-            hint = "the model of an agf.react asks before it calls one"
-            problems.warn("policy.approval", message, span, hint)
+    _check_tools(policy, problems)
     metadata = root.inner("metadata")
     name = metadata.scalar("id")
     label = metadata.text_at("id")
@@ -86,6 +77,20 @@ def _flow(source: Source, root: Fields, problems: Diagnostics) -> Flow | None:
         ),
         origin=Origin(name.span if name else policy.id.span),
     )
+
+
+def _check_tools(policy: Policy, problems: Diagnostics) -> None:
+    """Report the tools that nothing can reach, or whose approval nobody would be asked for."""
+    unreachable = list(policy.space.unreachable())
+    if policy.id.text == "agf.react":  # its model would be offered them
+        policy.refuses.extend(unreachable)
+        return
+    problems.extend(replace(error, severity="warning") for error in unreachable)
+    for alias in policy.space.permits:
+        message = f"tool {alias!r} needs approval: nothing that {policy.id.text!r} runs gets it"
+        span = policy.space.tools[alias].name.span
+        hint = "the model of an agf.react asks before it calls one"
+        problems.warn("policy.approval", message, span, hint)
 
 
 def _policy(root: Fields, node: Fields, problems: Diagnostics) -> Policy | None:
@@ -117,12 +122,11 @@ def _result_reads(policy: Policy, steps: tuple[Step, ...]) -> tuple[ResultRead, 
     """The fields that are read of each agent's output, by the step that runs the agent."""
     ids = {call.name.text: call.id for step in steps for call in calls(step)}
     return tuple(
-        taken._replace(step=ids[alias]) for alias, taken in policy.result_reads if alias in ids
+        read._replace(step=ids[alias]) for alias, read in policy.result_reads if alias in ids
     )
 
 
 def _interface(root: Fields, word: Any) -> Interface:
     node = root.inner("interface").fields.get(word)
-    return Interface(
-        word, plain(node) if isinstance(node, Fields) else None, node.span if node else None
-    )
+    schema = plain(node) if isinstance(node, Fields) else None
+    return Interface(word, schema, node.span if node else None)
