@@ -202,10 +202,8 @@ class CallRows:
         is_effect = isinstance(callee, Tool) and not callee.reuse
         digest, watched, late = digested
         started = StartedCall(key, step.kind, name, time.time(), text, whole, digest, watched)
-        now = time.monotonic()
-        return started._replace(
-            received=received, objects=objects, is_effect=is_effect, late=late, began=now
-        )
+        started = started._replace(received=received, objects=objects, is_effect=is_effect)
+        return started._replace(late=late, began=time.monotonic())
 
     def arguments_text(self, arguments: Any) -> tuple[str, int]:
         """Arguments as JSON and their ``whole``. Their large parts are kept once."""
