@@ -15,7 +15,6 @@ from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.unread import read_all
 from ...values.value import Value
 from ..host.background_calls import start_background
 from ..host.deadline import within
@@ -43,7 +42,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run = site.run
     step = site.step
     scope = site.scope
-    arguments, pipe = await _build_input(site, linked)
+    arguments, pipe = await when_read(partial(_build_input, site, linked))
     # An identity that is a flow counts like any other agent; a session of a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:
@@ -82,16 +81,12 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
 
 
-async def _build_input(site: CallSite[Invoke], linked: Linked) -> tuple[Any, Value]:
-    """The arguments and the pipe of the call. Values that the run has not read yet are read if the
-    called flow looks inside its input."""
+def _build_input(site: CallSite[Invoke], linked: Linked) -> tuple[Any, Value]:
+    """The arguments and the pipe of the call."""
     step = site.step
     pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
     schema = linked.flow.declared.accepts if step.exchange.with_schema else None
-    arguments = step.args.build(site.frame, schema)
-    if site.run.has_unread and linked.flow.dialect.looks_inside:
-        arguments, pipe = await when_read(partial(read_all, [arguments, pipe]))
-    return arguments, pipe
+    return step.args.build(site.frame, schema), pipe
 
 
 def _checked_output(site: CallSite[Invoke], output: Value) -> Value:
