@@ -45,7 +45,6 @@ class NotHeld(Exception):
     """The cells of a column that a form cannot hold: ``numbers`` has their places."""
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        super().__init__()
         self.numbers = numbers
 
 
@@ -131,7 +130,7 @@ def pandas_column(pandas: Any, values: Sequence[Value]) -> Any:
         (numpy.datetime64,),
         (numpy.timedelta64,),
     )
-    if kinds and any(kinds <= {*alike} for alike in times):
+    if any(kinds <= {*alike} for alike in times):
         with suppress(ValueError, OverflowError):  # a unit, or a year, that pandas does not have
             typed = series.infer_objects()
             if typed.dtype != object and all(map(_is_kept, values, typed.tolist())):
@@ -171,13 +170,12 @@ def _has_arrow_unit(array: Any) -> bool:
 
 
 def _unit_seconds(value: Any) -> str | None:
-    """The unit of a date or a duration of numpy in which Arrow has it without a loss."""
+    """The unit of a date or a duration of numpy in which Arrow has it without a loss. Arrow reads no
+    single day of numpy."""
     numpy: Any = sys.modules["numpy"]
     unit = str(numpy.datetime_data(value.dtype)[0])
     multiple = numpy.datetime_data(value.dtype)[1]
     if unit in _ARROW_UNITS and multiple == 1:
-        return unit
-    if unit == "D" and value.dtype.kind == "M":
         return unit
     return "s" if unit in ("W", "D", "h", "m", "s") else None
 

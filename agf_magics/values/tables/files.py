@@ -109,7 +109,7 @@ class CsvFile(FileRows):
         with open_file(self.path) as file:
             reader = _CsvReader(file, 0, 1)
             header = next(reader.rows, [])
-            self.columns = tuple(name.strip().removeprefix("\ufeff") for name in header)
+            self.columns = tuple(name.strip() for name in header)
             hint = "its first line has the names of the columns, separated by commas"
             refuse_double(self.columns, f"{str(self.path)!r}: ", hint)
             if not all(self.columns):
