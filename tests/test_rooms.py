@@ -129,9 +129,7 @@ LONG_FILES: dict[str, str] = {
 """Files of more than 500 lines, each with the reason why it is one thought."""
 
 LONG_FUNCTIONS: dict[str, str] = {
-    "__main__._finish": "the end of a command: each kind of end is one line of output and its exit code",
     "catalog.agents.arguments": "one row for each name that an agent's parameter may have (decision A10)",
-    "commands.line._options": "one pass over the words of a line, each arm a form of an option",
     "engine.calls.call.call": "the one way of a call, in the order that matters",
     "flow.progress.rows._step": "one match over the kinds of steps",
     "languages.graph.load.flow": "the parts of a graph are read in the order of their dependence",
