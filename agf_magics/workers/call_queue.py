@@ -24,13 +24,13 @@ from ..text.diagnostics import Diagnostic, StepError
 from . import chunk
 from .backends.backend import Lost, WorkerBackend, nothing
 from .backends.chunk_size import WANTED, ChunkSize
-from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Shown
+from .backends.dispatcher import Dispatcher, Entry, Flight, Line, Parcel, Shown
 from .backends.prints import write_print
 from .outcomes import OutcomeReader
+from .sending.argument_files import ArgumentFiles, in_file
 from .sending.functions import Program
 from .sending.losses import NO_SIGN, worker_lost
 from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
-from .sending.shared_data import SharedData
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
     HEAVY,
@@ -217,22 +217,30 @@ class CallLine(Line[CallEntry]):
                 entries.append(entry)
         return entries
 
-    def pack(self, entries: list[CallEntry]) -> bytes:
+    def pack(self, entries: list[CallEntry]) -> Parcel:
         program = self.queue.program(self.function)
         if isinstance(program, Exception):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         fan_out = entries[0].fan_out
-        arguments = [entry.call.arguments for entry in entries]
-        return program.pack(arguments, fan_out.shared if fan_out is not None else None)
+        arguments = [dict(entry.call.arguments) for entry in entries]
+        files = prefix_in(getattr(self.backend, "folder", None))
+        shared = ArgumentFiles(files) if files else None
+        if fan_out is not None:
+            shared = fan_out.shared
+        try:
+            return Parcel(*program.pack(arguments, shared), files)
+        except BaseException:
+            remove_files(files)
+            raise
 
-    def flight(self, entries: list[CallEntry], data: bytes) -> CallFlight:
+    def flight(self, entries: list[CallEntry], parcel: Parcel) -> CallFlight:
         program = self.queue.program(self.function)
         assert isinstance(program, Program), "it has packed them"
-        files = prefix_in(getattr(self.backend, "folder", None))
-        options = {**self.options, "files": files}
-        order = (program.pickled, program.digest, data, len(entries), options)
-        flight = CallFlight(self, entries, order, files)
+        given = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
+        options = {**self.options, "files": parcel.files}
+        order = (program.pickled, program.digest, given, len(entries), options)
+        flight = CallFlight(self, entries, order, parcel)
         flight.tell_fan_outs(1)
         return flight
 
@@ -270,11 +278,10 @@ class CallFlight(Flight[CallEntry]):
     """A chunk of calls."""
 
     def __init__(
-        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], files: str
+        self, line: CallLine, entries: list[CallEntry], order: tuple[Any, ...], parcel: Parcel
     ) -> None:
-        """``files``: where the names of the files of its results begin."""
         super().__init__(entries, chunk.run, order)
-        self.line, self.files = line, files
+        self.line, self.files, self._held = line, parcel.files, parcel.held
         self.where = f" on {line.backend.name}"
         """For the message about a call that is left running."""
         self.kills = bool(getattr(line.backend, "kills", False))
@@ -319,6 +326,7 @@ class CallFlight(Flight[CallEntry]):
             except Exception as error:
                 # A backend of a person may return anything.
                 self._fail(error)
+        self._held = []
         remove_files(self.files)
 
     @property
@@ -395,8 +403,8 @@ class RemoteFanOut(Generic[C]):
         self.halts = halts
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, show)
-        share: Callable[[], str] | None = getattr(queue.backend, "folder", None)
-        self.shared = SharedData(share()) if share is not None else None
+        files = prefix_in(getattr(queue.backend, "folder", None))
+        self.shared = ArgumentFiles(files) if files else None
         self._is_closed = self.halted = False
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""
