@@ -41,8 +41,7 @@ def late_value(
     if journal is None or not journal.unread.has(site.key):
         return None
     looks = (
-        site.scope.linked.flow.dialect.looks_inside
-        or step.gives is not None
+        step.gives is not None
         or step.permit is not None
         or step.exchange.keep_arguments
         or not step.awaited

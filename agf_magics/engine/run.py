@@ -152,6 +152,7 @@ def _end(
     if runner.journal is not None:
         # Before the event: who hears of the end may resume the run or read it.
         runner.journal.end(status, output, stores, error)
+        runner.journal.unread.end()
     runner.emit(ev.RunEnded(clock(), status, error, stores))
 
 

@@ -43,9 +43,6 @@ class Dialect:
     """The stores in a frame, also of a failed run; None: those of `Flow.end`."""
     infer: Infer | None = None
     """Finds the shapes of its expressions; None: they are unknown."""
-    looks_inside: bool = True
-    """Whether its expressions may look into opaque values; False: these are read when a call needs
-    them."""
     reads_are_complete: bool = False
     """Whether ``reads()`` of its expressions and arguments names everything that they read, so that
     a frame without the rest means the same to them."""

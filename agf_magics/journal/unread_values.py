@@ -55,6 +55,11 @@ class UnreadValues:
             self._unread[name or late.data] = known
         return known
 
+    def end(self) -> None:
+        """The run has ended, and makes no call again: a context may still have its values."""
+        for each in self._unread.values():
+            each.make_again = None
+
     def _read(self, key: CallKey, late: LateValue) -> Value:
         try:
             value = late.read()

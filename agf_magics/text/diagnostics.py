@@ -10,7 +10,7 @@ exception is a bug of this package.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -90,10 +90,10 @@ class Diagnostics:
         for diagnostic in diagnostics:
             self.add(diagnostic)
 
-    def without(self, code: str) -> Diagnostics:
-        """The problems with any other code."""
+    def without(self, *codes: str) -> Diagnostics:
+        """The problems with other codes."""
         others = Diagnostics()
-        others.extend(problem for problem in self._problems if problem.code != code)
+        others.extend(problem for problem in self._problems if problem.code not in codes)
         return others
 
     def __iter__(self) -> Iterator[Diagnostic]:

@@ -27,6 +27,13 @@ class CannotRead(Exception):
     """What ``read`` of an `Unread` raises. The message has the reason."""
 
 
+class ReadAtOnce:
+    """The base of classes that flows themselves look into: a result of such a class is read when its
+    call comes."""
+
+    __slots__ = ()
+
+
 _NOTHING: Any = object()
 
 
@@ -96,6 +103,11 @@ class Unread:
 
 def _same(value: V) -> V:
     return value
+
+
+def opened(value: Any) -> Any:
+    """``value`` for who looks into it. Raises LostError."""
+    return value.value if type(value) is Unread else value
 
 
 def read_all(value: Any) -> Any:

@@ -30,6 +30,11 @@ def isolate(value: Value) -> Value:
     return copy_parts(value, DEEPEST, Room(value))
 
 
+def isolate_unread(value: Value) -> Value:
+    """As `isolate`, but what was not read stays so: for a copy that no code of a user gets."""
+    return copy_parts(value, DEEPEST, Room(value, reads=False))
+
+
 def parts_of(value: Value) -> Iterable[Value]:
     """The values in a dict or a list; none in any other value."""
     if type(value) is dict:
@@ -41,10 +46,11 @@ class Room:
     """How many parts of a value are copied. After the first MANY all of them are counted: a count
     visits shared parts once, and a copy makes them in each place."""
 
-    __slots__ = ("_is_settled", "_most", "_whole", "taken")
+    __slots__ = ("_is_settled", "_most", "_whole", "reads", "taken")
 
-    def __init__(self, whole: Value, is_settled: bool = True) -> None:
-        self.taken = 0
+    def __init__(self, whole: Value, is_settled: bool = True, reads: bool = True) -> None:
+        """``reads``: whether what was not read is read."""
+        self.taken, self.reads = 0, reads
         self._most = MANY
         self._whole = whole
         self._is_settled = is_settled
@@ -63,7 +69,7 @@ class Room:
 def copy_parts(value: Value, levels: int, room: Room) -> Value:
     """`isolate` for a value that is part of another: at most ``levels`` of it."""
     if type(value) not in CONTAINERS:
-        return value.value if type(value) is Unread else value
+        return value.value if type(value) is Unread and room.reads else value
     room.take(len(value))
     if not levels:
         raise too_deep()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -71,7 +72,7 @@ class Session:
 
     def resumed(self, text: str, input: Any = None, damage: Callable[[], None] = lambda: None, **more: Any) -> Any:
         """The run of a definition, which stops once, resumed in what is another process for the store."""
-        flow = agf.define(text, registry=self.registry)
+        flow = agf.define(text, name=more.pop("name", None), registry=self.registry)
         failed = agf.run(flow.name, input, registry=self.registry, raises=False, **more)
         assert getattr(failed.error, "code", "") == "step.tool-failed", failed.error
         Store.close_all()
@@ -122,6 +123,182 @@ def test_the_bytes_that_are_read_are_those_of_the_value_that_is_needed(path: Pat
     run = session.resumed(TWO, damage=lambda: before.__setitem__(0, read()))
     assert run.status == "ok"
     assert 8 * N < read() - before[0] < 1.5 * 8 * N
+
+
+LANGUAGES = {
+    "plan": """
+calls:
+- {_tool: make, n: 1, _outputPath: $state.first}
+- {_tool: make, n: 2, _outputPath: $state.second}
+- {_tool: then, after: $state.second, _outputPath: $state.stopped}
+- {_tool: take, given: $state.second, after: $state.stopped, _outputPath: $state.taken}
+""",
+    "graph": """
+state: {first: any, second: any, stopped: any, taken: any}
+nodes:
+  a: {type: tool, tool: make, variables: {n: 1}, state_key: first}
+  b: {type: tool, tool: make, variables: {n: 2}, state_key: second}
+  c: {type: tool, tool: stop, variables: {}, state_key: stopped}
+  d: {type: tool, tool: take, variables: {given: "{state.second}"}, state_key: taken}
+edges: [{from: START, to: a}, {from: a, to: b}, {from: b, to: c}, {from: c, to: d}]
+""",
+    "policy": """
+id: agf.sequential
+config:
+  steps:
+  - {agent: one, input_mapping: {n: parent.input.n}}
+  - {agent: two, input_mapping: {frame: one.output.first}}
+""",
+}
+AGENTS = (
+    """
+pipeline: one
+steps:
+- tool: {name: make, args: {n: 1}, output: first}
+- tool: {name: make, args: {n: 2}, output: second}
+- transform: {value: "{'first': second, 'second': first}"}
+""",
+    """
+pipeline: two
+steps:
+- tool: {name: stop}
+- tool: {name: take, args: {given: !expr ctx.frame}}
+- transform: {value: "{'taken': pipe, 'frame': ctx.frame}"}
+""",
+)
+
+
+def run_in(language: str, damage: Callable[[], None]) -> tuple[Any, Session]:
+    """The resumed run of a language, whose last call needs the second of two frames."""
+    session = Session()
+
+    @agf.tool(registry=session.registry)
+    def then(after: Any) -> str:
+        return str(session.registry.tools["stop"].function())
+
+    agf.tool(lambda given, after="": session.got.append(given) or "DataFrame", name="take", registry=session.registry)
+    for text in AGENTS:
+        agf.define(text, registry=session.registry)
+    return session.resumed(LANGUAGES[language], {"n": 1}, damage=damage, name="three"), session
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_each_language_reads_what_its_calls_need(language: str, path: Path) -> None:
+    run, session = run_in(language, lambda: zero(path, frame_of(2)["a"].to_numpy()))
+    # The output of a graph is all of its state, so at the end it needs the first one, too.
+    again = [1] if language == "graph" else []
+    assert (run.status, session.made, len(run.warnings)) == ("ok", again, len(again)), run.error
+    assert len(session.got) == 1
+    assert session.got[0].equals(frame_of(2))
+    if language == "graph":
+        assert run.output["first"].equals(frame_of(1))
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "deleted": Path.unlink,
+    "cut": lambda file: os.truncate(file, 100),
+    "zeroed": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "replaced by a link": lambda file: (file.rename(file.with_name("moved")), file.symlink_to("moved")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_is_damaged_is_made_again_in_each_language(language: str, damage: str, path: Path) -> None:
+    needed = frame_of(2)["a"].to_numpy().tobytes()
+
+    def do() -> None:
+        (file,) = (each for each in (path.parent / "values").iterdir() if each.read_bytes() == needed)
+        DAMAGE[damage](file)
+
+    run, session = run_in(language, do)
+    assert (run.status, session.made) == ("ok", [2]), run.error
+    assert [warning.code for warning in run.warnings] == ["journal.lost-value"]
+    assert session.got[0].equals(frame_of(2))
+
+
+LOOKS = {
+    "an attribute": ("{n: '{state.made.size}'}", {"n": N}),
+    "a text": ("{n: 'it has {state.made.shape}'}", {"n": f"it has ({N}, 1)"}),
+    "a sum": ("{n: '{state.made + 1}'}", "graph.value-failed"),
+    "a list": ("{n: '{state.list + state.made}'}", {"n": [frame_of(1)]}),
+}
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("look", [*LOOKS, "a condition", "a map", "a prompt"])
+def test_what_looks_into_a_value_reads_it_or_makes_its_call_again(look: str, damaged: bool, path: Path) -> None:
+    """Each place of a graph: in a node, on an edge, in what a map goes through, in a text for a model."""
+    session, asked = Session(), list[str]()
+    if look == "a map":
+        agf.tool(lambda n: np.zeros((3, N // 2)) + n, name="make", registry=session.registry)
+    agf.agent(lambda prompt: asked.append(prompt) or "well", name="default", registry=session.registry)
+    condition = f"made.size == {N}" if look == "a condition" else "made != 1"
+    inner = "{type: tool, tool: take, variables: {given: '{state.row}'}}"
+    node = {
+        "a map": f"{{type: map, over: '{{state.made}}', as: row, node: {inner}, collect: n}}",
+        "a prompt": "{type: llm, prompt: 'It has {state.made.shape}', state_key: n}",
+    }.get(look, f"{{type: passthrough, output: {LOOKS.get(look, ['{n: 1}'])[0]}}}")
+    text = f"""
+state: {{made: any, n: any, list: list}}
+nodes:
+  a: {{type: tool, tool: make, variables: {{n: 1}}, state_key: made}}
+  b: {{type: tool, tool: stop, variables: {{}}, state_key: stopped}}
+  c: {node}
+edges:
+- {{from: START, to: a}}
+- {{from: a, to: b}}
+- {{from: b, to: c, condition: {condition}}}
+- {{from: b, to: END, condition: else}}
+"""
+    run = session.resumed(text, {"list": []}, damage=lambda: zero(path) if damaged else None, name="looks")
+    if look == "a sum":
+        assert run.error.code == "graph.value-failed"
+        assert "an opaque DataFrame" in run.error.diagnostic.message
+    elif look == "a map":
+        assert [each["value"] for each in run.output["n"]] == ["ndarray"] * 3, run.error
+    elif look == "a prompt":
+        assert (asked, run.output["n"]) == ([f"It has ({N}, 1)"], "well"), run.error
+    elif look == "a list":
+        assert run.output["n"][0] is run.output["made"], run.error
+    else:
+        expected = LOOKS.get(look, (None, {"n": 1}))[1]
+        assert {"n": run.output["n"]} == expected, run.error
+    assert [warning.code for warning in run.warnings] == (["journal.lost-value"] if damaged else [])
+    if look != "a map":
+        assert session.made == ([1] if damaged else []), "one call for all that need it"
+
+
+def test_a_context_gives_values_to_whoever_asks_and_is_saved_without_reading(path: Path, tmp_path: Path) -> None:
+    session = Session()
+    text = """
+context: mine
+calls:
+- {_tool: make, n: 1, _outputPath: $state.first}
+- {_tool: make, n: 2, _outputPath: $state.second}
+- {_tool: stop, _outputPath: $state.stopped}
+"""
+    run = session.resumed(text, name="plan", damage=lambda: zero(path, frame_of(2)["a"].to_numpy()))
+    assert (run.status, session.made, run.warnings) == ("ok", [], ())
+    context = agf.context("mine", registry=session.registry)
+    context.save(tmp_path / "saved.jsonl")
+    saved = (tmp_path / "saved.jsonl").read_text()
+    assert "DataFrame" in saved
+    assert Unread.__name__ not in saved
+    second = context.resolve("$state.second")
+    assert second.equals(frame_of(2))
+    assert context[context.sources("$state.second")[-1]]["data"]["second"] is second
+    with pytest.raises(agf.StepError) as lost:
+        context.resolve("$state.first")
+    assert lost.value.code == "journal.lost-value"
+    # A later run cannot make the call of a run that has ended.
+    agf.define(
+        "context: mine\ncalls:\n- {_tool: take, given: $state.first, _outputPath: $state.x}",
+        name="next",
+        registry=session.registry,
+    )
+    after = agf.run("next", registry=session.registry, raises=False)
+    assert (after.status, getattr(after.error, "code", ""), session.made) == ("error", "journal.lost-value", [])
 
 
 EVERY = """

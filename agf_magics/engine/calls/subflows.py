@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Awaitable
 from functools import partial
+from typing import Any
 
 from ...flow.flow import Flow, stores_in
 from ...flow.progress import events as ev
@@ -14,7 +15,6 @@ from ...flow.progress.question import Unanswered
 from ...flow.protocols import FlowInput, FlowResult
 from ...flow.steps import Invoke
 from ...text.diagnostics import Diagnostic, StepError
-from ...values.unread import read_all
 from ...values.value import Value
 from ..host.background_calls import start_background
 from ..host.deadline import within
@@ -42,12 +42,7 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     run = site.run
     step = site.step
     scope = site.scope
-    pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
-    arguments = step.args.build(
-        site.frame, linked.flow.declared.accepts if step.exchange.with_schema else None
-    )
-    if run.has_unread and linked.flow.dialect.looks_inside:
-        pipe, arguments = await when_read(partial(read_all, [pipe, arguments]))
+    pipe, arguments = await when_read(partial(_given, site, linked))
     # An identity that is a flow counts like any other agent; a session of a model counts itself.
     if step.kind == "agent" and linked.agent is None:
         if step.asking.counts_as_session:
@@ -87,6 +82,14 @@ async def call_flow(site: CallSite[Invoke], linked: Linked) -> Value:
     if not step.exchange.keep_arguments:
         return value
     return ShapeResult(value, arguments if linked.agent is None else arguments.get("input"))
+
+
+def _given(site: CallSite[Invoke], linked: Linked) -> tuple[Value, Any]:
+    """What the flow gets from the pipe, and its arguments."""
+    step = site.step
+    pipe = step.exchange.pipe.evaluate(site.frame) if step.exchange.pipe is not None else None
+    wanted = linked.flow.declared.accepts if step.exchange.with_schema else None
+    return pipe, step.args.build(site.frame, wanted)
 
 
 def _show_waiting(site: CallSite[Invoke], inner: Scope) -> None:

@@ -18,7 +18,6 @@ import hashlib
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, final
 
 from ...catalog import Where as Place
@@ -37,7 +36,7 @@ from ...values.sequences import (
     source_of,
     why_no_sequence,
 )
-from ...values.unread import Unread, read_all
+from ...values.unread import opened
 from ...values.value import Value, settle, type_name
 from ..calls.failures import describe_masked
 from ..late_values import when_read
@@ -175,9 +174,7 @@ class Elements:
 
 async def read_elements(site: CallSite[Each] | CallSite[Fold]) -> Elements:
     """The elements that ``over`` gives. Raises StepError for a value that has none."""
-    source = site.step.over.evaluate(site.frame)
-    if type(source) is Unread:
-        source = await when_read(partial(read_all, source))
+    source = await when_read(lambda: opened(site.step.over.evaluate(site.frame)))
     # Without a copy: frames share values, and no step changes one.
     if type(source) is list:
         return Elements(site, source, len(source))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ...flow.progress import events as ev
@@ -17,6 +18,7 @@ from ...journal.records.records import CallKey
 from ...text.diagnostics import StepError
 from ...values.value import Value
 from ..calls.going_on import ask_to_go_on
+from ..late_values import when_read
 from ..linking.linked import schema_of
 from ..linking.session_count import sessions
 from ..runner import CallSite, Scope, ShapeResult, StepResult, clock
@@ -148,9 +150,8 @@ async def _collect(
     if step.failing.on_error == "finish" and results.failures:
         raise _several(results)
     if step.collect is not None and step.join is not None:
-        return await site.run.run_step(
-            step.collect, step.join.join(frame, results), scope, site.index
-        )
+        joined = await when_read(partial(step.join.join, frame, results))
+        return await site.run.run_step(step.collect, joined, scope, site.index)
     if step.gather is not None:
         return step.gather(results), frame
     kept = _survivors(results)
@@ -174,7 +175,8 @@ async def _build_ahead(site: CallSite[Each], items: Elements) -> None:
         try:
             item = await items.take(i)
             # Built and thrown away: kept, the arguments of 100,000 elements would take the memory.
-            body.args.build(step.element.store(site.frame, Outcome(item)), wanted)
+            frame = step.element.store(site.frame, Outcome(item))
+            await when_read(partial(body.args.build, frame, wanted))
         except StepError as error:
             # No step has started, so nobody else gives the error its place.
             error.path = site.path_of(body, i)

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...flow.progress import events as ev
 from ...flow.protocols import Outcome
 from ...flow.steps import Choose, Compute, Fold, Repeat, Sequence, children
 from ...text.diagnostics import Diagnostic, StepError
 from ...values.value import Value, is_true
+from ..late_values import when_read
 from ..runner import CallSite, Runner, ShapeResult, clock
 from .elements import first_of, read_elements
 
 
 async def compute(site: CallSite[Compute]) -> Value:
     """The value of an expression."""
-    return site.step.value.evaluate(site.frame)
+    return await when_read(partial(site.step.value.evaluate, site.frame))
 
 
 async def choose(site: CallSite[Choose]) -> Value:
     """Run the first case with a label of the picked value, else the default."""
     step, run = site.step, site.run
-    picked = step.pick.evaluate(site.frame)
+    picked = await when_read(partial(step.pick.evaluate, site.frame))
     labels = step.labels(picked)
     chosen = next((step.cases[label] for label in labels if label in step.cases), step.default)
     if chosen is None:
@@ -44,7 +47,7 @@ async def fold(site: CallSite[Fold]) -> Value:
     if step.most is not None:
         items = first_of(items, step.most)
     site.run.emit(ev.FanOutStarted(site.at, clock(), len(items)))
-    value = step.init.evaluate(frame)
+    value = await when_read(partial(step.init.evaluate, frame))
     for i in range(len(items)):
         item = await items.take(i)
         # The accumulator last: it wins where a text gives both the same name.
@@ -75,8 +78,10 @@ async def repeat(site: CallSite[Repeat]) -> ShapeResult:
     for i in range(step.limit):
         value, frame = await run.run_step(step.body, frame, site.scope, (*site.index, i))
         run.reach(site.scope, frame)
-        if step.until is not None and is_true(step.until.evaluate(frame)):
-            break
+        if step.until is not None:
+            ends = await when_read(partial(step.until.evaluate, frame))
+            if is_true(ends):
+                break
     else:
         if step.until is not None and step.over is not None:
             report(run, step.over(step.limit, frame))

@@ -7,12 +7,15 @@ edges are followed.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...flow.graph_steps import END, START, Edge, Walk
 from ...flow.progress import events as ev
 from ...flow.protocols import Frame, Outcome
 from ...flow.step_path import StepPath
 from ...text.diagnostics import StepError
 from ...values.value import Value, is_true
+from ..late_values import when_read
 from ..runner import CallSite, Runner, Scope, ShapeResult, StepResult, clock
 from .in_order import report
 from .start_order import StartOrder
@@ -33,7 +36,7 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
     visits: Visits = {}
     value: Value = None
     rounds, at = 0, (*site.at, 0)
-    ready = _after(run, step, at, START, frame)
+    ready = await when_read(partial(_after, run, step, at, START, frame))
     while ready := _nodes_to_run(run, step, at, ready, visits):
         rounds += 1
         if rounds > step.rounds:
@@ -41,10 +44,13 @@ async def run_walk(site: CallSite[Walk]) -> ShapeResult:
         for name in ready:
             visits[name] = visits.get(name, 0) + 1
         outcomes = await _round(site, ready, visits, frame, inside)
-        frame, value = step.join(frame, outcomes), outcomes[-1][1].value
+        frame, value = await when_read(partial(step.join, frame, outcomes)), outcomes[-1][1].value
         run.reach(site.scope, frame)
         at = (*site.at, rounds)
-        ready = [target for name in ready for target in _after(run, step, at, name, frame)]
+        targets = list[str]()
+        for name in ready:
+            targets += await when_read(partial(_after, run, step, at, name, frame))
+        ready = targets
     return ShapeResult(value, frame=frame)
 
 

@@ -24,6 +24,7 @@ from ...text.raised import RAISED, kind_of
 from ...values.extent import TooDeep
 from ...values.json_text import TooLong, write_json
 from ...values.times import iso_text
+from ...values.unread import read_all
 from ...values.value import Value, is_json, isolate, type_name
 from ..null_warnings import warn_of_null
 from ..protocols import Expr, Name
@@ -285,6 +286,7 @@ class Conversation:
 def format_for_model(value: Value, name: str = "the value") -> str:
     """A tool's result for a model: a text unchanged, a date in ISO 8601, other values as JSON, at
     most LONGEST characters. ``name``: what a warning calls it."""
+    value = read_all(value)
     if isinstance(value, str):
         return _cut(str(value))
     if (text := iso_text(value)) is not None:

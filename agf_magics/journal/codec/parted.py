@@ -21,6 +21,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 from ...compat.imports import for_the_person, installed_only, module_if_loaded
 from ...text.length import ATOMS
 from ...text.raised import describe_exception
+from ...values.unread import ReadAtOnce
 from ...values.value import Value
 from .encoding import DecodeError
 from .fingerprints import CODE, LEAST, cut
@@ -104,7 +105,8 @@ def take_apart(
         rest, buffers, foreign = _Rest(create, search), list[Taken](), list[object]()
         try:
             pickler(rest, _taker(buffers, search, digest), foreign).dump(value)
-            kind = "" if type(value) in OPEN else type(value).__name__
+            is_open = type(value) in OPEN or isinstance(value, ReadAtOnce)
+            kind = "" if is_open else type(value).__name__
             return Parted(buffers, rest.kept, rest.file, not foreign, kind)
         except (HoldsSecret, OSError, KeyboardInterrupt) as error:
             rest.drop()

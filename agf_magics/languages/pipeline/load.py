@@ -30,7 +30,7 @@ from .steps import build_step
 from .values import end, infer, start
 from .words import DOCUMENTS, PLANNED, STEPS
 
-DIALECT = Dialect(stores=STORES, infer=infer, looks_inside=False, reads_are_complete=True)
+DIALECT = Dialect(stores=STORES, infer=infer, reads_are_complete=True)
 
 _BOUNDS = Bounds()
 

@@ -24,7 +24,7 @@ from ...text.source import Source
 from ...text.yaml.nodes import Fields, Items, shown
 from ...text.yaml.reader import Bounds
 from ...values.extent import TooDeep
-from ...values.value import Value, isolate
+from ...values.value import Value, isolate_unread
 from ..documents import DocumentProblem, one_document
 from .arguments import ASKED, Arguments
 from .calls import Call
@@ -254,7 +254,7 @@ def _end(frame: Frame) -> FlowResult:
                 error.path, error.where = first.path, first.where
         raise error
     try:
-        return FlowResult(isolate(frame["output"]), _stores(frame), frame.get("notes", ()))
+        return FlowResult(isolate_unread(frame["output"]), _stores(frame), frame.get("notes", ()))
     except TooDeep as error:
         problem = Diagnostic("step.too-deep", f"cannot return the output of the plan: {error}")
     raise StepError(problem)

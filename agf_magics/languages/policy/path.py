@@ -19,6 +19,7 @@ from ...text.shorten import shorten
 from ...text.source import Source, Span, Text
 from ...text.suggestions import suggest
 from ...values.sequences import is_sequence, why_no_sequence
+from ...values.unread import opened
 from ...values.value import Value
 from ..scan import Refusal, parse_at
 
@@ -113,7 +114,7 @@ class Path:
 
     def over(self, frame: Frame) -> Value:
         """The list or the sequence before ``.[]``. Raises StepError if it is another value."""
-        value = self._walk(self._origin(frame), self.fields, 2)
+        value = opened(self._walk(self._origin(frame), self.fields, 2))
         if type(value) is not list and not is_sequence(value):
             message = f".[] needs a list, and {self.array} is {shown_value(value)}"
             place = self.part_span(2 + len(self.fields))

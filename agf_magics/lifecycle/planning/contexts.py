@@ -14,6 +14,7 @@ from ...languages.plan.log.reference import parse, references
 from ...text.diagnostics import DefinitionError, Diagnostic, StepError
 from ...text.source import Source
 from ...values.extent import TooDeep
+from ...values.unread import read_all
 from ...values.value import Value, settle, type_name
 from ..definitions.definition_source import source_of
 
@@ -46,7 +47,7 @@ class NamedContext(Sequence[Mapping[str, Value]]):
         return len(self.log)
 
     def __getitem__(self, at: Any) -> Any:
-        return self.log[at]
+        return read_all(self.log[at])
 
     @property
     def instances(self) -> tuple[str, ...]:

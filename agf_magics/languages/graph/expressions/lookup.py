@@ -11,6 +11,7 @@ import types
 from collections.abc import AsyncGenerator, Coroutine, Generator
 
 from ....text.raised import describe_exception
+from ....values.unread import opened
 from ....values.value import Value, type_name
 from ...scan import MISSING, descend
 
@@ -49,6 +50,7 @@ kind (Cython has its own)."""
 
 
 def _attribute(value: Value, name: str) -> Value:
+    value = opened(value)
     if isinstance(value, dict):
         return value.get(name, MISSING)
     if not name or name.startswith("_") or isinstance(value, CLOSED):

@@ -12,6 +12,7 @@ from typing import Any
 
 from ....text.length import ATOMS
 from ....values.extent import LARGEST
+from ....values.unread import opened
 from ....values.value import Value, equal, is_json, type_name
 from .value_errors import describe
 
@@ -29,6 +30,7 @@ def combine(sign: str, left: Value, right: Value) -> Value:
         added = right if type(right) is list else [right]
         _check_size(len(left) + len(added))
         return left + added
+    left, right = opened(left), opened(right)
     for side in (left, right):
         if type(side) not in _PYTHON:  # decision A1: an opaque value is not looked into
             raise TypeError(f"unsupported operand for {sign}: {type_name(side)}")

@@ -11,6 +11,7 @@ from ....flow.null_warnings import warn_of_null
 from ....text.length import can_write
 from ....text.raised import text_of
 from ....values.times import is_missing, is_numpy_time, iso_text
+from ....values.unread import read_all
 from ....values.value import Value, type_name
 
 LONGEST_WRITTEN = 1_000_000
@@ -23,6 +24,7 @@ def format_value(value: Value, name: str = "a value") -> str:
     it."""
     if type(value) is str:
         return value
+    value = read_all(value)
     has_odd = False
     if type(value) in (list, dict):
         has_odd = check_length(value)

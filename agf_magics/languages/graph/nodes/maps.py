@@ -19,6 +19,7 @@ from ....text.source import Span
 from ....text.suggestions import suggest
 from ....text.yaml.nodes import Fields, Items, Node, is_text, plain
 from ....values.sequences import Numbered, is_sequence, why_no_sequence
+from ....values.unread import opened
 from ....values.value import Value
 from ...documents import Key
 from ...scan import MISSING
@@ -42,7 +43,7 @@ def _elements(
     """The items of a map, each with its number."""
 
     def evaluate(frame: Frame) -> Value:
-        items = read(frame)
+        items = opened(read(frame))
         if type(items) is list:
             return [{name: item, "_map_index": index} for index, item in enumerate(items)]
         if is_sequence(items):

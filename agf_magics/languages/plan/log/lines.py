@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 from ....text.diagnostics import DefinitionError, Diagnostic
 from ....text.length import DEEPEST, can_write
 from ....text.source import Source
+from ....values.unread import Unread
 from ....values.value import Room, Value, copy_parts, is_json, parts_of
 
 MARK: Final = "$opaque"
@@ -78,6 +79,8 @@ def _encode(value: Any) -> Any:
         return value
     if isinstance(value, Lost):
         return {MARK: {"type": value.type, "repr": value.repr}}
+    if type(value) is Unread:
+        return {MARK: {"type": value.kind, "repr": str(value.shown)[:_LONGEST]}}
     try:
         text = repr(value)[:_LONGEST] if can_write(value) else ""
     except Exception:  # a user's class

@@ -11,7 +11,8 @@ from ....flow.protocols import Frame, Ref
 from ....text.diagnostics import Diagnostic, StepError
 from ....text.source import Source, Text
 from ....values.extent import TooDeep
-from ....values.value import Value, isolate, type_name
+from ....values.unread import read_all
+from ....values.value import Value, isolate, isolate_unread, type_name
 from .log import Log
 from .lookup import look_up
 from .reference import Reference, as_written, parse, references
@@ -70,7 +71,7 @@ class Stores(Mapping[str, Value]):
         for kind in self._log.kinds:
             # One that cannot be read as a whole is left out; a part of it may be readable.
             with suppress(StepError, TooDeep):
-                values[kind] = isolate(self._log.read(Reference(kind)))
+                values[kind] = isolate_unread(self._log.read(Reference(kind)))
         return values
 
     def __getitem__(self, kind: str) -> Value:
@@ -108,7 +109,7 @@ class Reading:
                     "plan.messages", f"an instance must be a text, not {type_name(instance)}"
                 )
             )
-        return look_up(self.expression, as_log(fields.get("messages")), instance)
+        return read_all(look_up(self.expression, as_log(fields.get("messages")), instance))
 
     def reads(self) -> tuple[Ref, ...]:
         return tuple(

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ....values.unread import ReadAtOnce
 from ....values.value import Value
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(ReadAtOnce):
     """A message that a tool returns in place of a value."""
 
     data: Value
@@ -30,7 +31,7 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(ReadAtOnce):
     """A value for one of the alternatives of a call's output path: see `branch`."""
 
     which: int | str
