@@ -31,6 +31,7 @@ from .sending.argument_files import ArgumentFiles, in_file
 from .sending.functions import Program
 from .sending.losses import NO_SIGN, worker_lost
 from .sending.result_files import packed_size, prefix_in, remove_files, unpacked
+from .sending.sent_once import SharedValues
 from .sending.tracebacks import raised_there
 from .sending.unsendable import (
     HEAVY,
@@ -223,13 +224,18 @@ class CallLine(Line[CallEntry]):
             # It is raised for each call: its traceback would grow.
             raise program.with_traceback(None)
         fan_out = entries[0].fan_out
-        arguments = [dict(entry.call.arguments) for entry in entries]
+        arguments = [entry.call.arguments for entry in entries]
         files = prefix_in(getattr(self.backend, "folder", None))
-        shared = ArgumentFiles(files) if files else None
-        if fan_out is not None:
-            shared = fan_out.shared
+        shared = fan_out.shared if fan_out is not None else _shared(files, False)
         try:
-            return Parcel(*program.pack(arguments, shared), files)
+            if type(shared) is ArgumentFiles:
+                data, held = shared.packed(arguments, program.dump)
+                return Parcel(data, files, held)
+            if type(shared) is SharedValues:
+                after = self.waiting[0].call.arguments if self.waiting else {}
+                data, once = shared.packed(arguments, after, program.dump)
+                return Parcel(data, shared=once)
+            return Parcel(program.dump(arguments))
         except BaseException:
             remove_files(files)
             raise
@@ -239,7 +245,7 @@ class CallLine(Line[CallEntry]):
         assert isinstance(program, Program), "it has packed them"
         given = in_file(parcel.data, f"{parcel.files}given" if parcel.files else "")
         options = {**self.options, "files": parcel.files}
-        order = (program.pickled, program.digest, given, len(entries), options)
+        order = (program.pickled, program.digest, given, len(entries), *parcel.shared, options)
         flight = CallFlight(self, entries, order, parcel)
         flight.tell_fan_outs(1)
         return flight
@@ -382,6 +388,14 @@ class CallFlight(Flight[CallEntry]):
         return [read(mark, value, worker) for mark, value in zip(marks, values, strict=True)]
 
 
+def _shared(files: str, sends_once: bool) -> ArgumentFiles | SharedValues | None:
+    """How large arguments travel apart from the others; None: they do not. ``files``: where the
+    names of files for them begin, if there can be files."""
+    if files:
+        return ArgumentFiles(files)
+    return SharedValues() if sends_once else None
+
+
 _CANCELLED: Result = (False, asyncio.CancelledError())
 
 
@@ -404,7 +418,7 @@ class RemoteFanOut(Generic[C]):
         self.in_flight = 0
         self._shown = Shown(queue.dispatcher, show)
         files = prefix_in(getattr(queue.backend, "folder", None))
-        self.shared = ArgumentFiles(files) if files else None
+        self.shared = _shared(files, getattr(queue.backend, "sends_once", False))
         self._is_closed = self.halted = False
         self.held = list[CallEntry]()
         """Calls that wait for the next `hand` after a failure."""

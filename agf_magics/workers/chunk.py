@@ -59,23 +59,26 @@ Outcome = tuple[str, Any, float, list[tuple[int, str, str]], str]
 (call, stream, text); the name of the worker."""
 
 
-def run(program: Any, digest: str, given: Any, count: int, options: dict[str, Any]) -> Outcome:
+def run(program: Any, digest: str, given: Any, count: int, *more: Any) -> Outcome:
     """Make ``count`` calls of a function.
 
     ``program``: the pickled function, or the path of a file with it; ``digest``: its name in this
     process. ``given``: the pickled list of the keyword arguments, or the path and the size of a file
-    with it. ``options``: ``timeout`` (seconds
-    of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of the
-    calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of files
-    for large results begin; empty: there is no folder that the kernel sees).
+    with it. ``more``: pickled arguments that other chunks have too, and the options: ``timeout``
+    (seconds of each call), ``stops`` (whether a failure ends the chunk), ``grant`` (the rights of
+    the calls), ``most`` (bytes of a result), ``kernel`` (its name), ``files`` (where the names of
+    files for large results begin; empty: there is no folder that the kernel sees).
     """
     held, began = _held(), time.perf_counter()
+    *held.local.shared, options = more
     try:
         function = _function(held, program, digest)
         arguments = pickle.loads(_map(*given) if type(given) is tuple else given)
     except BaseException as error:
         # A module that the worker lacks.
         return UNREAD, [described(error)], time.perf_counter() - began, [], _worker()
+    finally:
+        held.local.shared = ()
     capture = _capture_of(held, options.get("kernel"))
     spent: list[float] = []
     marks, values = _make_calls(held, function, arguments, options, capture, spent)
@@ -94,7 +97,7 @@ def _held() -> Any:
         held.functions, held.weights = {}, {}
         held.local = threading.local()
         held.calls = set()
-        held.mapped = _mapped
+        held.mapped, held.shared = _mapped, _shared
     return held
 
 
@@ -114,6 +117,11 @@ def _function(held: Any, program: Any, digest: str) -> Any:
             held.functions.pop(oldest, None)
             held.weights.pop(oldest, None)
     return function
+
+
+def _shared(number: int) -> Any:
+    """A value of its own for each call, of the arguments that chunks share."""
+    return pickle.loads(sys.modules["_agf_chunk"].local.shared[number])
 
 
 def _mapped(path: str, size: int) -> Any:

@@ -152,7 +152,7 @@ def test_without_room_the_bytes_travel(tmp_path: Path) -> None:
 def test_a_file_goes_with_its_value(tmp_path: Path) -> None:
     files, program = ArgumentFiles(f"{tmp_path}/"), Program(first_of)
     arrays = [np.full(N, number) for number in range(3)]
-    data, held = program.pack([{"x": array} for array in (*arrays, arrays[0])], files)
+    data, held = files.packed([{"x": array} for array in (*arrays, arrays[0])], program.dump)
     assert len(data) < 1000
     assert len(list(tmp_path.iterdir())) == 3
     del arrays[0], held

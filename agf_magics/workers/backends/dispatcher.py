@@ -15,6 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from ...engine.host.remote_calls import Placement
 from ...text.diagnostics import Diagnostic
+from ..sending.sent_once import SentOnce
 from .backend import Cancel, Lost, WorkerBackend, nothing
 from .chunk_size import ChunkSize
 
@@ -30,10 +31,11 @@ class Parcel(NamedTuple):
     """The arguments of a chunk."""
 
     data: bytes
-    held: list[Any]
-    """The values whose files must stay until the chunk is back."""
-    files: str
+    files: str = ""
     """Where the names of the files of the chunk begin; empty: it has none."""
+    held: Sequence[Any] = ()
+    """The values whose files must stay until the chunk is back."""
+    shared: Sequence[SentOnce] = ()
 
 
 class Entry:

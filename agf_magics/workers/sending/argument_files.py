@@ -11,7 +11,7 @@ import operator
 import os
 import secrets
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ...journal.codec.pickles import bytes_of_data
@@ -27,7 +27,7 @@ ALIGNED = 64
 
 
 class Dump(Protocol):
-    """What makes a pickle for a worker: `functions.dumped` with the modules of the notebook."""
+    """What makes a pickle for a worker: `functions.Program.dump`."""
 
     def __call__(
         self, value: Any, *, reduce: Callable[[Any], Any] = ..., buffers: list[Any] | None = None
@@ -47,7 +47,7 @@ class ArgumentFiles:
         self._prefix = prefix
         self._known: dict[int, tuple[weakref.ref[Any], str, int]] = {}
 
-    def packed(self, arguments: list[dict[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
+    def packed(self, arguments: Sequence[Mapping[str, Any]], dump: Dump) -> tuple[bytes, list[Any]]:
         """The arguments of calls as a pickle that names the files, and the values whose files must
         stay until it is read."""
         held: list[Any] = []

@@ -18,12 +18,11 @@ import threading
 import types
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ...catalog.digests.origins import is_ours
 from ..chunk import ByName, reduce_exception
-from .argument_files import ArgumentFiles
 from .later import Later
 
 _PACKAGE = __name__.partition(".")[0]
@@ -43,13 +42,16 @@ class Program:
         self.pickled = dumped_by_value(function, self.modules)
         self.digest = hashlib.sha256(self.pickled).hexdigest()
 
-    def pack(
-        self, arguments: list[dict[str, Any]], files: ArgumentFiles | None = None
-    ) -> tuple[bytes, list[Any]]:
-        """The arguments of calls, and the values whose files they name. An object that several of
-        them share is written once; ``files`` has the large ones, of which each call gets a copy."""
-        dump = partial(dumped, modules=self.modules)
-        return files.packed(arguments, dump) if files is not None else (dump(arguments), [])
+    def dump(
+        self,
+        value: Any,
+        *,
+        reduce: Callable[[Any], Any] = reduce_exception,
+        buffers: list[Any] | None = None,
+    ) -> bytes:
+        """Its arguments, or a part of them: see `dumped`. An object that several calls share is
+        written once."""
+        return dumped(value, self.modules, reduce, buffers)
 
 
 def own_modules() -> list[str]:
