@@ -17,9 +17,10 @@ from ...text.diagnostics import StepError
 from ...values.large import LargeValues
 from ...values.value import Value
 from ..codec.encoding import PICKLED, EncodedValue, preview, to_show
-from ..codec.fingerprints import Checksums, Fingerprint, fingerprint, print_of
+from ..codec.fingerprints import Checksums, Fingerprint, Print, fingerprint, print_of
 from ..codec.identities import Identities
 from ..codec.json_texts import encode
+from ..codec.pickles import is_data
 from ..codec.secret_search import HoldsSecret, Search
 from ..codec.sharing import shared_kind
 from ..codec.signatures import row_crc, sign, user_key
@@ -31,7 +32,7 @@ from ..secrets.masking import HELD, NOTHING, Received, Secrets, hide
 from .argument_pieces import LARGE, ArgumentPieces
 from .changed_objects import CALL, Watched
 from .digest import CallDigest, DigestedCall, LateDigest
-from .large_results import KnownObjects, LargeResults, NotStored, contents_of, is_knowable
+from .large_results import KnownObjects, LargeResults, NotStored, is_knowable
 
 Cells = tuple[Any, ...]
 
@@ -87,6 +88,11 @@ class StartedCall(NamedTuple):
     def given_objects(self) -> list[Any]:
         """The arguments that are no JSON, and the objects of this kind in them."""
         return self.objects.objects if self.objects is not None else []
+
+    @property
+    def checksums(self) -> Checksums:
+        """Those of the moment in which it has ended."""
+        return self.objects.checksums if self.objects is not None else Checksums()
 
     @property
     def why_again(self) -> str:
@@ -311,8 +317,11 @@ class CallRows:
                 self.identities.changed(each)
         must_be_stored = call.is_effect or call.kind not in REPEATED
         if packed.is_large and not (must_be_stored or self._pays(call, value, packed.size)):
-            contents = None if self.secret.active else contents_of(value, call.objects)
-            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE, data=contents)
+            packed = packed._replace(is_large=False, why=QUICKER_TO_MAKE)
+            # Pickling other objects may take longer than making them.
+            if is_data(value) and not self.secret.active:
+                now = self._look(call, value, call.checksums)
+                packed = packed._replace(data=now.contents if now is not None else None)
         is_pickled = packed.form == "pickle" or (packed.is_large and not packed.is_json)
         if not why and given and is_pickled:
             kind = shared_kind(self.identities.new_in(value), given)
@@ -366,12 +375,17 @@ class CallRows:
 
     def _hold(self, outcome: Outcome, copy: Value) -> Held:
         """What is stored of a result, with what is known of it now."""
-        value, given = outcome.value, outcome.call.objects
-        checksums = given.checksums if given is not None else Checksums()
-        now = given.after(value) if given is not None else None
-        if now is None and (is_knowable(value) or not outcome.packed.is_json):
-            now = print_of(value, checksums)
+        value, checksums = outcome.value, outcome.call.checksums
+        is_looked_at = is_knowable(value) or not outcome.packed.is_json
+        now = self._look(outcome.call, value, checksums) if is_looked_at else None
         return Held(copy, now, checksums)
+
+    def _look(self, call: StartedCall, value: Value, checksums: Checksums) -> Print | None:
+        """The fingerprint of what a call has returned: a call that gets it needs no look before."""
+        now = call.objects.after(value) if call.objects is not None else None
+        now = now or print_of(value, checksums)
+        self.objects.saw(value, now)
+        return now
 
     def stored(
         self,

@@ -28,7 +28,7 @@ _ARROW = re.compile(r"\s*([^\s<>=-]+)\s*(?:->|=>|-->|→|>)\s*([^\s<>=-]+)\s*")
 
 class IsRoute(Computed):
     """Whether the node that an edge leaves has chosen its target; if that node chooses none,
-    whether the last router has (decision D125)."""
+    whether the last router has (decision Y19)."""
 
     __slots__ = ()
 

@@ -285,7 +285,7 @@ def routers(reader: Reader, graph: Graph) -> None:
 
 def routes_read(reader: Reader, graph: Graph) -> None:
     """graph.several-routers: ``_route`` is read where several routers may run in one round; each
-    conditional edge follows its own (decision D125)."""
+    conditional edge follows its own (decision Y19)."""
     routers = [name for name, built in graph.nodes.items() if built.routes]
     together = _together(graph, routers)
     if together is None:

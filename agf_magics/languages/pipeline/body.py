@@ -145,7 +145,7 @@ class Reader(documents.Reader):
         kind = self.grammar.kinds[key.text]
         reader = Reader(self.problems, self.grammar, id, key.span, scope)
         reader.fields(kind, body, key.span, reader.values)
-        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P23)
+        if TITLE.name in node.fields:  # beside the kind, for all of them (decision P20)
             reader.values[TITLE.name] = reader.name(node.fields[TITLE.name], TITLE)
         if {"over", "items"} <= body.fields.keys() & kind.keys.keys():
             hint = "over takes an expression, items a literal list: keep one"
