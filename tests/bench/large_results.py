@@ -153,7 +153,7 @@ def cost(flow: str, megabytes: int, rounds: int) -> Cost:
         pairs.append(pair)
 
     def median(name: str, other: str = "on") -> float:
-        return statistics.median(pair[other][name] for pair in pairs)
+        return float(statistics.median(pair[other][name] for pair in pairs))
 
     more = statistics.median(pair["on"]["cpu"] - pair["off"]["cpu"] for pair in pairs)
     ratio = statistics.median(pair["on"]["cpu"] / pair["off"]["cpu"] for pair in pairs)
