@@ -48,7 +48,12 @@ CASES: dict[str, tuple[Steps, Steps, dict[int, int], dict[int, int]]] = {
         *(["a", "x", "b", "a"], ["x", "b", "a", "a"]),
         *({0: 1, 1: 2, 2: 3, 3: 0}, {0: 1, 1: 2, 2: 3, 3: 0}),
     ),
-    "two equal ones moved": (["a", "a", "x"], ["x", "a", "a"], {1: 0, 2: 1}, {1: 0, 2: 1}),
+    "one that stood behind two equal ones moved": (
+        ["a", "a", "x"],
+        ["x", "a", "a"],
+        {0: 2, 1: 0, 2: 1},
+        {0: 2, 1: 0, 2: 1},
+    ),
     "all others": (["a"], ["(1)"], {}, {}),
     "nothing before": ([], ["a"], {}, {}),
 }
