@@ -54,6 +54,8 @@ CASES: dict[str, tuple[Steps, Steps, dict[int, int], dict[int, int]]] = {
         {0: 2, 1: 0, 2: 1},
         {0: 2, 1: 0, 2: 1},
     ),
+    "one that is there twice now": (["a", "x", "y"], ["x", "y", "a", "a"], {0: 1, 1: 2}, {0: 1, 1: 2}),
+    "one that was there twice": (["a", "a", "x", "y"], ["x", "y", "a"], {0: 2, 1: 3}, {0: 2, 1: 3}),
     "all others": (["a"], ["(1)"], {}, {}),
     "nothing before": ([], ["a"], {}, {}),
 }
