@@ -301,13 +301,13 @@ def test_whose_server_it_is_that_is_not_there(
 def test_a_proxy_that_does_not_reach_the_server_is_named(
     raised: Exception, where: str, not_to: str, hint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     if not_to:
         monkeypatch.setenv("NO_PROXY", not_to)
     told = explain_failure(raised, "m", where)
     assert told.code == "model.proxy"
     assert told.diagnostic.message == (
-        f"m at {where} is not reached by the proxy http://proxy.example:3128 of HTTP_PROXY"
+        f"m at {where} is not reached by the proxy http://proxy.example:3128 of http_proxy"
     )
     assert told.diagnostic.hint == f'os.environ["NO_PROXY"] = "{hint}" asks no proxy for it'
 
@@ -324,7 +324,7 @@ def test_a_proxy_that_does_not_reach_the_server_is_named(
 def test_a_proxy_is_not_blamed_for_what_a_server_says(
     raised: Exception, where: str, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     assert explain_failure(raised, "m", where).code == code
 
 
