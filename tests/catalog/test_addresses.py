@@ -25,6 +25,7 @@ ADDRESSES: list[tuple[str, str, str]] = [
     ("localhost:8000/v1", NO_SCHEME, "write http://localhost:8000/v1"),
     ("127.0.0.1/v1", NO_SCHEME, "write http://127.0.0.1/v1"),
     ("host.example:8000", NO_SCHEME, "write http://host.example:8000"),
+    ("host.example:8/v1", NO_SCHEME, "write http://host.example:8/v1"),
     ("host.example/v1", NO_SCHEME, "write https://host.example/v1"),
     ("host.example:x8", NO_SCHEME, ""),
     ("http:/host.example/v1", NO_SCHEME, "write https://host.example/v1"),
@@ -130,7 +131,7 @@ def test_an_address_of_the_environment_counts_where_no_other_is_given(monkeypatc
 def test_certificates_that_cannot_be_read_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told(error: Exception) -> tuple[str, str | None] | None:
         found = certificates_fault(error, "m")
-        return found and (found.diagnostic.message, found.diagnostic.hint)
+        return (found.diagnostic.message, found.diagnostic.hint) if found is not None else None
 
     file, gone = tmp_path / "file.pem", tmp_path / "gone"
     file.write_text("no certificate", "utf-8")

@@ -127,6 +127,8 @@ def test_a_failed_request_says_why_and_what_to_do(what: str) -> None:
 
 def test_the_address_of_a_server_stands_in_the_message() -> None:
     assert explain_failure(http(404), "m", URL).diagnostic.message == f"m is not known at {URL}: 404, no"
+    unreached = caused(error("ModelConnectionError"), OSError("odd"))
+    assert explain_failure(unreached, "m", "").diagnostic.message == "there is no server for m: the connection failed"
 
 
 @pytest.mark.parametrize(
