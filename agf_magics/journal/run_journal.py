@@ -201,15 +201,14 @@ class Journal:
         step: Invoke,
         callee: object,
         key: CallKey,
-        given: Any,
+        arguments: Any,
         tools: Mapping[str, Tool] | None = None,
         grant: Grant = ANYTHING,
     ) -> StartedCall:
-        """A call that is about to be made. ``given`` is encoded now, because user code may change
-        it. ``tools`` and ``grant``: what the callee may use, if a later run may reuse the
-        outcome."""
+        """A call that is about to be made, encoded now: user code may change its ``arguments``.
+        ``tools`` and ``grant``: what the callee may use, if a later run may reuse the outcome."""
         self.rows.digests.is_eager |= self.reuse is not None
-        return self.rows.start(step, callee, key, given, tools, grant)
+        return self.rows.start(step, callee, key, arguments, tools, grant)
 
     def outcome(
         self,
@@ -275,7 +274,9 @@ class Journal:
 
     def find_reused(self, step: Invoke, callee: object, call: StartedCall) -> ReusedResult | None:
         """The result of an identical call in another run, which then is not made."""
-        return self.reuse.take(call.digest, call.given_objects) if self.reuse is not None else None
+        if self.reuse is None:
+            return None
+        return self.reuse.take(call.digest, call.argument_objects)
 
     def reused(self, call: StartedCall, result: ReusedResult) -> Value:
         """The value of a call in another run, written for this run without waiting: the call is not
@@ -326,14 +327,14 @@ class Journal:
         packed = self.rows.secret.pack(value, LONGEST_ANSWER, call.received, secret)
         await self.durable(self._write(*self.rows.outcome("answered", call, packed)))
 
-    async def fire_once(self, step: Invoke, callee: object, key: CallKey, given: Any) -> bool:
+    async def fire_once(self, step: Invoke, callee: object, key: CallKey, arguments: Any) -> bool:
         """Whether a fire-and-forget call may start: never twice. Durable before it starts."""
         if ("fired", key) in self.log.marks:
             return False
         # Before the row: the journal must stay open for what the call writes after the run.
         self._fired = True
         await self.durable(
-            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, given)))
+            self._write(*self.rows.outcome("fired", self.start_call(step, callee, key, arguments)))
         )
         return True
 

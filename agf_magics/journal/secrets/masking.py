@@ -361,8 +361,7 @@ class Secrets:
         """How many characters at the beginning of ``text`` can be masked and shown while more of it
         arrives: no secret begins in them and ends after them."""
         # Not those of the environment: nearly every text ends like the beginning of one of them,
-        # and
-        # each reply would be held back.
+        # and each reply would be held back.
         forms = self._learned.texts
         if not forms:
             return len(text)
@@ -391,7 +390,7 @@ class Secrets:
             case ev.StepFinished():
                 return event._replace(value=self.shown(event.value))
             case ev.CallStarted():
-                return event._replace(given=self.each(event.given))
+                return event._replace(arguments=self.each(event.arguments))
             case ev.QuestionAnswered():
                 return event._replace(answer=self.shown(event.answer))
             case ev.RunEnded():

@@ -48,7 +48,8 @@ class Edges:
         self, reader: Reader, nodes: Collection[str], answers: Mapping[str, Mapping[str, str]]
     ) -> None:
         """``answers``: of each router, the answers that lead to each node."""
-        self.reader, self.answers = reader, answers
+        self.reader = reader
+        self.answers = answers
         self.sources, self.goals = dict.fromkeys((START, *nodes)), dict.fromkeys((*nodes, END))
         self.edges: list[Edge] = []
 

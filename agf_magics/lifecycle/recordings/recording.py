@@ -153,7 +153,7 @@ def _line(call: Record, past: PastRun) -> Line:
     if form == "parts" and (large := _large_json(call, past)) is not None:
         has_json, value = True, large
     outcome = outcome_line(call.error, has_json, is_masked, value)
-    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.given_shown}
+    line = {"what": call.what, "kind": call.kind, "name": call.name, "given": call.arguments_shown}
     return {**line, **outcome, "at": list(call.at)}
 
 
