@@ -116,6 +116,9 @@ def test_a_data_frame_shows_its_own_first_rows_without_styles() -> None:
     assert page.count("&lt;b&gt;\\u202e") == 10
     assert "<style" not in page
     assert value_text(frame).startswith("DataFrame · 1,000 rows × 2 columns\n")
+    inside = value_text({"frame": frame}).splitlines()
+    assert inside[0] == "frame: DataFrame · 1,000 rows × 2 columns"
+    assert inside[1:] == [f"  {line}" for line in value_text(frame).splitlines()[1:]]
 
 
 def test_only_the_library_s_own_class_may_write_html() -> None:
