@@ -170,6 +170,8 @@ class CallRows:
         self._not_stored = not_stored
         self._keep = keep
         self._kept: set[str] = set()
+        self._clean: tuple[Any, set[str]] = None, set()
+        """What was searched for, and the digests of buffers in which it was not."""
         self._key: bytes | None = None
 
     def start(
@@ -435,9 +437,7 @@ class CallRows:
         data = None if self.secret.active else self.objects.stored(value, now)
         try:
             if data is None:
-                forms = self.secret.searched
-                search = Search(tuple(forms.raws), bool(forms.numbers))
-                data = self.results.store(copy, search, fills, checksums)
+                data = self.results.store(copy, self._search(), fills, checksums)
                 self.objects.know(value, data, now)
         except HoldsSecret:
             return EncodedValue("again", None, encode(MASK), HELD)
@@ -445,6 +445,13 @@ class CallRows:
             why = self.secret.text(str(error))
             return packed._replace(is_large=False, why=why, is_refused=True)
         return packed._replace(form="parts", data=data, why=None, is_large=False)
+
+    def _search(self) -> Search:
+        """A search for the secrets that are known now: what they were not in is not searched again."""
+        forms = frozenset(self.secret.searched.raws), bool(self.secret.searched.numbers)
+        if self._clean[0] != forms:
+            self._clean = forms, set()
+        return Search(tuple(forms[0]), forms[1], self._clean[1])
 
     def settle(self, outcome: Outcome) -> Insert:
         """The row of a call, when its value is stored."""
